@@ -55,7 +55,7 @@ demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) 
 
 # --- daily work ------------------------------------------------------------------------------
 
-parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done
+parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done .tools/chromium/.done
 pytest := pytest --numprocesses 5 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
@@ -163,6 +163,9 @@ $(uv): bootstrap/uv.py
 # Where it cannot be had, the script says why and makes nothing: its tests are skipped then.
 .tools/rabbitmq/.done: bootstrap/rabbitmq.sh
 	@bootstrap/rabbitmq.sh
+
+.tools/chromium/.done: bootstrap/chromium.sh
+	@bootstrap/chromium.sh
 
 .tools/java: bootstrap/java.sh | venv
 	@bootstrap/java.sh $(uv)

@@ -136,7 +136,9 @@ class MemoryCheckpointStore(CheckpointStore):
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
         async with self._records(group) as records:
             return MembershipSnapshot(
-                members=tuple(records.member_by_owner.values()), as_of=self.account.now()
+                members=tuple(records.member_by_owner.values()),
+                as_of=self.account.now(),
+                record_etags={r.name: str(r.etag) for r in records.record_by_name.values()},
             )
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:

@@ -88,6 +88,9 @@ class StoreReplacedError(StoreCorruptError):
 class SourceError(EventProcError):
     """An event source could not do what it was asked."""
 
+    names_remedy: ClassVar[bool] = False
+    """Whether the message says what to do."""
+
 
 class SourceUnavailableError(SourceError):
     """The event source did not answer, or the connection broke. Safe to retry."""

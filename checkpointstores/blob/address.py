@@ -29,7 +29,10 @@ def checked_address(
             f"container {container!r}: give 3 to 63 lower-case letters, digits and dashes"
         )
     if url.scheme == "http" and has_token:
-        raise ConfigurationError("a token credential needs an account_url with https://")
+        raise ConfigurationError(
+            "account_url must begin with https:// for a token credential, which is sent with each "
+            "request"
+        )
     if namespace is not None:
         ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="any")
     return f"{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}/{container}"

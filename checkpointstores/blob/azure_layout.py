@@ -41,6 +41,11 @@ _WRITER: Final = "eventprocwriter"
 """An addition: the pump that wrote the checkpoint. Azure SDKs ignore it, and their writes erase
 it."""
 
+_RECORDS: Final = "!records/"
+"""The folder of group records, below that of members: no member's blob has such a name."""
+
+_RECORD_NAME: Final = "eventprocrecord"
+
 _SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 
 _PLAIN: Final = "".join(sorted(set(ascii_letters + digits + punctuation) - {"%"}))
@@ -58,10 +63,8 @@ class RecordKind(Enum):
     CHECKPOINT = "checkpoint"
     MEMBER = "member"
     """An addition. It is not below the other two folders, because an Azure SDK fails its whole
-    listing if it finds an unknown blob there."""
-
-    RECORD = "record"
-    """An addition, in a folder of its own for the same reason: records of the whole group."""
+    listing if it finds an unknown blob there. Records of the whole group are below it, so that a
+    listing of members shows which of them changed."""
 
 
 def folder(group: ConsumerGroup, kind: RecordKind) -> str:
@@ -288,12 +291,17 @@ def _count_in(text: str) -> int | None:
 
 def record_blob(group: ConsumerGroup, name: str) -> str:
     """Return the name of a group record's blob."""
-    return folder(group, RecordKind.RECORD) + _as_part(name)
+    return folder(group, RecordKind.MEMBER) + _RECORDS + _as_part(name)
 
 
-def record_metadata(write_id: str) -> dict[str, str]:
+def record_metadata(name: str, write_id: str) -> dict[str, str]:
     """Return the whole metadata of a group record's blob; *write_id* names one write."""
-    return {_WRITER: write_id}
+    return {_RECORD_NAME: _quoted(name), _WRITER: write_id}
+
+
+def record_in(metadata: Mapping[str, str | None]) -> str | None:
+    """Return the name of a group record; ``None`` if the blob is no group record."""
+    return _unquoted(_lowered(metadata).get(_RECORD_NAME, "")) or None
 
 
 # --- metadata values -----------------------------------------------------------------------------

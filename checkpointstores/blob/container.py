@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
+from eventproc.network.failures import failure_of
 
 _RACE_STATUSES: Final = frozenset(
     {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED}
@@ -38,6 +39,9 @@ _LACKS_RIGHT: Final = frozenset(
     }
 )
 """Error codes that mean that the credential is valid but lacks the right for the request."""
+
+ROLE: Final = "Storage Blob Data Contributor"
+"""The role of Azure that has the rights which a store needs."""
 
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _BUSY: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
@@ -137,6 +141,7 @@ def meaning(
     right: Right,
     was_repeated: bool = False,
     expired_at: str = "",
+    is_identity: bool = False,
 ) -> StoreUnavailableError | StoreRejectedError | ConditionFailedError:
     """Return the error for an answer that is not a success.
 
@@ -147,6 +152,7 @@ def meaning(
         right: The right that the request needs.
         was_repeated: Whether the request was sent more than once.
         expired_at: When its SAS token expired, or empty.
+        is_identity: Whether the credential is a token of Entra ID, whose rights are roles.
     """
     if status in _RACE_STATUSES and code in _RACE_CODES:
         return ConditionFailedError(was_repeated=was_repeated)
@@ -162,10 +168,20 @@ def meaning(
         why = f"no request can be signed with the credential ({code}); is the account key complete?"
     elif expired_at:
         why = f"the SAS token expired at {expired_at} {answer}; give a new one"
+    elif code in _LACKS_RIGHT and is_identity:
+        why = (
+            f"the identity lacks the right to {right} {answer}; assign it the role {ROLE} on the "
+            "container or the storage account (it takes effect after some minutes)"
+        )
     elif code in _LACKS_RIGHT:
         why = (
             f"the credential lacks the right to {right} {answer}; it needs the rights to list, "
             "read, write and delete"
+        )
+    elif status in _REFUSED and is_identity:
+        why = (
+            f"the token is refused {answer}; check that the storage account belongs to the "
+            "identity's tenant, and whether its network rules let this machine in"
         )
     elif status in _REFUSED:
         why = (
@@ -177,12 +193,15 @@ def meaning(
     return StoreRejectedError(f"blob container {place} cannot be used: {why}")
 
 
-def no_answer(error: Exception, place: str) -> StoreUnavailableError:
+def no_answer(error: Exception, place: str) -> StoreUnavailableError | StoreRejectedError:
     """Return the error for a request without an answer.
 
     The message contains the operating system's reason but not the client's text, which may quote
     the URL with a SAS token.
     """
+    if failure := failure_of(error):
+        kind = StoreRejectedError if failure.is_setting else StoreUnavailableError
+        return kind(f"blob container {place} cannot be reached: {failure.reason}")
     cause = getattr(error, "inner_exception", None) or error
     reason = type(cause).__name__
     if isinstance(cause, OSError) and cause.strerror:

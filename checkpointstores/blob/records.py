@@ -137,8 +137,12 @@ class BlobRecords(RoundTrips, CheckpointStore):
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
         folder = self._folder(group, RecordKind.MEMBER)
         listing = await self._list(folder)
-        members = []
+        members, etags = [], {}
         for item in listing.items:
+            record_name = layout.record_in(item.metadata)
+            if record_name is not None:
+                etags[record_name] = item.etag
+                continue
             member = layout.member_in(
                 item.metadata, etag=item.etag, last_modified=item.last_modified
             )
@@ -147,7 +151,10 @@ class BlobRecords(RoundTrips, CheckpointStore):
             elif not item.is_folder:
                 self._note_malformed(item, "it names no member, and is left out")
         return MembershipSnapshot(
-            members=tuple(members), as_of=listing.as_of, resolution=RESOLUTION
+            members=tuple(members),
+            as_of=listing.as_of,
+            resolution=RESOLUTION,
+            record_etags=etags,
         )
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
@@ -262,7 +269,7 @@ class BlobRecords(RoundTrips, CheckpointStore):
     async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
         blob = layout.record_blob(self._named(group), record.name)
         # The content does not show which processor wrote it: two may write the same.
-        metadata = layout.record_metadata(secrets.token_hex(8))
+        metadata = layout.record_metadata(record.name, secrets.token_hex(8))
         body = frame_record(record.content)
         answer = await self._write(
             blob,

@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow, tuple_row
 
 from eventproc.errors import TransactionsRefusedError
 
-Statement = tuple[bytes, Mapping[str, Any]]
+Statement = tuple[bytes, Mapping[str, Any] | None]
 
 
 def _refuse(what: str) -> NoReturn:
@@ -54,6 +54,9 @@ class Link(ABC):
 
     db: HandlerConnection | BlockingHandlerConnection
 
+    idle_ms: int | None = None
+    """The longest time without a statement in a transaction, as the server knows it."""
+
     @classmethod
     @abstractmethod
     async def connect(cls, dsn: str) -> Self:
@@ -61,7 +64,10 @@ class Link(ABC):
 
     @abstractmethod
     async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
-        """Run statements, each only if those before succeeded; return the row of the first."""
+        """Run statements, each only if those before succeeded.
+
+        Returns the row of the first one, if there are others.
+        """
 
     @abstractmethod
     async def close(self) -> None:
@@ -80,6 +86,9 @@ class AsyncLink(Link):
 
     async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
         cursor = AsyncCursor(self.db, row_factory=tuple_row)
+        if not others:
+            await cursor.execute(*first)
+            return None
         async with self.db.pipeline():
             await cursor.execute(*first, binary=True)
             for statement in others:
@@ -106,6 +115,9 @@ class BlockingLink(Link):
 
     def _run(self, first: Statement, *others: bytes) -> TupleRow | None:
         cursor = Cursor(self.db, row_factory=tuple_row)
+        if not others:
+            cursor.execute(*first)
+            return None
         with self.db.pipeline():
             cursor.execute(*first, binary=True)
             for statement in others:

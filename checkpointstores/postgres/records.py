@@ -26,6 +26,7 @@ from eventproc.models import (
     GroupRecord,
     Member,
     MemberResult,
+    MembershipSnapshot,
     OwnershipClaim,
     PartitionOwnership,
     RecordResult,
@@ -103,10 +104,15 @@ class Records:
 
     async def list_members(
         self, db: AsyncConnection[Any], group: ConsumerGroup
-    ) -> tuple[tuple[Member, ...], datetime]:
-        """Return every member record of the group, and the server's time."""
-        rows, as_of = await self._listed(db, sql.LIST_MEMBERS, group)
-        return tuple(_as_member(*row) for row in rows), as_of
+    ) -> MembershipSnapshot:
+        """Return every member record of the group, and the ETags of group records."""
+        rows = await self._rows(db, sql.LIST_MEMBERS_AND_RECORDS, _key(group))
+        as_of, names, etags = rows[0][:3]
+        return MembershipSnapshot(
+            members=tuple(_as_member(*row[3:]) for row in rows if row[3] is not None),
+            as_of=_utc(as_of),
+            record_etags=dict(zip(names or (), etags or (), strict=True)),
+        )
 
     async def announce(
         self, db: AsyncConnection[Any], group: ConsumerGroup, member: Member, etag: str

@@ -69,6 +69,14 @@ LIST_MEMBERS: Final = f"""
 SELECT {", ".join(MEMBER_COLUMNS)}
 FROM eventproc.member WHERE {OF_GROUP}
 """
+# One statement, because it is what every poll of the group costs.
+LIST_MEMBERS_AND_RECORDS: Final = f"""
+SELECT statement_timestamp(), r.names, r.etags, l.*
+FROM (
+    SELECT array_agg(name) AS names, array_agg(etag) AS etags
+    FROM eventproc.group_record WHERE {OF_GROUP}
+) r LEFT JOIN ({LIST_MEMBERS}) l ON true
+"""
 READ_MEMBER: Final = f"{LIST_MEMBERS} AND owner_id = %(owner_id)s"
 INSERT_MEMBER: Final = """
 INSERT INTO eventproc.member VALUES (

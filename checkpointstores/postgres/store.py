@@ -182,8 +182,7 @@ class PostgresCheckpointStore(CheckpointStore):
         )
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        members, as_of = await self._run(lambda db: self._records.list_members(db, group))
-        return MembershipSnapshot(members=members, as_of=as_of)
+        return await self._run(lambda db: self._records.list_members(db, group))
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
         etag = new_etag()

@@ -52,8 +52,11 @@ class PostgresTransaction(Transaction):
     async def begin(self, idle_max: timedelta) -> None:
         """Begin; raise ``psycopg.Error`` if the connection is lost."""
         idle_ms = round(idle_max.total_seconds() * 1000)
-        setting = f"SET LOCAL idle_in_transaction_session_timeout = {idle_ms}"
-        await self.within_limit(self._link.run((b"BEGIN", {}), setting.encode()))
+        if self._link.idle_ms != idle_ms:
+            setting = f"SET idle_in_transaction_session_timeout = {idle_ms}"
+            await self.within_limit(self._link.run((setting.encode(), None)))
+            self._link.idle_ms = idle_ms
+        await self.within_limit(self._link.run((b"BEGIN", None)))
 
     async def commit(self, group: ConsumerGroup, update: CheckpointUpdate) -> CheckpointResult:
         """Write the checkpoint and commit."""
@@ -80,7 +83,7 @@ class PostgresTransaction(Transaction):
     async def roll_back(self) -> None:
         """Roll back what is open."""
         if not self.is_over and not self.is_broken:
-            await self.within_limit(self._link.run((b"ROLLBACK", {})))
+            await self.within_limit(self._link.run((b"ROLLBACK", None)))
 
     async def within_limit(self, call: Awaitable[T]) -> T:
         """Await it; at the time-out or a cancellation cut the connection, which ends it at once."""

@@ -118,6 +118,9 @@ _READ_RECORD: Final = """
 SELECT content, etag FROM group_record
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND name = ?
 """
+_LIST_RECORDS: Final = """
+SELECT name, etag FROM group_record WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
+"""
 _WRITE_RECORD: Final = "INSERT OR REPLACE INTO group_record VALUES (?, ?, ?, ?, ?, ?)"
 
 
@@ -329,6 +332,11 @@ def update_checkpoint(
         db.execute(_DELETE_DELIVERY, key)
     written = read_checkpoint(db, group, update.partition_id)
     return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
+
+
+def list_records(db: sqlite3.Connection, group: ConsumerGroup) -> dict[str, str]:
+    """Return the ETag of each record of the group, by its name."""
+    return dict(db.execute(_LIST_RECORDS, group.key).fetchall())
 
 
 def read_record(db: sqlite3.Connection, group: ConsumerGroup, name: str) -> GroupRecord | None:

@@ -148,8 +148,10 @@ class SqliteCheckpointStore(CheckpointStore):
             return [ClaimResult(claim=claim, outcome=unknown, error=error) for claim in claims]
 
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        members, as_of = await self._read(lambda db: records.list_members(db, group))
-        return MembershipSnapshot(members=members, as_of=as_of)
+        (members, etags), as_of = await self._read(
+            lambda db: (records.list_members(db, group), records.list_records(db, group))
+        )
+        return MembershipSnapshot(members=members, as_of=as_of, record_etags=etags)
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
         try:

@@ -7,6 +7,7 @@ import typer
 
 from eventproc.cli.arguments.grouped import with_groups
 from eventproc.cli.verbs import checkpoints, dead_letters, store
+from eventproc.cli.verbs.dashboard import dashboard
 from eventproc.cli.verbs.demo import demo
 from eventproc.cli.verbs.demo_rabbitmq import demo_rabbitmq
 from eventproc.cli.verbs.demo_spark import demo_spark
@@ -71,6 +72,10 @@ _VERBS: Final[_Examples] = {
         "eventproc status --eventhub orders --store sqlite:group.db --watch",
         "eventproc status --eventhub orders --store blob:checkpoints --format json",
         "eventproc status --resources keys --store sqlite:group.db",
+    ),
+    dashboard: (
+        "eventproc dashboard --eventhub orders --store sqlite:group.db",
+        "eventproc dashboard --eventhub orders --store blob:checkpoints --allow-changes",
     ),
     scale: (
         "eventproc scale --eventhub orders --store blob:checkpoints --max 20",

@@ -7,21 +7,34 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Final, Self
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Self, cast
 from urllib.parse import urlsplit
 
 from eventproc.concurrency.tasks import together
 from eventproc.errors import ConfigurationError, DeadLetterError, LetterDamagedError
 from eventproc.extras import needing
+from eventproc.identity import NoTokenError, SharedCredential, shared
 from eventproc.models import DeadLetter, StoredLetter, letter_from_json
+from eventproc.network import HttpProxy
+from eventproc.network.failures import failure_of
 from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
 
 with needing("blob"):
     from azure.core import MatchConditions
-    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+    from azure.core.credentials import (
+        AzureNamedKeyCredential,
+        AzureSasCredential,
+        TokenCredential,
+    )
     from azure.core.credentials_async import AsyncTokenCredential
-    from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNotFoundError
+    from azure.core.exceptions import (
+        AzureError,
+        HttpResponseError,
+        ResourceModifiedError,
+        ResourceNotFoundError,
+    )
     from azure.storage.blob import ContentSettings
     from azure.storage.blob.aio import ContainerClient
 
@@ -30,7 +43,16 @@ REQUEST_TIMEOUT: Final = timedelta(seconds=10)
 AT_ONCE_MAX: Final = 16
 """How many blobs are read at the same time."""
 
-Credential = AzureNamedKeyCredential | AzureSasCredential | AsyncTokenCredential | str
+Credential = (
+    AzureNamedKeyCredential
+    | AzureSasCredential
+    | AsyncTokenCredential
+    | TokenCredential
+    | SharedCredential
+    | str
+)
+
+REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
 class _Container:
@@ -41,6 +63,8 @@ class _Container:
         container: the name of the container.
         credential: a token credential, key or signature. It is not closed here.
         prefix: the folder below which letters are kept.
+        ca_bundle: a file with the certificates to trust; by default those of the system.
+        http_proxy: the HTTP proxy to connect through; by default that of ``HTTPS_PROXY``, if any.
     """
 
     @checked
@@ -51,10 +75,24 @@ class _Container:
         credential: Annotated[Credential | None, SECRET] = None,
         *,
         prefix: str = "dead-letters",
+        ca_bundle: str | None = None,
+        http_proxy: HttpProxy | None = None,
     ) -> None:
         if not prefix.strip("/"):
             raise ConfigurationError("prefix is empty: give a folder for the dead letters")
-        self._make = partial(ContainerClient, account_url, container, credential)
+        settings: dict[str, Any] = {}
+        if ca_bundle is not None:
+            settings["connection_verify"] = ca_bundle
+        if http_proxy is not None:
+            settings["proxies"] = dict.fromkeys(("http", "https"), http_proxy.url_with_user)
+        self._make = partial(
+            # Azure's client calls only what a shared credential has.
+            ContainerClient,
+            account_url,
+            container,
+            cast("Any", shared(credential)),
+            **settings,
+        )
         self._container = container
         self._prefix = prefix.strip("/")
         self._client: ContainerClient | None = None
@@ -72,6 +110,8 @@ class _Container:
         container: str,
         *,
         prefix: str = "dead-letters",
+        ca_bundle: str | None = None,
+        http_proxy: HttpProxy | None = None,
     ) -> Self:
         """Build one from a storage account's connection string.
 
@@ -92,14 +132,21 @@ class _Container:
         credential = (
             None if key is None else AzureNamedKeyCredential(key.account_name, key.account_key)
         )
-        return cls(url, container, credential, prefix=prefix)
+        return cls(
+            url,
+            container,
+            credential,
+            prefix=prefix,
+            ca_bundle=ca_bundle,
+            http_proxy=http_proxy,
+        )
 
     async def open(self) -> None:
         """Connect, and check that the container exists.
 
         Raises:
-            ConfigurationError: the container does not exist.
-            DeadLetterError: the storage account did not answer, or refused the request.
+            ConfigurationError: the container does not exist, or the credential is refused.
+            DeadLetterError: the storage account did not answer.
         """
         timeout_s = REQUEST_TIMEOUT.total_seconds()
         try:
@@ -114,8 +161,12 @@ class _Container:
                 f"container {self._container!r} for dead letters cannot be used: create it, or "
                 f"correct the name or the connection string ({type(error).__name__})"
             ) from error
-        except AzureError as error:
+        except (AzureError, NoTokenError, OSError) as error:
             await self.close()
+            if reason := _setting_to_correct(error):
+                raise ConfigurationError(
+                    f"container {self._container!r} for dead letters cannot be used: {reason}"
+                ) from error
             raise DeadLetterError(f"{self._container!r} did not answer: {error}") from error
 
     async def close(self) -> None:
@@ -152,7 +203,7 @@ class BlobDeadLetterSink(_Container, DeadLetterSink):
                 overwrite=True,
                 content_settings=ContentSettings(content_type="application/json"),
             )
-        except AzureError as error:
+        except (AzureError, NoTokenError, OSError) as error:
             raise DeadLetterError(
                 f"writing a dead letter to container {self._container!r} failed: {error}"
             ) from error
@@ -221,7 +272,7 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
     def _answered(self, what: str) -> Iterator[None]:
         try:
             yield
-        except AzureError as error:
+        except (AzureError, NoTokenError, OSError) as error:
             raise DeadLetterError(
                 f"{what} container {self._container!r} failed: {error}"
             ) from error
@@ -230,3 +281,17 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
 def _is_letter(name: str) -> bool:
     stem, dot, kind = name.rpartition("/")[2].rpartition(".")
     return bool(dot) and kind == "json" and stem.isdecimal()
+
+
+def _setting_to_correct(error: Exception) -> str:
+    """Return why a credential, a certificate or a proxy is refused, or ``""`` for other errors."""
+    if isinstance(error, NoTokenError):
+        return str(error)
+    if (failure := failure_of(error)) and failure.is_setting:
+        return failure.reason
+    if isinstance(error, HttpResponseError) and error.status_code in REFUSED:
+        return (
+            f"the credential is refused (status {error.status_code}). An identity needs the role "
+            "Storage Blob Data Contributor on the container or the storage account"
+        )
+    return ""

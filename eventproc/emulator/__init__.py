@@ -11,6 +11,7 @@ from eventproc.emulator.hub.log import Retention
 from eventproc.emulator.running import run, serve
 from eventproc.emulator.server import EmulatorServer
 from eventproc.emulator.threaded import EventHubsEmulator
+from eventproc.emulator.tokens import Right, TokenRules
 
 __all__ = [
     "EmulatorConfiguration",
@@ -18,7 +19,9 @@ __all__ = [
     "EventHubsEmulator",
     "HubConfiguration",
     "Retention",
+    "Right",
     "StoredEvent",
+    "TokenRules",
     "hubs_of",
     "read_config_json",
     "run",

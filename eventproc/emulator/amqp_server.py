@@ -1,10 +1,11 @@
 """The emulator on a running event loop: the listening server, its content and its faults."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from eventproc.emulator.amqp.message import StoredEvent
 from eventproc.emulator.amqp.refusal import RefusedError, epoch_taken_over
@@ -15,6 +16,9 @@ from eventproc.emulator.links.connection import Connection
 from eventproc.emulator.links.incoming_link import PublishLink
 from eventproc.emulator.links.outgoing_link import DeliveryLink
 from eventproc.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from eventproc.emulator.websocket import WebSocketEndpoint
 
 T = TypeVar("T")
 
@@ -32,6 +36,8 @@ class AmqpServer:
         self.connections: set[Connection] = set()
         self.namespace = Namespace(configuration, clock)
         self._port = configuration.port
+        self._websocket_port = configuration.websocket_port
+        self._websockets: WebSocketEndpoint | None = None
         self._server: asyncio.Server | None = None
         self._expiry: asyncio.Task[None] | None = None
 
@@ -39,18 +45,22 @@ class AmqpServer:
         """Listen; after a stop, on the same port and with the same events. Repeating is harmless.
 
         Raises:
-            ConfigurationError: The port is taken, or the host is not this machine's.
+            ConfigurationError: A port is taken, the host is not this machine's, or the certificate
+                cannot be used.
         """
         if self._server is not None:
             return
         loop = asyncio.get_running_loop()
-        host = self.configuration.host
+        host, context = self.configuration.host, self._ssl_context()
         self._server = await listening(
-            loop.create_server(lambda: Connection(self), host, self._port, reuse_address=True),
+            loop.create_server(
+                lambda: Connection(self), host, self._port, reuse_address=True, ssl=context
+            ),
             host,
             self._port,
         )
         self._port = self._server.sockets[0].getsockname()[1]
+        await self._start_websockets(host, context)
         if self.namespace.ages:
             self._expiry = loop.create_task(self._expire_for_ever())
 
@@ -67,8 +77,37 @@ class AmqpServer:
         while self.connections:
             self.drop_connections()
             await asyncio.sleep(0)
+        if self._websockets is not None:
+            await self._websockets.stop()
+            self._websockets = None
         await self._server.wait_closed()
         self._server = None
+
+    def _ssl_context(self) -> ssl.SSLContext | None:
+        certificate, key = self.configuration.certificate, self.configuration.key
+        if certificate is None or key is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(certificate, key)
+        except OSError as error:  # ssl.SSLError is one
+            raise ConfigurationError(
+                f"certificate {str(certificate)!r} with key {str(key)!r} cannot be used: "
+                f"{error.strerror or error}"
+            ) from error
+        return context
+
+    async def _start_websockets(self, host: str, context: ssl.SSLContext | None) -> None:
+        if self._websocket_port is None:
+            return
+        from eventproc.emulator.websocket import WebSocketEndpoint  # noqa: PLC0415 - an extra
+
+        self._websockets = WebSocketEndpoint(lambda: Connection(self))
+        self._websocket_port = await listening(
+            self._websockets.start(host, self._websocket_port, context),
+            host,
+            self._websocket_port,
+        )
 
     async def _expire_for_ever(self) -> None:
         while True:
@@ -81,18 +120,27 @@ class AmqpServer:
         return self._port
 
     @property
+    def websocket_port(self) -> int | None:
+        """The port for AMQP over WebSockets, if there is one."""
+        return self._websocket_port
+
+    @property
     def listens(self) -> bool:
         """Whether clients can connect."""
         return self._server is not None
 
     @property
     def connection_string(self) -> str:
-        """The connection string for clients of the Azure SDKs, without a hub."""
-        return (
-            f"Endpoint=sb://{_reachable(self.configuration.host)}:{self._port};"
-            "SharedAccessKeyName=RootManageSharedAccessKey;"
-            "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
-        )
+        """The connection string for clients of the Azure SDKs, without a hub.
+
+        With TLS it has no port, because clients honour one only without TLS: give them the port
+        as a custom endpoint.
+        """
+        host = _reachable(self.configuration.host)
+        key = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;"
+        if self.configuration.certificate is not None:
+            return f"Endpoint=sb://{host}/;{key}"
+        return f"Endpoint=sb://{host}:{self._port};{key}UseDevelopmentEmulator=true;"
 
     def connection_string_for(self, hub: str) -> str:
         """Return the connection string with the hub's name as ``EntityPath``."""

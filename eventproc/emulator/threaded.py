@@ -16,6 +16,7 @@ from eventproc.emulator.hub.configuration import (
 )
 from eventproc.emulator.hub.log import Retention
 from eventproc.emulator.server import EmulatorServer
+from eventproc.emulator.tokens import TokenRules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,6 +47,10 @@ class EventHubsEmulator:
         retention: Retention | None = None,
         directory: Path | None = None,
         sync_to_disk: bool = False,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        websocket_port: int | None = None,
+        tokens: TokenRules | None = None,
     ) -> None:
         self.configuration = EmulatorConfiguration(
             hubs=hubs_of(hubs, consumer_groups),
@@ -55,6 +60,10 @@ class EventHubsEmulator:
             retention=retention or Retention(),
             directory=directory,
             sync_to_disk=sync_to_disk,
+            certificate=certificate,
+            key=key,
+            websocket_port=websocket_port,
+            tokens=tokens,
         )
         self._server: EmulatorServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -132,6 +141,11 @@ class EventHubsEmulator:
     def port(self) -> int:
         """The port that it listens on."""
         return self._running.port
+
+    @property
+    def websocket_port(self) -> int | None:
+        """The port for AMQP over WebSockets, if one is configured."""
+        return self._running.websocket_port
 
     @property
     def health_port(self) -> int | None:

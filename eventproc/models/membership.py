@@ -1,8 +1,10 @@
 """Member records: one for each processor of a group, with its status."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
+from types import MappingProxyType
 
 from eventproc.errors import StoreError
 from eventproc.models.checkpoint import OffsetFormat, WriteOutcome
@@ -107,3 +109,5 @@ class MembershipSnapshot:
     members: tuple[Member, ...]
     as_of: datetime
     resolution: timedelta = timedelta(0)
+    record_etags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The ETag of each group record, by its name: so a record is read only after it changed."""

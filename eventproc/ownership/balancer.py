@@ -23,6 +23,7 @@ from eventproc.core.ownership.memory import (
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import Published, measured_by
+from eventproc.core.placement.schema import SCHEMA_RECORD
 from eventproc.core.placement.state import MemberFacts
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
@@ -162,7 +163,9 @@ class Balancer:
         present = await self._store.list_members(self._group)
         self.membership.note(present, asked_at_s)
 
-        schema = await self._schemas.read() if self._follows_schema else None
+        schema = None
+        if self._follows_schema:
+            schema = await self._schemas.read(present.record_etags.get(SCHEMA_RECORD))
 
         def listing(owned: OwnershipSnapshot | None) -> Listing:
             return Listing(

@@ -18,16 +18,27 @@ class SchemaStore:
         self._store = store
         self._group = group
         self._log = log
+        self._known: StoredSchema | None = None
+        """What was read last; it is read again when its ETag changes."""
+
         self._unreadable = ConditionLogger(log, "schema_unreadable", "schema_readable")
 
-    async def read(self) -> StoredSchema | None:
+    async def read(self, etag: str | None) -> StoredSchema | None:
         """Return what is stored; ``None`` if it cannot be read, which is logged.
 
         Then the group goes on with the schema that it follows, and publishes no other.
 
+        Args:
+            etag: Of the record, as last listed; ``None`` if there is none. What was read before is
+                returned while it is the same.
+
         Raises:
             StoreUnavailableError: no answer; try again.
         """
+        if etag is None:
+            return StoredSchema(etag=None, schema=None)
+        if self._known is not None and self._known.etag == etag:
+            return self._known
         try:
             record = await self._store.read_record(self._group, SCHEMA_RECORD)
             schema = schema_in(record.content) if record else None
@@ -35,7 +46,8 @@ class SchemaStore:
             self._unreadable.note(is_error=True, error=str(error))
             return None
         self._unreadable.end()
-        return StoredSchema(etag=record.etag if record else None, schema=schema)
+        self._known = StoredSchema(etag=record.etag if record else None, schema=schema)
+        return self._known
 
     async def publish(self, publication: Publication) -> None:
         """Write a schema. If another member was first, the next poll shows its schema."""

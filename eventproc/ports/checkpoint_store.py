@@ -90,7 +90,7 @@ class CheckpointStore(AsyncResource):
 
     @abstractmethod
     async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
-        """Read every member record of the group, whatever its age.
+        """Read every member record of the group, whatever its age, and the ETags of group records.
 
         Raises:
             StoreUnavailableError: no answer; try again.

@@ -9,6 +9,7 @@ FILES_BY_VENDOR = {
     "aiohttp": [
         "checkpointstores/blob*",
         "checkpointstores/blob/transport.py",
+        "eventproc/emulator/websocket.py",
         "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
     ],
@@ -23,6 +24,7 @@ FILES_BY_VENDOR = {
         "eventproc/cli/demo/publisher.py",  # publishes with the genuine producer
         "eventproc/simulation/other_systems/azure_python_rule.py",  # the genuine rule
     ],
+    "azure.identity": ["eventproc/identity/default_credential.py"],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
     "rstream": ["eventproc/sources/rabbitmq/streams/client.py"],

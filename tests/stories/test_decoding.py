@@ -227,6 +227,23 @@ def test_a_value_that_no_column_can_have_is_given_up():
         assert "column 'value'" in harness.dead_letters[0].error_message
 
 
+class Both(Orders):
+    """Has columns for Spark."""
+
+    async def process_columns(self, context, columns):
+        """Not called by a processor."""
+        raise AssertionError
+
+
+def test_a_handler_with_columns_for_spark_gets_values_from_a_processor():
+    """As one with ``process_event`` and columns gets events."""
+    with HandlerTestHarness(Both) as harness:
+        harness.publish(body("a"))
+        harness.settle()
+
+    assert Orders.orders == [Order("a")]
+
+
 class NoDecoder(PartitionHandler[Order]):
     """Forgot it."""
 

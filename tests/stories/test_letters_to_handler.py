@@ -76,6 +76,22 @@ def test_a_handler_gets_the_events_as_they_were():
     run_virtual(scenario())
 
 
+async def test_the_position_of_the_context_passes_a_letter_that_stays():
+    """Otherwise what is kept for the events above it would grow with each letter."""
+    positions = []
+
+    class Noting(PartitionHandler):
+        async def process_event(self, context, event):
+            positions.append(context.sequence_number)
+            if event.sequence_number == 1:
+                raise ValueError("no")
+
+    reader = await stored(letter(1), letter(2), letter(3))
+    await replayed(reader, HandlerTarget(Noting, attempts_max=1))
+
+    assert positions == [None, 1, 2]
+
+
 async def test_each_partition_of_each_group_has_a_handler():
     """As in a processor: a handler may keep what belongs to its partition."""
     Kept.calls, Kept.failing = [], frozenset()

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli.arguments.sources import HUB_VARIABLE, make_source
-from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
+from eventproc.cli.access.options import HubOptions, StorageOptions
+from eventproc.cli.arguments.sources import make_source
+from eventproc.cli.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
@@ -14,7 +15,7 @@ from eventproc.resources.names import id_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreAddress:
+class StoreAddress(StorageOptions):
     """A store, and how to reach it."""
 
     store: Annotated[
@@ -31,15 +32,6 @@ class StoreAddress:
             "'eventproc'.",
         ),
     ]
-    storage_connection_string: Annotated[
-        str,
-        typer.Option(
-            envvar=[STORAGE_VARIABLE, "AZURE_STORAGE_CONNECTION_STRING"],
-            metavar="TEXT",
-            help="The connection string of the storage account, for --store blob:CONTAINER. It is "
-            "a secret: prefer the environment variable.",
-        ),
-    ] = ""
 
     def checkpoint_store(
         self, *, creates: bool = False, must_exist: bool = False
@@ -47,14 +39,14 @@ class StoreAddress:
         """Make the store, without opening it; the arguments are those of ``open_store``."""
         return open_store(
             self.store,
-            storage_connection_string=self.storage_connection_string,
+            self.storage_access(),
             creates=creates,
             must_exist=must_exist,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubAddress(StoreAddress):
+class HubAddress(HubOptions, StoreAddress):
     """A group whose hub is asked, too."""
 
     eventhub: Annotated[
@@ -74,80 +66,54 @@ class HubAddress(StoreAddress):
             help="The consumer group. Processors of one consumer group share its partitions.",
         ),
     ] = "$Default"
-    connection_string: Annotated[
-        str,
-        typer.Option(
-            envvar=HUB_VARIABLE,
-            metavar="TEXT",
-            help="The connection string of the Event Hubs namespace or hub. With the prefix "
-            "kafka+, the hub is read through its Kafka endpoint. For a Kafka broker, "
-            "kafka://HOST:PORT; for RabbitMQ's streams, rabbitmq-stream://USER:PASSWORD@HOST, and "
-            "for its partition queues, amqp://USER:PASSWORD@HOST/?queues=COUNT. It is a secret: "
-            "prefer the environment variable, because other users of the machine can see the "
-            "arguments of a process.",
-        ),
-    ] = ""
 
     def source(self) -> EventSource | None:
         """Make the source, without connecting it."""
-        return make_source(self.connection_string, self.eventhub)
+        return make_source(self.hub_access(), self.eventhub)
 
     def group(self) -> ConsumerGroup:
         """Return the group, without connecting to anything."""
-        source = self.source()
-        assert source is not None, "it is only missing if the names are given"
+        namespace, eventhub = self.namespace, self.eventhub
+        if self.connection_string or not namespace:
+            source = make_source(self.hub_access(), eventhub)
+            namespace, eventhub = source.fully_qualified_namespace, source.eventhub_name
+        if not eventhub:
+            raise ConfigurationError("which event hub? Give --eventhub")
         return ConsumerGroup(
-            fully_qualified_namespace=source.fully_qualified_namespace,
-            eventhub_name=source.eventhub_name,
-            name=self.consumer_group,
+            fully_qualified_namespace=namespace, eventhub_name=eventhub, name=self.consumer_group
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupAddress(HubAddress):
-    """A group that can be named without a connection string. Then its hub is not asked."""
+    """A group whose hub need not be asked."""
 
-    namespace: Annotated[
-        str,
+    without_hub: Annotated[
+        bool,
         typer.Option(
-            envvar="EVENTPROC_NAMESPACE",
-            metavar="HOST",
-            help="The Event Hubs namespace, for example contoso.servicebus.windows.net. Not needed "
-            "with --connection-string.",
+            "--without-hub",
+            help="Do not connect to the hub, only to the store. Then --namespace and --eventhub "
+            "only name the group: no credential for the hub is needed.",
         ),
-    ] = ""
+    ] = False
 
     def source(self) -> EventSource | None:
-        """Make the source, without connecting it; ``None`` without a connection string."""
-        return super().source() if self.connection_string else None
+        """Make the source, without connecting it; ``None`` if the hub is not to be asked."""
+        return None if self.without_hub else super().source()
 
     def group(self) -> ConsumerGroup:
         """Return the group, without connecting to anything.
 
         Raises:
-            ConfigurationError: There is no connection string, and a name is missing.
+            ConfigurationError: A name is missing, or the group has no checkpoints.
         """
-        found = super().group() if self.connection_string else self._named_group()
+        found = super().group()
         if found.is_of_resources:
             raise ConfigurationError(
                 f"group {found.name!r} shares named resources, which have no checkpoints: "
                 f"`eventproc status --resources {found.name}` shows what it has"
             )
         return found
-
-    def _named_group(self) -> ConsumerGroup:
-        if not self.namespace:
-            raise ConfigurationError(
-                "which Event Hubs namespace? Give --namespace, or set the environment variable "
-                f"{HUB_VARIABLE} to its connection string, which also shows the lag"
-            )
-        if not self.eventhub:
-            raise ConfigurationError("which event hub? Give --eventhub")
-        return ConsumerGroup(
-            fully_qualified_namespace=self.namespace,
-            eventhub_name=self.eventhub,
-            name=self.consumer_group,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

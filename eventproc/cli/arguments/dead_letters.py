@@ -1,17 +1,13 @@
 """The places of dead letters, such as ``blob:CONTAINER``: their sinks, and their readers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote
 
-from eventproc.cli.arguments.sources import (
-    HUB_VARIABLE,
-    KAFKA_ENDPOINT,
-    broker_url,
-    make_source,
-)
-from eventproc.cli.arguments.stores import STORAGE_VARIABLE
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
+from eventproc.cli.access.storage import StorageAccess
+from eventproc.cli.arguments.sources import KAFKA_ENDPOINT, broker_url, make_source
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore, DeadLetterReader, DeadLetterSink
 
@@ -80,71 +76,73 @@ def parse_place(option: str, spec: str, *, is_read: bool) -> LetterPlace:
     return LetterPlace(kind, name, settings)
 
 
-def make_sink(
-    spec: str, *, connection_string: str | None, storage_connection_string: str | None
-) -> DeadLetterSink | None:
+def make_sink(spec: str, hub: HubAccess, storage: StorageAccess) -> DeadLetterSink | None:
     """Make the sink that the option names, without connecting it; ``None`` for an empty option.
 
     Raises:
-        ConfigurationError: The option has another form, or the connection string is missing.
+        ConfigurationError: The option has another form, or the storage account is missing.
     """
     if not spec:
         return None
     place = parse_place("--dead-letters", spec, is_read=False)
     if place.kind == "blob":
-        storage = _storage(f"--dead-letters {spec}", storage_connection_string)
         from eventproc.dead_letters.blob import BlobDeadLetterSink  # noqa: PLC0415 - an extra
 
-        return BlobDeadLetterSink.from_connection_string(storage, place.name, **place.settings)
+        return storage.make(
+            BlobDeadLetterSink, place.name, f"--dead-letters {spec}", **place.settings
+        )
     if place.kind == "queue":
-        url = broker_url(connection_string or "")
+        url = broker_url(hub.connection_string)
         from eventproc.sources.rabbitmq.queues import RabbitDeadLetterSink  # noqa: PLC0415
 
         return RabbitDeadLetterSink(url, routing_key=place.name)
     from eventproc.sources.eventhubs import EventHubDeadLetterSink  # noqa: PLC0415
 
-    return EventHubDeadLetterSink.from_connection_string(
-        (connection_string or "").removeprefix(KAFKA_ENDPOINT), eventhub_name=place.name
-    )
+    return _over_amqp(hub).make(EventHubDeadLetterSink, place.name)
+
+
+def _over_amqp(hub: HubAccess) -> HubAccess:
+    """Return how the hub is reached without its Kafka endpoint."""
+    return replace(hub, connection_string=hub.connection_string.removeprefix(KAFKA_ENDPOINT))
 
 
 def make_reader(
     place: LetterPlace,
+    hub: HubAccess,
+    storage: StorageAccess,
     *,
-    connection_string: str,
-    storage_connection_string: str,
     store: CheckpointStore | None,
 ) -> DeadLetterReader:
     """Make the reader of a place, without connecting it.
 
     Args:
         place: Where the letters are.
-        connection_string: Of the namespace or the broker.
-        storage_connection_string: Needed for ``blob``.
+        hub: How to reach the namespace or the broker.
+        storage: How to reach the storage account, for ``blob``.
         store: For a place that deletes no single letters: keeps which are removed.
 
     Raises:
         ConfigurationError: A connection string is missing or invalid.
     """
-    return _READERS[place.kind](place, connection_string, storage_connection_string, store)
+    hub.check()
+    return _READERS[place.kind](place, hub, storage, store)
 
 
 def _blob_reader(
-    place: LetterPlace, _: str, storage: str, __: CheckpointStore | None
+    place: LetterPlace, _: HubAccess, storage: StorageAccess, __: CheckpointStore | None
 ) -> DeadLetterReader:
-    checked = _storage(f"blob:{place.name}", storage)
     from eventproc.dead_letters.blob import BlobDeadLetterReader  # noqa: PLC0415 - an extra
 
-    return BlobDeadLetterReader.from_connection_string(checked, place.name, **place.settings)
+    return storage.make(BlobDeadLetterReader, place.name, f"blob:{place.name}", **place.settings)
 
 
 def _hub_reader(
-    place: LetterPlace, connection_string: str, _: str, store: CheckpointStore | None
+    place: LetterPlace, hub: HubAccess, _: StorageAccess, store: CheckpointStore | None
 ) -> DeadLetterReader:
-    if not connection_string:
+    if not hub.connection_string and not hub.namespace:
         raise ConfigurationError(
-            f"eventhub:{place.name} needs the connection string of its namespace: set the "
-            f"environment variable {HUB_VARIABLE}"
+            f"eventhub:{place.name} needs its namespace: give --namespace to use an identity, or "
+            f"set the environment variable {HUB_VARIABLE} to its connection string"
         )
     from eventproc.sources.eventhubs import (  # noqa: PLC0415 - an extra
         EventHubDeadLetterReader,
@@ -152,18 +150,16 @@ def _hub_reader(
     )
 
     return EventHubDeadLetterReader(
-        EventHubSource.from_connection_string(
-            connection_string.removeprefix(KAFKA_ENDPOINT), eventhub_name=place.name
-        ),
+        _over_amqp(hub).make(EventHubSource, place.name),
         store=store,
         consumer_group=place.settings.get("consumer-group", "$Default"),
     )
 
 
 def _queue_reader(
-    place: LetterPlace, connection_string: str, _: str, __: CheckpointStore | None
+    place: LetterPlace, hub: HubAccess, _: StorageAccess, __: CheckpointStore | None
 ) -> DeadLetterReader:
-    url, limit = broker_url(connection_string), place.settings.get("delivery-limit")
+    url, limit = broker_url(hub.connection_string), place.settings.get("delivery-limit")
     if limit not in {None, "none"}:
         raise ConfigurationError(
             f"queue:{place.name}?delivery-limit={limit}: give delivery-limit=none if the queue has "
@@ -175,14 +171,14 @@ def _queue_reader(
 
 
 def _stream_reader(
-    place: LetterPlace, connection_string: str, _: str, store: CheckpointStore | None
+    place: LetterPlace, hub: HubAccess, _: StorageAccess, store: CheckpointStore | None
 ) -> DeadLetterReader:
     from eventproc.sources.rabbitmq.streams import (  # noqa: PLC0415 - an extra
         RabbitStreamDeadLetterReader,
         RabbitStreams,
     )
 
-    source = make_source(connection_string, place.name)
+    source = make_source(hub, place.name)
     if not isinstance(source, RabbitStreams):
         raise ConfigurationError(
             f"stream:{place.name} needs the address of RabbitMQ's streams: set the environment "
@@ -197,12 +193,3 @@ _READERS: Final[Mapping[str, Callable[..., DeadLetterReader]]] = {
     "queue": _queue_reader,
     "stream": _stream_reader,
 }
-
-
-def _storage(what: str, connection_string: str | None) -> str:
-    if not connection_string:
-        raise ConfigurationError(
-            f"{what} needs the storage account's connection string: set the environment variable "
-            f"{STORAGE_VARIABLE}"
-        )
-    return connection_string

@@ -16,14 +16,18 @@ _SAME_NAME: Final = (
 
 OPTIONS: Final[Mapping[str, str]] = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAME},
+    "account_url": "--storage-account",
     "attempts_max": "--attempts",
     "batch_size_max": "--batch-size",
+    "ca_bundle": "--ca-bundle",
     "checkpoint_interval": "--checkpoint-interval",
+    "custom_endpoint": "--custom-endpoint",
     "deliveries_max": "--deliveries",
     "drain_target": "--drain-target",
     "duration": "--hours",
     "eventhub_name": "--eventhub",
     "fully_qualified_namespace": "--namespace",
+    "http_proxy": "--proxy",
     "initial_position": "--start",
     "interval": "--checkpoint-interval",
     "key_selector": "--key-property",

@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from urllib.parse import unquote, urlencode
 
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventSource
-
-HUB_VARIABLE = "EVENTPROC_CONNECTION_STRING"
-"""Environment variable: the connection string of the Event Hubs namespace or of one hub, or the
-address of a Kafka broker."""
 
 KAFKA_SERVERS = "kafka://"
 """Prefix of the address of Kafka brokers; a question mark and settings of the client may follow."""
@@ -25,33 +22,39 @@ STREAM_SETTINGS = ("namespace", "streams", "key")
 QUEUE_SCHEMES = ("amqp://", "amqps://")
 """Prefixes of the address of a RabbitMQ broker; ``queues=COUNT`` has to follow as a setting."""
 
+OTHER_BROKERS = (KAFKA_SERVERS, KAFKA_ENDPOINT, *STREAM_SERVERS, *QUEUE_SCHEMES)
+"""Prefixes of all that is not Event Hubs over AMQP."""
+
 OWN_QUEUE_SETTINGS = ("queues", "prefetch")
 """Settings in that address that are not the client's."""
 
 
-def make_source(connection_string: str | None, eventhub: str | None) -> EventSource:
+def make_source(access: HubAccess, eventhub: str) -> EventSource:
     """Make the source of an event hub or a topic, without connecting it.
 
     Raises:
         ConfigurationError: The connection string is missing or invalid.
     """
-    if not connection_string:
+    access.check()
+    connection_string = access.connection_string
+    if not connection_string and not access.namespace:
         raise ConfigurationError(
-            "which Event Hubs namespace? Set the environment variable "
-            f"{HUB_VARIABLE} to its connection string (`eventproc emulator` prints one), or to "
-            "kafka://HOST:PORT of a Kafka broker, to rabbitmq-stream://USER:PASSWORD@HOST of "
-            "RabbitMQ's streams, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition "
-            "queues"
+            "which Event Hubs namespace? Give --namespace to use an identity, or set the "
+            f"environment variable {HUB_VARIABLE} to its connection string (`eventproc emulator` "
+            "prints one), or to kafka://HOST:PORT of a Kafka broker, to "
+            "rabbitmq-stream://USER:PASSWORD@HOST of RabbitMQ's streams, or to "
+            "amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition queues"
         )
+    if not connection_string.startswith(OTHER_BROKERS):
+        from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
+
+        return access.make(EventHubSource, eventhub or None)
+    access.refuse_event_hubs_options()
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         return _kafka_source(connection_string, eventhub or None)
     if connection_string.startswith(STREAM_SERVERS):
         return _stream_source(connection_string, eventhub or None)
-    if connection_string.startswith(QUEUE_SCHEMES):
-        return _queue_source(connection_string, eventhub or None)
-    from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
-
-    return EventHubSource.from_connection_string(connection_string, eventhub_name=eventhub or None)
+    return _queue_source(connection_string, eventhub or None)
 
 
 def _kafka_source(connection_string: str, topic: str | None) -> EventSource:

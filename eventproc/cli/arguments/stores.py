@@ -3,17 +3,15 @@
 import os
 from pathlib import Path
 
+from eventproc.cli.access.storage import StorageAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
-
-STORAGE_VARIABLE = "EVENTPROC_STORAGE_CONNECTION_STRING"
-"""Environment variable: the storage account's connection string."""
 
 
 def open_store(
     spec: str,
+    storage: StorageAccess,
     *,
-    storage_connection_string: str | None,
     creates: bool = False,
     must_exist: bool = False,
 ) -> CheckpointStore:
@@ -24,7 +22,7 @@ def open_store(
             names of the blobs begin with another spelling of the namespace; ``postgres:NAME``, or
             ``postgres:NAME?schema=SCHEMA``, where ``NAME`` is the environment variable that has
             the connection string.
-        storage_connection_string: Needed for ``blob``.
+        storage: How to reach the storage account, for ``blob``.
         creates: Whether ``blob`` may create its container, and ``postgres`` its tables.
         must_exist: Whether ``sqlite`` refuses a file that does not exist, so that a verb that only
             reads does not create one.
@@ -36,7 +34,7 @@ def open_store(
     if kind == "sqlite" and place:
         return _sqlite(place, must_exist=must_exist)
     if kind == "blob" and place:
-        return _blob(place, storage_connection_string, creates=creates)
+        return _blob(place, storage, creates=creates)
     if (kind == "postgres" and place) or kind == "postgresql":
         return _postgres(place, creates=creates)
     raise ConfigurationError(
@@ -63,7 +61,7 @@ def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
     return SqliteCheckpointStore(path)
 
 
-def _blob(place: str, connection_string: str | None, *, creates: bool) -> CheckpointStore:
+def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointStore:
     container, question_mark, setting = place.partition("?")
     name, _, namespace = setting.partition("=")
     if question_mark and (name != "namespace" or not namespace):
@@ -71,16 +69,12 @@ def _blob(place: str, connection_string: str | None, *, creates: bool) -> Checkp
             f"--store blob:{place}: after the question mark, give namespace=HOST, the namespace "
             "with which the names of the blobs begin"
         )
-    if not connection_string:
-        raise ConfigurationError(
-            f"--store blob:{container} needs the storage account's connection string: set the "
-            f"environment variable {STORAGE_VARIABLE}"
-        )
     from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
 
-    return BlobCheckpointStore.from_connection_string(
-        connection_string,
+    return storage.make(
+        BlobCheckpointStore,
         container,
+        f"--store blob:{container}",
         create_container=creates,
         namespace=namespace or None,
     )

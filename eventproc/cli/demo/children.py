@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from eventproc.cli.access.network import VARIABLES
 from eventproc.cli.terminal.end_of_input import start_child
 from eventproc.errors import EventProcError
 
@@ -28,9 +29,11 @@ class Child:
         self.name = name
         self.output = folder / f"{name}.out"
         self.log = folder / f"{name}.log"
+        # The demo's own hub and store, whatever the user's environment names.
+        others = dict.fromkeys(VARIABLES, "")
         with self.output.open("wb") as output, self.log.open("wb") as log:
             self._process = start_child(
-                [sys.executable, *arguments], stdout=output, stderr=log, env=env
+                [sys.executable, *arguments], stdout=output, stderr=log, env={**others, **env}
             )
 
     @property

@@ -5,7 +5,8 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from eventproc.cli.arguments.sources import HUB_VARIABLE, make_source
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
+from eventproc.cli.arguments.sources import make_source
 from eventproc.cli.demo.children import POLL_S, Child
 from eventproc.cli.demo.flights import Logbook
 from eventproc.cli.demo.stage import EXPIRATION_S, INTERVAL_S, Stage, StoreChoice
@@ -31,8 +32,9 @@ class HubStage(Stage):
 
     async def _start_source(self) -> None:
         hub = await self._start_hub()
-        self.environment[HUB_VARIABLE] = f"{hub}EntityPath={HUB}"
-        self.source = make_source(self.environment[HUB_VARIABLE], HUB)
+        access = HubAccess(connection_string=f"{hub}EntityPath={HUB}")
+        self.environment[HUB_VARIABLE] = access.connection_string
+        self.source = make_source(access, HUB)
         await self._stack.enter_async_context(self.source)
         self.group = ConsumerGroup(
             fully_qualified_namespace=self.source.fully_qualified_namespace,

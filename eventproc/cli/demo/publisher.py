@@ -17,7 +17,7 @@ from typing import Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from eventproc.cli.arguments.sources import HUB_VARIABLE
+from eventproc.cli.access.hub import HUB_VARIABLE
 from eventproc.cli.demo.flights import Flight, find_data_file, read_flights
 from eventproc.cli.terminal.end_of_input import watch_input
 

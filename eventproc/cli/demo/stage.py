@@ -16,7 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
+from eventproc.cli.access.storage import STORAGE_VARIABLE, StorageAccess
+from eventproc.cli.arguments.stores import open_store
 from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE
 from eventproc.concurrency.resource import AsyncResource
@@ -97,7 +98,7 @@ class Stage(AsyncResource):
         self._stack.callback(self._end_children)
         await self._start_source()
         self.store = open_store(
-            self.note.spec, storage_connection_string=connection_string, creates=True
+            self.note.spec, StorageAccess(connection_string=connection_string), creates=True
         )
         await self._stack.enter_async_context(self.store)
 

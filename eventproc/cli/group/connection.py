@@ -1,4 +1,4 @@
-"""Connect to a group: its store, and its hub if a connection string is given."""
+"""Connect to a group: its store, and its hub unless it is not to be asked."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -24,7 +24,7 @@ class Connection:
     group: ConsumerGroup
     store: CheckpointStore
     source: EventSource | None
-    """``None`` if no connection string was given."""
+    """``None`` if the hub is not asked."""
 
     def refuse_queues(self) -> None:
         """Refuse a source whose service keeps the position.
@@ -63,7 +63,7 @@ async def connect(address: HubAddress, *, creates_store: bool = False) -> AsyncI
         ConfigurationError: An option is missing or invalid.
         StoreUnavailableError: The store did not answer.
     """
-    source, group = address.source(), address.group()
+    group, source = address.group(), address.source()
     store = address.checkpoint_store(must_exist=not creates_store)
     async with store, source or nullcontext():
         yield Connection(group=group, store=store, source=source)

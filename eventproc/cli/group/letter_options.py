@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from eventproc.cli.access.options import HubOptions
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.dead_letters import LOGS, LetterPlace, make_reader
-from eventproc.cli.arguments.sources import HUB_VARIABLE
-from eventproc.cli.arguments.stores import STORAGE_VARIABLE, open_store
+from eventproc.cli.arguments.stores import open_store
 from eventproc.dead_letters import LetterFilter
 from eventproc.errors import ConfigurationError
 from eventproc.ports import DeadLetterReader
@@ -29,28 +29,9 @@ Place = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class LettersAddress:
+class LettersAddress(HubOptions):
     """How to reach the place, and the hub."""
 
-    connection_string: Annotated[
-        str,
-        typer.Option(
-            envvar=HUB_VARIABLE,
-            metavar="TEXT",
-            help="The connection string of the Event Hubs namespace, or the address of the Kafka "
-            "or RabbitMQ broker, as for `eventproc run`. It is a secret: prefer the environment "
-            "variable.",
-        ),
-    ] = ""
-    storage_connection_string: Annotated[
-        str,
-        typer.Option(
-            envvar=[STORAGE_VARIABLE, "AZURE_STORAGE_CONNECTION_STRING"],
-            metavar="TEXT",
-            help="The connection string of the storage account, for blob:CONTAINER. It is a "
-            "secret: prefer the environment variable.",
-        ),
-    ] = ""
     store: Annotated[
         str,
         typer.Option(
@@ -80,14 +61,9 @@ class LettersAddress:
             store = None
             if is_log and self.store:
                 store = await stack.enter_async_context(
-                    open_store(self.store, storage_connection_string=self.storage_connection_string)
+                    open_store(self.store, self.storage_access())
                 )
-            reader = make_reader(
-                place,
-                connection_string=self.connection_string,
-                storage_connection_string=self.storage_connection_string,
-                store=store,
-            )
+            reader = make_reader(place, self.hub_access(), self.storage_access(), store=store)
             yield await stack.enter_async_context(reader)
 
 

@@ -117,8 +117,8 @@ def whole_text(stored: StoredLetter) -> Text:
     facts = {
         "letter": letter.letter_id,
         "place": stored.place,
-        "given up": f"{letter.given_up_at.isoformat()} by {letter.owner_id}, after "
-        f"{letter.attempt_count} attempts",
+        "given up": f"{letter.given_up_at.isoformat()} by {letter.owner_id}",
+        "attempts": letter.attempt_count,
         "error": _error_of(letter),
         "enqueued": event.enqueued_time.isoformat(),
         "offset": event.offset,

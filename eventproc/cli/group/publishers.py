@@ -1,5 +1,6 @@
 """Make a publisher for the hub that a connection string and a name give."""
 
+from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments.sources import (
     KAFKA_ENDPOINT,
     KAFKA_SERVERS,
@@ -12,12 +13,14 @@ from eventproc.errors import ConfigurationError
 from eventproc.ports import EventPublisher
 
 
-def make_publisher(connection_string: str, eventhub: str) -> EventPublisher:
+def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
     """Make the publisher, without connecting it.
 
     Raises:
         ConfigurationError: The connection string is invalid, or nothing publishes to such a hub.
     """
+    access.check()
+    connection_string = access.connection_string
     if connection_string.startswith(STREAM_SERVERS):
         raise ConfigurationError(
             "nothing here publishes to RabbitMQ's streams: replay straight through a handler with "
@@ -37,4 +40,4 @@ def make_publisher(connection_string: str, eventhub: str) -> EventPublisher:
         return PartitionPublisher(url, prefix=eventhub, count=count)
     from eventproc.sources.eventhubs import EventHubPublisher  # noqa: PLC0415 - it is an extra
 
-    return EventHubPublisher.from_connection_string(connection_string, eventhub_name=eventhub)
+    return access.make(EventHubPublisher, eventhub)

@@ -212,13 +212,14 @@ async def _damage(
 
     A listing has positions, but not states, so damage shows only when a checkpoint is read. One
     that the current owner wrote recently is sound: a damaged one is neither adopted nor written.
+    Nor is one of another SDK read while it moves: its processors neither read nor write states.
     """
     owners = {(o.partition_id, o.owner_id) for o in owned.ownerships}
     suspects = [
         c
         for c in checkpoints
-        if (c.partition_id, pump_owner(c.writer)) not in owners
-        or _age(c.last_modified, owned.as_of) > SOUND_FOR
+        if _age(c.last_modified, owned.as_of) > SOUND_FOR
+        or (c.writer is not None and (c.partition_id, pump_owner(c.writer)) not in owners)
     ]
 
     async def check(checkpoint: Checkpoint) -> None:
@@ -229,8 +230,12 @@ async def _damage(
         else:
             error_by_version[checkpoint.partition_id, checkpoint.etag] = None
 
-    unchecked = [c for c in suspects if (c.partition_id, c.etag) not in error_by_version]
-    await together(*map(check, unchecked))
+    current = {(c.partition_id, c.etag) for c in suspects}
+    for version in error_by_version.keys() - current:
+        del error_by_version[version]
+    await together(
+        *(check(c) for c in suspects if (c.partition_id, c.etag) not in error_by_version)
+    )
     found = {c.partition_id: error_by_version[c.partition_id, c.etag] for c in suspects}
     return {partition_id: error for partition_id, error in found.items() if error is not None}
 

@@ -47,11 +47,11 @@ def exit_code_of(error: EventProcError) -> int:
 
 def remedy_of(error: EventProcError) -> str:
     """Return the remedy to append to an error whose message does not name one."""
-    if isinstance(error, SourceRejectedError | SuspectSettingError):
+    if isinstance(error, SourceRejectedError | SuspectSettingError) and not error.names_remedy:
         return (
-            ". Check the connection string, the event hub's name (--eventhub), the consumer "
-            "group's name (--consumer-group), and that the credential may read (at Event Hubs: has "
-            "the Listen right)"
+            ". Check the connection string or the namespace, the event hub's name (--eventhub), "
+            "the consumer group's name (--consumer-group), and that the credential may read (at "
+            "Event Hubs: has the right Listen, or the role Azure Event Hubs Data Receiver)"
         )
     return ""
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.dead_letters import parse_place
 from eventproc.cli.arguments.handlers import load_handler
@@ -24,6 +24,7 @@ from eventproc.cli.group.letters import (
     whole_text,
 )
 from eventproc.cli.group.publishers import make_publisher
+from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.dead_letters import (
     HandlerTarget,
@@ -43,8 +44,8 @@ from eventproc.dead_letters import (
 from eventproc.errors import ConfigurationError, EventProcError
 from eventproc.models import StoredLetter
 
-PIPE_WIDTH = 4096
-"""Columns of a table that is not printed on a terminal, so that no line is cut."""
+RULE_WIDTH = 40
+"""Dashes between two letters."""
 
 Limit = Annotated[
     int, typer.Option(min=0, metavar="N", help="Most rows of the table; 0 shows all.")
@@ -85,10 +86,10 @@ def show(
     if output is options.OutputFormat.JSON:
         print(json.dumps([whole_json(stored) for stored in found]))
     else:
-        console = _console()
+        console = standard_output()
         for number, stored in enumerate(found):
             if number:
-                console.rule()
+                console.print("-" * RULE_WIDTH)
             console.print(whole_text(stored), highlight=False, soft_wrap=True)
     if not found:
         print_error(f"no dead letter of {place} matches")
@@ -149,8 +150,8 @@ def replay(
             if loaded is not None:
                 target, name = HandlerTarget(loaded, attempts_max=attempts), f"through {handler}"
             else:
-                hub = publish_to or _hub_of(found, address.connection_string)
-                publisher = make_publisher(address.connection_string, hub)
+                hub = publish_to or _hub_of(found, address.hub_access())
+                publisher = make_publisher(address.hub_access(), hub)
                 target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
             question = f"Replay {letters_text(len(found))} {name}, and remove them?"
             if not await _confirmed(question, mode):
@@ -234,7 +235,7 @@ def _name_of(stored: StoredLetter) -> str:
     return stored.place if stored.letter is None else stored.letter.letter_id
 
 
-def _hub_of(letters: Sequence[StoredLetter], connection_string: str) -> str:
+def _hub_of(letters: Sequence[StoredLetter], access: HubAccess) -> str:
     """Return the hub that all letters came from.
 
     Raises:
@@ -253,7 +254,8 @@ def _hub_of(letters: Sequence[StoredLetter], connection_string: str) -> str:
             "them"
         )
     (hub,) = hubs.values()
-    namespace = make_source(connection_string, hub).fully_qualified_namespace.lower()
+    namespace = access.namespace or make_source(access, hub).fully_qualified_namespace
+    namespace = namespace.lower()
     others = sorted({group.key[0] for group in groups} - {namespace})
     if others:
         raise ConfigurationError(
@@ -289,9 +291,4 @@ def _print_list(
     if output is options.OutputFormat.JSON:
         print(json.dumps(letters_json(place, letters)))
     else:
-        _console().print(letters_table(letters, rows_max=limit or None))
-
-
-def _console() -> Console:
-    """Return a console; what is piped is not cut to the width of a terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+        standard_output().print(letters_table(letters, rows_max=limit or None))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from eventproc.cli.access.hub import HUB_VARIABLE
 from eventproc.cli.arguments.options import OutputFormat, StopAtEof
-from eventproc.cli.arguments.sources import HUB_VARIABLE
 from eventproc.cli.arguments.values import parse_hub
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import OK

@@ -94,9 +94,9 @@ def run(
     calls under way, writes checkpoints and hands its partitions over. A second signal ends it at
     once. With --workers that holds for all of them together.
 
-    Give secrets in the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
-    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
-    NAME for --store postgres:NAME.
+    Give --namespace and --storage-account to use the identity of this process. Or give secrets in
+    the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER, NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.
@@ -120,11 +120,7 @@ def run(
         source=source,
         store=address.checkpoint_store(creates=create_container),
         handler=handler_class,
-        dead_letters=make_sink(
-            dead_letters,
-            connection_string=address.connection_string,
-            storage_connection_string=address.storage_connection_string,
-        ),
+        dead_letters=make_sink(dead_letters, address.hub_access(), address.storage_access()),
         consumer_group=address.consumer_group,
         owner_id=owner_id or None,
         roster=make_roster(roster),

@@ -53,8 +53,8 @@ def status(
 
     With --resources it shows the holder of each resource, and with --lease that of one lease.
 
-    This only reads, and does not disturb the group. With a connection string it asks the event hub
-    as well, and shows the lag of each partition, in events.
+    This only reads, and does not disturb the group. It asks the event hub as well, and shows the
+    lag of each partition, in events; with --without-hub it asks only the store.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """

@@ -12,6 +12,8 @@ from uuid import uuid4
 from eventproc.emulator.amqp.performatives import AmqpError
 
 NOT_FOUND: Final = "amqp:not-found"
+UNAUTHORIZED_ACCESS: Final = "amqp:unauthorized-access"
+AUTH_FAILED: Final = "com.microsoft:auth-failed"
 LINK_STOLEN: Final = "amqp:link:stolen"
 DETACH_FORCED: Final = "amqp:link:detach-forced"
 MESSAGE_SIZE_EXCEEDED: Final = "amqp:link:message-size-exceeded"
@@ -48,6 +50,24 @@ def entity_not_found(path: str) -> RefusedError:
         NOT_FOUND,
         f"The messaging entity 'sb://{path}' could not be found. "
         "To know more visit https://aka.ms/sbResourceMgrExceptions. ",
+    )
+
+
+def right_missing(right: str, path: str) -> RefusedError:
+    """The token of the connection does not allow this."""
+    return RefusedError(
+        UNAUTHORIZED_ACCESS,
+        f"Unauthorized access. '{right}' claim(s) are required to perform this operation. "
+        f"Resource: 'sb://{path}'.",
+    )
+
+
+def token_expired(link: str, right: str, path: str) -> RefusedError:
+    """The token of a link expired, and the client presented no other."""
+    return RefusedError(
+        DETACH_FORCED,
+        f"The link '{link}' is force detached. Code: RenewToken. Details: "
+        f"{right_missing(right, path).description}",
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 from eventproc.emulator.hub.log import Retention
+from eventproc.emulator.tokens import TokenRules
 from eventproc.errors import ConfigurationError
 from eventproc.settings import Count, Within, check_settings
 
@@ -92,9 +93,24 @@ class EmulatorConfiguration:
     )
     """A connection that is silent for longer is closed: the service's value."""
 
+    certificate: Path | None = None
+    """File with the certificate (PEM) for TLS; ``None``: no TLS. It needs ``key``."""
+
+    key: Path | None = None
+    """File with the certificate's private key (PEM)."""
+
+    websocket_port: Port | None = None
+    """The port for AMQP over WebSockets, with TLS as on ``port``. 0: any free port; ``None``: none.
+    It needs aiohttp."""
+
+    tokens: TokenRules | None = None
+    """Which tokens are taken; ``None``: any."""
+
     def __post_init__(self) -> None:
         """Check that the settings fit together."""
         check_settings(self)
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigurationError("TLS needs both a certificate and its key: give both")
         if not self.hubs:
             raise ConfigurationError("an emulator needs at least one event hub")
         names = [hub.name.casefold() for hub in self.hubs]

@@ -35,6 +35,7 @@ from eventproc.emulator.amqp.refusal import CONNECTION_FORCED, DECODE_ERROR, Ref
 from eventproc.emulator.faults import Faults
 from eventproc.emulator.hub.configuration import EmulatorConfiguration
 from eventproc.emulator.hub.hub import Clock, Namespace
+from eventproc.emulator.links.access import Access
 from eventproc.emulator.links.session import Session
 from eventproc.logs import get_logger
 
@@ -68,6 +69,7 @@ class Connection(asyncio.Protocol):
         self.configuration = server.configuration
         self.namespace = server.namespace
         self.faults = server.faults
+        self.access = Access(server.configuration.tokens)
         self.now_ms = server.clock
         self.loop = asyncio.get_running_loop()
         self.peer_frame_size_max = FRAME_SIZE_MIN
@@ -82,6 +84,7 @@ class Connection(asyncio.Protocol):
         self._open = False
         self._silence_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._token_timer: asyncio.TimerHandle | None = None
         self._received_at_s = self._sent_at_s = self.loop.time()
         self._heartbeat_s: float | None = None
 
@@ -107,7 +110,7 @@ class Connection(asyncio.Protocol):
         """Release everything that belongs to the connection, whichever side closed it."""
         del exc
         self._server.connections.discard(self)
-        for timer in (self._idle_timer, self._silence_timer):
+        for timer in (self._idle_timer, self._silence_timer, self._token_timer):
             if timer is not None:
                 timer.cancel()
         for session in self.sessions:
@@ -229,6 +232,24 @@ class Connection(asyncio.Protocol):
                 self.flush()
             wait_s = min(wait_s, self._heartbeat_s / 2)
         self._idle_timer = self.loop.call_later(wait_s, self._check_idle)
+
+    def watch_tokens(self) -> None:
+        """End links when their token expires, from now on at the newest expiry."""
+        if self._token_timer is not None:
+            self._token_timer.cancel()
+            self._token_timer = None
+        expiry_s = self.access.next_expiry_s()
+        if expiry_s is not None:
+            # Not before it: a timer may fire a millisecond early.
+            wait_s = max(0.0, expiry_s - self.now_ms() / 1000) + 0.01
+            self._token_timer = self.loop.call_later(wait_s, self._end_expired)
+
+    def _end_expired(self) -> None:
+        for hub in self.access.expired(self.now_ms() / 1000):
+            for session in self.sessions:
+                session.end_links_of(hub)
+        self.flush()
+        self.watch_tokens()
 
     # --- writing ---------------------------------------------------------------------------------
 

@@ -163,9 +163,14 @@ class RequestLink(IncomingLink):
         connection = self._session.connection
         request = read_message(message)
         if self._node == CBS:
-            response = answer_cbs(request, connection.namespace)
+            response = answer_cbs(
+                request, connection.namespace, connection.access, connection.now_ms()
+            )
+            connection.watch_tokens()
         else:
-            response = answer_management(request, connection.namespace, connection.now_ms())
+            response = answer_management(
+                request, connection.namespace, connection.access, connection.now_ms()
+            )
         self._response = request.property_at(4), response
 
     def _respond(self) -> None:

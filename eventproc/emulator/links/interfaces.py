@@ -13,6 +13,7 @@ from eventproc.emulator.amqp.values import Value
 from eventproc.emulator.faults import Faults
 from eventproc.emulator.hub.configuration import EmulatorConfiguration
 from eventproc.emulator.hub.hub import Clock, Namespace
+from eventproc.emulator.links.access import Access
 
 
 class ClientConnection(Protocol):
@@ -21,11 +22,16 @@ class ClientConnection(Protocol):
     configuration: EmulatorConfiguration
     namespace: Namespace
     faults: Faults
+    access: Access
     now_ms: Clock
     loop: asyncio.AbstractEventLoop
     peer_frame_size_max: int
     is_paused: bool
     """Whether the client reads more slowly than the emulator sends."""
+
+    @abstractmethod
+    def watch_tokens(self) -> None:
+        """End links when their token expires, from now on at the newest expiry."""
 
     @abstractmethod
     def send(self, data: bytes) -> None:

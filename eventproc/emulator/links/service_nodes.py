@@ -11,16 +11,23 @@ from eventproc.emulator.amqp.message import Message, write_message
 from eventproc.emulator.amqp.refusal import RefusedError
 from eventproc.emulator.amqp.values import Array, Int, Long, Timestamp, Value
 from eventproc.emulator.hub.hub import Namespace
+from eventproc.emulator.links.access import Access
 from eventproc.emulator.links.address import path_of
+from eventproc.emulator.tokens import Right
 
 _STRING_8: Final = 0xA1
-_STATUS_BY_CONDITION: Final = {"amqp:not-found": 404, "com.microsoft:argument-out-of-range": 400}
+_STATUS_BY_CONDITION: Final = {
+    "amqp:not-found": 404,
+    "amqp:unauthorized-access": 401,
+    "com.microsoft:auth-failed": 401,
+    "com.microsoft:argument-out-of-range": 400,
+}
 
 Respond = Callable[[Message], bytes]
 
 
-def answer_cbs(request: Message, namespace: Namespace) -> bytes:
-    """Accept any token for a hub that exists.
+def answer_cbs(request: Message, namespace: Namespace, access: Access, now_ms: int) -> bytes:
+    """Take a token for a hub that exists; without rules, any.
 
     For an unknown hub the service answers 404 here, before the client attaches a link. Azure's
     Python client turns that into its ``AuthenticationError``.
@@ -30,18 +37,21 @@ def answer_cbs(request: Message, namespace: Namespace) -> bytes:
     try:
         if hub_name and not hub_name.startswith("$"):
             namespace.hub(hub_name, path_of(str(audience)))
+            kind = str(request.application_properties.get("type"))
+            access.present(hub_name, kind, str(request.value), now_ms / 1000)
     except RefusedError as refusal:
         return _refusal(request, refusal)
     return _response(request, 202, "Accepted")
 
 
-def answer_management(request: Message, namespace: Namespace, now_ms: int) -> bytes:
+def answer_management(request: Message, namespace: Namespace, access: Access, now_ms: int) -> bytes:
     """Return the properties of a hub or a partition."""
     asked = request.application_properties
     name = str(asked.get("name") or "")
     try:
         if asked.get("operation") != "READ":
             return _response(request, 501, f"The operation {asked.get('operation')!r} is unknown.")
+        access.require(name, (Right.LISTEN, Right.SEND, Right.MANAGE), name, now_ms / 1000)
         match asked.get("type"):
             case "com.microsoft:eventhub":
                 return _response(request, 200, "OK", _describe_hub(namespace, name))

@@ -23,7 +23,7 @@ from eventproc.emulator.amqp.performatives import (
     Target,
     Transfer,
 )
-from eventproc.emulator.amqp.refusal import NOT_IMPLEMENTED, RefusedError
+from eventproc.emulator.amqp.refusal import NOT_IMPLEMENTED, RefusedError, token_expired
 from eventproc.emulator.amqp.values import Array, Symbol, Value
 from eventproc.emulator.links.address import parse_address
 from eventproc.emulator.links.incoming_link import IncomingLink, PublishLink, RequestLink
@@ -34,6 +34,7 @@ from eventproc.emulator.links.outgoing_link import (
     OutgoingLink,
     ResponseLink,
 )
+from eventproc.emulator.tokens import Right
 
 INCOMING_WINDOW: Final = 5000
 """Frames that a client may send ahead: the service's value. Renewed when half of it is used."""
@@ -171,6 +172,10 @@ class Session:
         if address.is_service_node:
             return (ResponseLink if attach.role else RequestLink)(self, attach, address)
         self.connection.faults.check_link()
+        right = Right.LISTEN if attach.role else Right.SEND
+        self.connection.access.require(
+            address.hub, (right,), address.path, self.connection.now_ms() / 1000
+        )
         return (DeliveryLink if attach.role else PublishLink)(self, attach, address)
 
     def _detach(self, detach: Detach) -> None:
@@ -182,6 +187,13 @@ class Session:
             raise MalformedError(f"a detach of handle {detach.handle}, which is not attached")
         link.ended()
         self._write(Detach(detach.handle, closed=detach.closed))
+
+    def end_links_of(self, hub: str) -> None:
+        """End the links to a hub (in lower case) whose token has expired."""
+        for handle, link in tuple(self._links.items()):
+            if isinstance(link, DeliveryLink | PublishLink) and link.hub_name.casefold() == hub:
+                right = Right.LISTEN if isinstance(link, DeliveryLink) else Right.SEND
+                self.end_link(handle, token_expired(f"link-{handle}", right, link.hub_name))
 
     def end(self) -> None:
         """Handle the client's end of the session."""

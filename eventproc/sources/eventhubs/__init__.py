@@ -5,8 +5,8 @@ Layers, each of which imports only those below it:
 - ``dead_letters``
 - ``source``, ``publisher``
 - ``public_path``, ``producer``
-- ``direct_path``: ``path`` > ``receiver`` > ``azure_internals``, ``lazy_event``, ``credit`` >
-  ``annotations``, ``frames``
+- ``direct_path``: ``path`` > ``receiver``, ``management`` > ``azure_internals``, ``lazy_event``,
+  ``credit`` > ``annotations``, ``frames``
 - ``client``
 - ``event``, ``batch``, ``errors``, ``options``
 
@@ -15,6 +15,7 @@ Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`
 """
 
 from eventproc.extras import needing
+from eventproc.network import HttpProxy
 
 with needing("eventhubs"):
     from eventproc.sources.eventhubs.dead_letters import (
@@ -23,7 +24,6 @@ with needing("eventhubs"):
     )
     from eventproc.sources.eventhubs.options import (
         EventHubOptions,
-        HttpProxy,
         ReceivePath,
         Transport,
     )

@@ -10,24 +10,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import certifi
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.eventhub import TransportType
 from azure.eventhub.aio import EventHubConsumerClient
 from azure.eventhub.exceptions import AuthenticationError
 
 from eventproc.errors import ConfigurationError, SourceUnavailableError, SuspectSettingError
+from eventproc.identity import SharedCredential
 from eventproc.models import EventPosition
+from eventproc.network import HttpProxy
 from eventproc.sources.connection_string import parse_connection_string
 from eventproc.sources.eventhubs.errors import translated
-from eventproc.sources.eventhubs.options import EventHubOptions, HttpProxy, Transport
+from eventproc.sources.eventhubs.options import EventHubOptions, Transport
 
 Client = EventHubConsumerClient
-Credential = AsyncTokenCredential | AzureNamedKeyCredential | AzureSasCredential
-
+Credential = (
+    AsyncTokenCredential
+    | TokenCredential
+    | SharedCredential
+    | AzureNamedKeyCredential
+    | AzureSasCredential
+)
+"""A token credential of ``azure.identity`` or ``azure.identity.aio``, a key or a signature."""
 
 CLOSE_MAX_S: Final = 5.0
 """Longest time to close a client. It checks only once a second whether its tasks have ended."""
@@ -86,7 +94,7 @@ def make_client(
         namespace,
         eventhub_name,
         group,
-        credential,
+        cast("Any", credential),  # a shared one has only what the client calls
         retry_backoff_factor=0.0,
         idle_timeout=options.silence_max.total_seconds(),
         ssl_context=ssl_context,
@@ -102,7 +110,9 @@ def connection_settings(options: EventHubOptions) -> dict[str, Any]:
         "retry_total": 0,
         "auth_timeout": options.connect_timeout.total_seconds(),
         "use_tls": options.is_tls_on,
-        "transport_type": _TRANSPORTS[options.transport],
+        # A proxy works with WebSockets only. With a custom endpoint, too, the client would ignore
+        # the proxy unless the transport is named.
+        "transport_type": _TRANSPORTS[Transport.WEBSOCKET if proxy else options.transport],
         "custom_endpoint_address": options.custom_endpoint,
         "http_proxy": _proxy_settings(proxy) if proxy else None,
         "user_agent": options.user_agent,
@@ -134,7 +144,8 @@ async def close_client(client: Client) -> None:
 
 def _proxy_settings(proxy: HttpProxy) -> dict[str, str | int | None]:
     settings: dict[str, str | int | None] = {
-        "proxy_hostname": proxy.host,
+        # The client joins both with a colon and gives that to aiohttp, which wants a URL.
+        "proxy_hostname": proxy.url.rpartition(":")[0],
         "proxy_port": proxy.port,
     }
     if proxy.username:

@@ -11,6 +11,7 @@ from eventproc.errors import (
     SourceRejectedError,
     SuspectSettingError,
 )
+from eventproc.identity import shared
 from eventproc.models import (
     REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
@@ -59,7 +60,7 @@ class EventHubDeadLetterSink(DeadLetterSink):
     ) -> None:
         self._namespace = check_namespace(fully_qualified_namespace)
         self._hub = check_hub_name(eventhub_name)
-        self._credential = credential
+        self._credential = shared(credential)
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
         self._producer: producer.Producer | None = None
@@ -90,9 +91,11 @@ class EventHubDeadLetterSink(DeadLetterSink):
             await self._connected().check()
         except (SourceRejectedError, SuspectSettingError) as error:
             await self.close()
+            remedy = (
+                "" if error.names_remedy else ". Check its name and that the credential may send"
+            )
             raise ConfigurationError(
-                f"event hub {self._hub!r} for dead letters cannot be used: {error}. Check its name "
-                "and that the credential may send"
+                f"event hub {self._hub!r} for dead letters cannot be used: {error}{remedy}"
             ) from error
         except SourceError as error:
             await self.close()

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from azure.core.exceptions import ClientAuthenticationError
-
 from eventproc.errors import (
     EventProcError,
     ReceiverDisplacedError,
@@ -21,8 +19,11 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
+from eventproc.identity import NoTokenError
+from eventproc.network.failures import failure_of
 
 DISPLACED: Final = "link:stolen"
+DETACH_FORCED: Final = "link:detach-forced"
 OFFSET_REFUSED: Final = "georeplication:invalid-offset"
 
 PERMANENT: Final = frozenset(
@@ -47,12 +48,40 @@ PERMANENT: Final = frozenset(
 _STATUS: Final = re.compile(r"[Ss]tatus code: (\d{3})")
 """Finds the service's status code, which the client puts only into its messages."""
 
+_CLAIM: Final = re.compile(r"'(Listen|Send|Manage)' claim")
+"""Finds the right that a credential lacks, in the service's text."""
+
+ROLES: Final = {
+    "Listen": "Azure Event Hubs Data Receiver",
+    "Send": "Azure Event Hubs Data Sender",
+    "Manage": "Azure Event Hubs Data Owner",
+}
+"""The role of Azure that has each right of Event Hubs."""
+
 PERMANENT_STATUSES: Final = frozenset({400, 401, 403, 404, 410})
 """Permanent status codes, in answers to a token or to a management request."""
 
 
 class OffsetRefusedError(SourceRejectedError):
     """The service rejects an offset from before geo-replication was switched on."""
+
+
+class RightMissingError(SourceRejectedError):
+    """The service knows the credential, which lacks a right; the message names the role."""
+
+    names_remedy = True
+
+
+class CredentialError(SuspectSettingError):
+    """A credential gave no token; the message says why, and the remedy."""
+
+    names_remedy = True
+
+
+class ConnectionSettingError(SuspectSettingError):
+    """A certificate or a proxy refuses the connection; the message names the remedy."""
+
+    names_remedy = True
 
 
 class UnexpectedShapeError(EventProcError):
@@ -76,6 +105,14 @@ def error_for(
         return ReceiverDisplacedError(message)
     if bare == OFFSET_REFUSED:
         return OffsetRefusedError(message)
+    # A link that is detached because its token expired names the right, too.
+    claim = None if bare == DETACH_FORCED else _CLAIM.search(text)
+    if claim:
+        return RightMissingError(
+            f"{message}. The credential lacks the right {claim[1]}: assign the identity the role "
+            f"{ROLES[claim[1]]} on the event hub or its namespace (it takes effect after some "
+            "minutes), or use a key with this right"
+        )
     if bare in PERMANENT or status in PERMANENT_STATUSES:
         return SourceRejectedError(message)
     return SourceUnavailableError(message)
@@ -102,11 +139,14 @@ def error_from(what: str, error: Exception) -> SourceError:
     condition: str | None = None
     stated = _STATUS.search(text)
     status = int(stated[1]) if stated else None
+    if failure := failure_of(error):
+        kind = ConnectionSettingError if failure.is_setting else SourceUnavailableError
+        return kind(f"{what}: {failure.reason}")
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
             return SuspectSettingError(f"{what}: the host is not known: {cause.strerror}")
-        if isinstance(cause, ClientAuthenticationError):
-            return SuspectSettingError(f"{what}: the credential gave no token: {cause}")
+        if isinstance(cause, NoTokenError):
+            return CredentialError(f"{what}: {cause}")
         found = getattr(cause, "condition", None) or getattr(cause, "error", None)
         if condition is None and isinstance(found, bytes | str):
             condition = found.decode() if isinstance(found, bytes) else found

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Annotated, Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.network import HttpProxy
 from eventproc.settings import Count, PositiveSpan, Within, check_settings
 
 PREFETCH: Final = 1000
@@ -61,23 +62,6 @@ def receive_path_by_default() -> ReceivePath:
             f"the environment variable {RECEIVE_PATH_VARIABLE} is {given!r}: set it to {known}, or "
             "leave it out"
         ) from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpProxy:
-    """An HTTP proxy between this process and the service.
-
-    With a proxy the transport is always AMQP over WebSockets.
-    """
-
-    host: str
-    port: Annotated[int, Within(least=1, most=65535)]
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        """Check the values; a ``ConfigurationError`` says how to correct them."""
-        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

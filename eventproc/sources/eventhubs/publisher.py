@@ -20,6 +20,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
+from eventproc.identity import shared
 from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
 from eventproc.retries import async_attempts
@@ -72,7 +73,7 @@ class EventHubPublisher(EventPublisher):
     ) -> None:
         self._namespace = check_namespace(fully_qualified_namespace)
         self._hub = check_hub_name(eventhub_name)
-        self._credential = credential
+        self._credential = shared(credential)
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
         self._producer_by_number: dict[int, Producer] = {}
@@ -108,9 +109,11 @@ class EventHubPublisher(EventPublisher):
             self._partition_ids = frozenset(await self._request_partition_ids())
         except (SourceRejectedError, SuspectSettingError) as error:
             await self.close()
+            remedy = (
+                "" if error.names_remedy else ". Check its name and that the credential may send"
+            )
             raise ConfigurationError(
-                f"event hub {self._hub!r} cannot be published to: {error}. Check its name and that "
-                "the credential may send"
+                f"event hub {self._hub!r} cannot be published to: {error}{remedy}"
             ) from error
 
     async def close(self) -> None:

@@ -16,6 +16,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
+from eventproc.identity import shared
 from eventproc.logs import get_logger
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
@@ -52,8 +53,9 @@ class EventHubSource(EventSource):
     Args:
         fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
         eventhub_name: the event hub's name.
-        credential: an async token credential (``azure.identity.aio``), or a named key or shared
-            access signature from ``azure.core.credentials``. The source does not close it.
+        credential: a token credential (``azure.identity`` or ``azure.identity.aio``), or a named
+            key or shared access signature from ``azure.core.credentials``. The source does not
+            close it. It may be given to a store as well.
         options: how to connect and read.
 
     Raises:
@@ -71,7 +73,7 @@ class EventHubSource(EventSource):
     ) -> None:
         self._namespace = check_namespace(fully_qualified_namespace)
         self._hub = check_hub_name(eventhub_name)
-        self._credential = credential
+        self._credential = shared(credential)
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
         self._clients: dict[str, azure_client.Client] = {}
@@ -152,10 +154,13 @@ class EventHubSource(EventSource):
         except ReceiverDisplacedError:
             return  # an exclusive receiver reads the partition, so the group can be read
         except (SourceRejectedError, SuspectSettingError) as error:
-            raise ConfigurationError(
-                f"{what} cannot be read. {error}. Check the namespace, the names of event hub and "
-                "consumer group, and that the credential may listen"
-            ) from error
+            remedy = (
+                ""
+                if error.names_remedy
+                else ". Check the namespace, the names of event hub and consumer group, and that "
+                "the credential may listen"
+            )
+            raise ConfigurationError(f"{what} cannot be read. {error}{remedy}") from error
 
     async def partition_ids(self) -> Sequence[str]:
         async with (

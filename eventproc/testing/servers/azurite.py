@@ -35,7 +35,7 @@ PROGRAM_VARIABLE: Final = "EVENTPROC_AZURITE"
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _MAIN: Final = _CHECKOUT / "azurite/node_modules/azurite/dist/src/blob/main.js"
-_LISTENS: Final = re.compile(r"successfully listens on http://[^\s:]+:(\d+)")
+_LISTENS: Final = re.compile(r"successfully listens on https?://[^\s:]+:(\d+)")
 _LINES_KEPT: Final = 20
 
 MANNERS: Final = f"--import={Path(__file__).with_suffix('.mjs').as_uri()}"
@@ -92,6 +92,9 @@ class Azurite(ChildServer):
     Args:
         location: Keep the data in this directory, which must exist, so that it survives ``stop``
             and ``start``. ``None`` keeps it in memory, and every start begins empty.
+        certificate: Serve HTTPS with this certificate and its key, two files (PEM). Then tokens of
+            Entra ID are taken, too; Azurite checks their form, audience and expiry, but no
+            signature and no role.
         start_timeout: Raise an error if it does not listen by then.
 
     Note:
@@ -104,10 +107,12 @@ class Azurite(ChildServer):
         self,
         *,
         location: Path | None = None,
+        certificate: tuple[Path, Path] | None = None,
         start_timeout: timedelta = timedelta(seconds=60),
     ) -> None:
         super().__init__(start_timeout)
         self._location = location
+        self._certificate = certificate
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._said: deque[str] = deque(maxlen=_LINES_KEPT)
 
@@ -118,7 +123,11 @@ class Azurite(ChildServer):
         Raises:
             RuntimeError: It was never started, so it has no port yet.
         """
-        return f"http://{self._address}/{ACCOUNT_NAME}"
+        return f"{self._scheme}://{self._address}/{ACCOUNT_NAME}"
+
+    @property
+    def _scheme(self) -> str:
+        return "http" if self._certificate is None else "https"
 
     @property
     def connection_string(self) -> str:
@@ -128,7 +137,7 @@ class Azurite(ChildServer):
             RuntimeError: It was never started, so it has no port yet.
         """
         return (
-            f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT_NAME};"
+            f"DefaultEndpointsProtocol={self._scheme};AccountName={ACCOUNT_NAME};"
             f"AccountKey={ACCOUNT_KEY};BlobEndpoint={self.endpoint};"
         )
 
@@ -178,12 +187,17 @@ class Azurite(ChildServer):
             if self._location is None
             else ["--location", str(self._location.absolute())]
         )
+        tls: tuple[str, ...] = ()
+        if self._certificate is not None:
+            certificate, key = self._certificate
+            tls = ("--cert", str(certificate), "--key", str(key), "--oauth", "basic")
         options = os.environ.get("NODE_OPTIONS", "")
         return subprocess.Popen(
             [
                 *program,
                 *("--blobHost", "127.0.0.1", "--blobPort", str(self._port)),
                 *persistence,
+                *tls,
                 # The client library may use a newer API version than Azurite knows.
                 "--skipApiVersionCheck",
                 "--disableTelemetry",

@@ -47,6 +47,23 @@ async def group_record_comes_back(bench: Bench) -> None:
     require(list(await bench.store.list_checkpoints(group)) == [], "nor like a checkpoint")
 
 
+async def a_listing_of_members_has_the_etags_of_group_records(bench: Bench) -> None:
+    """So a processor learns from each poll which records changed, and reads only those."""
+    group = bench.new_group()
+    require(
+        dict((await bench.store.list_members(group)).record_etags) == {}, "a new group has none"
+    )
+    first = await write(bench.store, group, GroupRecord(name="schema", content=b"1"))
+    other = await write(bench.store, group, GroupRecord(name="a/b \u00e4", content=b"1"))
+    second = await write(bench.other, group, replace(first, content=b"2"))
+    await write(bench.store, bench.new_group(), GroupRecord(name="elsewhere", content=b""))
+    listed = await bench.store.list_members(group)
+    require(
+        dict(listed.record_etags) == {"schema": second.etag, other.name: other.etag},
+        f"a listing of members must have the newest etag of each group record: {listed}",
+    )
+
+
 async def writing_a_group_record_is_conditional(bench: Bench) -> None:
     """A write without an etag, or on an outdated one, is lost if there is a record."""
     group = bench.new_group()

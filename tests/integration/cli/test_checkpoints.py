@@ -201,7 +201,8 @@ def test_importing_a_file_of_another_hub_needs_another_hub(tool, monkeypatch):
     path = Path("orders.json")
     path.write_text(out)
     monkeypatch.delenv("EVENTPROC_CONNECTION_STRING")
-    elsewhere = ["--namespace", "elsewhere", "--eventhub", "orders", "--store", "sqlite:new.db"]
+    elsewhere = ["--without-hub", "--namespace", "elsewhere", "--eventhub", "orders"]
+    elsewhere += ["--store", "sqlite:new.db"]
     refused = tool("import", *elsewhere, str(path), "--yes")
     is_made = Path("new.db").exists()
     imported = tool("import", *elsewhere, str(path), "--yes", "--another-hub", "--partition", "1")

@@ -6,7 +6,15 @@ import pytest
 
 from eventproc.cli import main
 
-HERE = ["--store", "sqlite:group.db", "--namespace", "host", "--eventhub", "orders"]
+HERE = [
+    "--store",
+    "sqlite:group.db",
+    "--namespace",
+    "host",
+    "--eventhub",
+    "orders",
+    "--without-hub",
+]
 HEAD = {
     "format": "eventproc-checkpoints",
     "version": 1,

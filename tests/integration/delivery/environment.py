@@ -1,5 +1,6 @@
 """The environment of a storm: stores with outages, and wall clocks that are off."""
 
+import asyncio
 import os
 import sqlite3
 import sys
@@ -9,7 +10,9 @@ from typing import Final, Protocol
 
 from azure.storage.blob import ContainerClient
 
+from checkpointstores.postgres import PostgresCheckpointStore
 from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.servers.postgres_server import PostgresServer
 
 CONTAINER: Final = "checkpoints"
 
@@ -105,7 +108,50 @@ class AzuriteStore:
         self._azurite.start()
 
 
-STORES: Final[dict[str, Callable[[Path], Store]]] = {"sqlite": SqliteStore, "azurite": AzuriteStore}
+class PostgresStore:
+    """A server, which is frozen, killed or restarted during an outage."""
+
+    def __init__(self, _: Path) -> None:
+        """Start nothing yet."""
+        self._server = PostgresServer()
+        self.spec = "postgres:STORM_DSN"
+        self.env: Mapping[str, str] = {}
+
+    def open(self) -> None:
+        """Start the server, and create the tables."""
+        self._server.start()
+        self.env = {"STORM_DSN": self._server.dsn}
+        os.environ.update(self.env)  # The checks read the store, too.
+        store = PostgresCheckpointStore(self._server.dsn, create_schema=True)
+        asyncio.run(_create(store))
+
+    def close(self) -> None:
+        """Stop it, and remove its data."""
+        self._server.remove()
+
+    def begin_outage(self, *, is_silent: bool) -> None:
+        """Freeze or kill the server, which has stored all acknowledged writes."""
+        if is_silent:
+            self._server.pause()
+        else:
+            self._server.kill()
+
+    def end_outage(self) -> None:
+        """Let it continue, or start it again."""
+        self._server.resume()
+        self._server.start()
+
+
+async def _create(store: PostgresCheckpointStore) -> None:
+    async with store:
+        pass
+
+
+STORES: Final[dict[str, Callable[[Path], Store]]] = {
+    "sqlite": SqliteStore,
+    "azurite": AzuriteStore,
+    "postgres": PostgresStore,
+}
 
 # --- wall clocks ---------------------------------------------------------------------------------
 

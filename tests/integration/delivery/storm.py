@@ -14,6 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from eventproc.cli.access.hub import HubAccess
+from eventproc.cli.access.storage import StorageAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.cli.arguments.stores import open_store
 from eventproc.models import ConsumerGroup
@@ -226,14 +228,14 @@ def violations(
 
 async def stored_states(store: Store, hub: Hub) -> dict[str, bytes | None]:
     """Read the state of each partition."""
-    source = make_source(hub.env["EVENTPROC_CONNECTION_STRING"], NAME)
+    source = make_source(HubAccess(connection_string=hub.env["EVENTPROC_CONNECTION_STRING"]), NAME)
     group = ConsumerGroup(
         fully_qualified_namespace=source.fully_qualified_namespace,
         eventhub_name=source.eventhub_name,
         name="$Default",
     )
     secret = store.env.get("EVENTPROC_STORAGE_CONNECTION_STRING", "")
-    async with open_store(store.spec, storage_connection_string=secret) as opened:
+    async with open_store(store.spec, StorageAccess(connection_string=secret)) as opened:
         ids = [str(number) for number in range(PARTITIONS)]
         found = {number: await opened.read_checkpoint(group, number) for number in ids}
     return {number: None if one is None else one.state for number, one in found.items()}

@@ -13,7 +13,7 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, ConsumerGroup
-from tests.integration.delivery.environment import SqliteStore
+from tests.integration.delivery.environment import PostgresStore, SqliteStore
 from tests.integration.delivery.fleet import KEYS, Fleet
 from tests.integration.delivery.hubs import EmulatorHub
 from tests.integration.delivery.storm import storm
@@ -122,6 +122,23 @@ def test_a_short_storm_on_sqlite_has_no_violations(tmp_path):
         EmulatorHub(tmp_path),
         tmp_path,
         seconds=12,
+        rng=random.Random(3),
+        say=progress.append,
+    )
+
+    assert found == [], progress
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_short_storm_on_postgres_has_no_violations(tmp_path):
+    """The same, while the server is frozen and killed."""
+    progress: list[str] = []
+    found = storm(
+        PostgresStore(tmp_path),
+        EmulatorHub(tmp_path),
+        tmp_path,
+        seconds=30,
         rng=random.Random(3),
         say=progress.append,
     )

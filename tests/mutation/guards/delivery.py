@@ -22,18 +22,16 @@ CHECKPOINTER = guards_in(
     Guard(
         name="ownership is verified after a checkpoint of another writer was read",
         without_it="a former owner reads its successor's checkpoint and writes over it",
-        words="if self._is_written_by_another(found) and not await self.verify():",
+        words="if is_foreign and (self.is_exact or not await self.verify()):",
         mutated="if False:",
     ),
     Guard(
         name="a checkpoint write with an unknown outcome does not count as won",
         without_it="a pump closes without a checkpoint",
         words="""        if result.outcome is WriteOutcome.WON:
-            self.stored = result.checkpoint
-            self._note""",
+            self.confirm(""",
         mutated="""        if result.outcome is not WriteOutcome.LOST:
-            self.stored = result.checkpoint or self.stored
-            self._note""",
+            self.confirm(""",
     ),
     Guard(
         name="a position below the stored one is not written",

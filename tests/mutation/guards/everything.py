@@ -15,6 +15,7 @@ from tests.mutation.guards import (
     sessions,
     spark,
     stores,
+    transactions,
 )
 
 GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
@@ -63,6 +64,12 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.UPDATES,
         *progress.PROGRESS,
         *progress.WINDOW,
+    ],
+    "Transactions": [
+        *transactions.COMMITS,
+        *transactions.CONTEXT,
+        *transactions.POSTGRES,
+        *transactions.SQLITE,
     ],
     "Delivery": [
         *delivery.STOP_SCOPE,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from eventproc.cli.arguments.sources import HUB_VARIABLE
+from eventproc.cli.access.hub import HUB_VARIABLE
 from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.stage import EXPIRATION_S, INTERVAL_S, Stage, StoreChoice
 from eventproc.errors import ConfigurationError

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming import StreamingQuery
 
-from eventproc.cli.arguments.sources import HUB_VARIABLE
-from eventproc.cli.arguments.stores import STORAGE_VARIABLE
+from eventproc.cli.access.hub import HUB_VARIABLE
+from eventproc.cli.access.storage import STORAGE_VARIABLE
 from eventproc.cli.demo.hub import HANDLER, HUB, HubStage
 from eventproc.cli.demo.spark.weeks import Figures, Weeks
 from eventproc.errors import EventProcError

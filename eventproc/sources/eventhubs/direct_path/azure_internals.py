@@ -5,7 +5,8 @@ The client's public receive methods sleep 50 ms between reads, request the parti
 start and take a second to stop; decoding costs 20 us and more for each event. So the client opens
 the link (address, credential, token, TLS, proxy), and this module reads from it, without the
 client's sleeps, keep-alive task, buffer and decoder (measurements: ``docs/decisions/``). It depends
-on about forty private names. If one is missing, the source uses ``public_path.py`` instead.
+on about forty private names. If one is missing, the source uses ``public_path.py`` instead. The
+other module that uses them is ``management.py``.
 
 Rule: every exception of Azure's client leaves this module as one of ``eventproc.errors``.
 """
@@ -19,18 +20,21 @@ from typing import Any, Final, cast
 from azure.eventhub import __version__
 
 from eventproc.errors import SourceError, SourceUnavailableError
-from eventproc.models import EventPosition, PartitionProperties
-from eventproc.sources.amqp.fields import to_time
+from eventproc.models import EventPosition
 from eventproc.sources.eventhubs.client import Client, start_of
 from eventproc.sources.eventhubs.direct_path.frames import FrameParser, ParsedFrames, Parser
 from eventproc.sources.eventhubs.errors import UnexpectedShapeError, as_text, error_for, translated
-from eventproc.sources.eventhubs.event import HubAnswer, to_hub_answer
 
 TRIED_RELEASES: Final = ("5.15.",)
 """Prefixes of the releases of ``azure-eventhub`` that this module was tested with."""
 
 LOOK_AFTER_EVERY_S: Final = 1.0
 """Shortest time between two runs of ``look_after``; tokens and heartbeats have more time."""
+
+TOKEN_RENEWAL_S: Final = 240.0
+"""A new token is presented so many seconds before the former one expires, or when 60 % of its life
+is over; Azure's client waits until 90 % are. Tokens are requested a minute earlier
+(``eventproc/identity/``), so a new one is there."""
 
 BYTES_AT_ONCE: Final = 256 * 1024
 
@@ -40,7 +44,6 @@ _SERIAL: Final = 0xFFFFFFFF
 _CLOSE_MAX_S: Final = 0.5
 """Longest time for an orderly close, which the service does not need."""
 
-_FIRST_STATUS_OF_REFUSAL: Final = 400
 _NOT_FOUND: Final = 404
 _NOT_TAKEN: Final = "the service does not take the credential"
 
@@ -51,7 +54,8 @@ class AmqpClient:
     def __init__(self, what: str, handler: Any) -> None:  # noqa: ANN401 - a private class of Azure's
         self.what = what
         self.handler = handler
-        self._refusal: SourceError | None = None
+        self.refusal: SourceError | None = None
+        """Why the service refused the newest token."""
 
     async def open(self) -> None:
         """Connect, authenticate and attach the link.
@@ -75,7 +79,7 @@ class AmqpClient:
                 _expect(handler._connection, "listen", "close", "_transport")
         except SourceError as error:
             await self.close()
-            raise (self._refusal or error) from error.__cause__
+            raise (self.refusal or error) from error.__cause__
         except BaseException:
             await self.close()
             raise
@@ -92,7 +96,7 @@ class AmqpClient:
             if condition is not None:
                 # The token is for one hub, so the service reports here that it does not exist.
                 reason = "there is no such event hub" if status == _NOT_FOUND else _NOT_TAKEN
-                self._refusal = error_for(
+                self.refusal = error_for(
                     f"{self.what}: {reason}",
                     as_text(text) or as_text(condition),
                     condition=as_text(condition),
@@ -145,7 +149,8 @@ class PartitionLink:
         self._link = link = handler._link
         self._session = session = handler._session
         self._transport = transport = connection._transport
-        _expect(self._authenticator, "handle_token")
+        _expect(self._authenticator, "handle_token", "_expires_on", "_refresh_window")
+        _expect(self._authenticator, "_token_put_time")
         _expect(connection, "_error", "_incoming_endpoints", "_last_frame_received_time")
         _expect(connection, "_read_frame", "listen", "state")
         _expect(link, "current_link_credit", "delivery_count", "flow", "get_state", "remote_handle")
@@ -227,8 +232,22 @@ class PartitionLink:
             self._connection._last_frame_received_time = now
         with translated(self._amqp_client.what):
             await self._connection.listen(batch=0)  # heartbeats and time-outs, without reading
-            await self._authenticator.handle_token()
+            await self._present_token()
             self._check()
+
+    async def _present_token(self) -> None:
+        """Present a new token in time, before the former one expires."""
+        authenticator = self._authenticator
+        put_at, expires_at = authenticator._token_put_time, authenticator._expires_on
+        if put_at is not None and expires_at is not None:
+            early_s = min(TOKEN_RENEWAL_S, 0.4 * (expires_at - put_at))
+            authenticator._refresh_window = max(authenticator._refresh_window, early_s)
+        try:
+            await authenticator.handle_token()
+        except Exception as error:
+            if self._amqp_client.refusal is None:
+                raise
+            raise self._amqp_client.refusal from error
 
     async def listen(self) -> bytes:
         """Wait for bytes and return them, for ``take``. A cancelled call loses no bytes.
@@ -294,74 +313,6 @@ class PartitionLink:
     async def close(self) -> None:
         """Detach and disconnect. Never raises."""
         await self._amqp_client.close()
-
-
-async def ask_hub(client: Client) -> HubAnswer:
-    """Request the ids of the hub's partitions, and when it was created."""
-    what = f"asking event hub {client.eventhub_name!r} for its partitions"
-    (answer,) = await _ask(client, what, b"com.microsoft:eventhub", {})
-    with translated(what):
-        return to_hub_answer(answer)
-
-
-async def ask_partitions(
-    client: Client, partition_ids: Sequence[str]
-) -> Sequence[PartitionProperties]:
-    """Request the properties of some partitions, all on one connection."""
-    named = ", ".join(repr(partition_id) for partition_id in partition_ids)
-    what = f"asking event hub {client.eventhub_name!r} for its partition {named}"
-    questions = [{"partition": partition_id} for partition_id in partition_ids]
-    answers = await _ask(client, what, b"com.microsoft:partition", *questions)
-    with translated(what):
-        return tuple(map(_properties, partition_ids, answers))
-
-
-def _properties(partition_id: str, answer: dict[bytes, Any]) -> PartitionProperties:
-    last = int(answer[b"last_enqueued_sequence_number"])
-    return PartitionProperties(
-        partition_id=partition_id,
-        beginning_sequence_number=int(answer[b"begin_sequence_number"]),
-        last_enqueued_sequence_number=last,
-        last_enqueued_offset=as_text(answer[b"last_enqueued_offset"]),
-        last_enqueued_time=to_time(answer[b"last_enqueued_time_utc"]) if last >= 0 else None,
-        is_empty=bool(answer[b"is_partition_empty"]),
-    )
-
-
-async def _ask(
-    client: Client, what: str, kind: bytes, *questions: dict[str, str]
-) -> list[dict[bytes, Any]]:
-    """Send management requests of one kind on a connection of their own; return the answers.
-
-    The client's own method for this sleeps eight times 50 ms, and connects for each request.
-    """
-    amqp: Any = client._amqp_transport
-    with translated(what):
-        auth = await client._create_auth_async()
-        handler = amqp.create_mgmt_client(client._address, mgmt_auth=auth, config=client._config)
-    amqp_client = AmqpClient(what, handler)
-    await amqp_client.open()
-    answers = []
-    try:
-        with translated(what):
-            token = await amqp.get_updated_token_async(auth)
-            for details in questions:
-                question = {"name": client.eventhub_name, "security_token": token} | details
-                status, text, answer = await amqp.mgmt_client_request_async(
-                    handler,
-                    amqp.build_message(application_properties=question),
-                    operation=b"READ",
-                    operation_type=kind,
-                    status_code_field=b"status-code",
-                    description_fields=b"status-description",
-                )
-                if int(status) >= _FIRST_STATUS_OF_REFUSAL:
-                    reason = f"{as_text(text)} (status {status})"
-                    raise error_for(what, reason, status=int(status))
-                answers.append(cast("dict[bytes, Any]", answer.value))
-    finally:
-        await amqp_client.close()
-    return answers
 
 
 def check(client: Client) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from eventproc.models import EventPosition
 from eventproc.sources.eventhubs.client import Client
-from eventproc.sources.eventhubs.direct_path import azure_internals
+from eventproc.sources.eventhubs.direct_path import azure_internals, management
 from eventproc.sources.eventhubs.direct_path.receiver import EventHubReceiver
 from eventproc.sources.eventhubs.options import PREFETCH, PREFETCH_MAX, EventHubOptions
 
@@ -17,7 +17,7 @@ group; with a lower level this processor could not read there."""
 
 
 class DirectPath:
-    """The operations of a source through ``azure_internals``."""
+    """The operations of a source through ``azure_internals`` and ``management``."""
 
     needs_own_client: ClassVar = False
 
@@ -25,8 +25,8 @@ class DirectPath:
         """Use these options for each receiver."""
         self._options = options
 
-    ask_hub = staticmethod(azure_internals.ask_hub)
-    ask_partitions = staticmethod(azure_internals.ask_partitions)
+    ask_hub = staticmethod(management.ask_hub)
+    ask_partitions = staticmethod(management.ask_partitions)
 
     async def open_receiver(
         self, client: Client, group: str, partition_id: str, position: EventPosition

@@ -1,8 +1,17 @@
 """The body of a group record's blob: the bytes that are stored, and what is refused."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from checkpointstores.blob.azure_layout import RecordKind, folder, record_blob
+from checkpointstores.blob.azure_layout import (
+    RecordKind,
+    folder,
+    member_blob,
+    record_blob,
+    record_in,
+    record_metadata,
+)
 from checkpointstores.blob.group_record import frame_record, unframe_record
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import RECORD_BYTES_MAX, ConsumerGroup, GroupRecord
@@ -45,16 +54,33 @@ def test_a_damaged_record_is_refused_by_the_store():
         async with MemoryBlobStore(container) as store:
             await store.read_record(GROUP, "schema")
 
-    with pytest.raises(StoreCorruptError, match=r"ns/hub/\$default/record/schema is damaged"):
+    with pytest.raises(
+        StoreCorruptError, match=r"ns/hub/\$default/member/!records/schema is damaged"
+    ):
         run_virtual(read())
 
 
-@pytest.mark.parametrize("kind", [RecordKind.OWNERSHIP, RecordKind.CHECKPOINT, RecordKind.MEMBER])
+@pytest.mark.parametrize("kind", [RecordKind.OWNERSHIP, RecordKind.CHECKPOINT])
 @pytest.mark.parametrize("name", ["schema", "../ownership/0", "/", "ownership"])
-def test_no_listing_of_other_records_meets_a_group_record(kind, name):
+def test_no_listing_of_an_azure_sdk_meets_a_group_record(kind, name):
     """An Azure SDK fails its whole listing at an unknown blob below its folders."""
     assert not record_blob(GROUP, name).startswith(folder(GROUP, kind))
-    assert record_blob(GROUP, name).count("/") == folder(GROUP, kind).count("/")
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_no_member_has_the_blob_of_a_group_record(name, owner_id):
+    """Both are below one folder, so that one listing has them."""
+    blob = record_blob(GROUP, name)
+
+    assert blob.startswith(folder(GROUP, RecordKind.MEMBER))
+    assert blob != member_blob(GROUP, owner_id)
+    assert blob.count("/") == folder(GROUP, RecordKind.MEMBER).count("/") + 1
+
+
+@given(st.text(min_size=1).filter(lambda name: name.strip()))
+def test_the_name_of_a_group_record_is_restored_from_metadata(name):
+    """That of the blob may be cut, so it is not read from there."""
+    assert record_in(record_metadata(name, "0123")) == name
 
 
 def test_a_record_that_no_store_can_keep_is_refused():

@@ -3,6 +3,7 @@
 import pytest
 
 from eventproc import ConfigurationError
+from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.models import OffsetFormat
 from eventproc.sources.kafka import KafkaEventSource
@@ -13,14 +14,18 @@ KEY = "c2VjcmV0LWtleQ=="
 HUB = f"Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey={KEY}"
 
 
+def make(connection_string, eventhub):
+    return make_source(HubAccess(connection_string=connection_string), eventhub)
+
+
 def test_a_connection_string_without_prefix_is_read_over_amqp():
     """It is one of Event Hubs."""
-    assert make_source(HUB, "orders").offset_format is OffsetFormat.AMQP
+    assert make(HUB, "orders").offset_format is OffsetFormat.AMQP
 
 
 def test_the_prefix_kafka_selects_the_kafka_endpoint():
     """Names stay the same, and the offset format tells the two apart."""
-    source = make_source(f"kafka+{HUB}", "orders")
+    source = make(f"kafka+{HUB}", "orders")
 
     assert source.offset_format is OffsetFormat.KAFKA
     assert source.fully_qualified_namespace == "contoso.servicebus.windows.net"
@@ -29,7 +34,7 @@ def test_the_prefix_kafka_selects_the_kafka_endpoint():
 
 def test_a_kafka_url_has_brokers_and_their_settings():
     """Special characters in a password are decoded."""
-    source = make_source(
+    source = make(
         "kafka://a:9092,b:9092?namespace=plant&security.protocol=SASL_SSL&sasl.password=p%26+w=",
         "t",
     )
@@ -42,7 +47,7 @@ def test_a_kafka_url_has_brokers_and_their_settings():
 @pytest.mark.parametrize("scheme", ["amqp", "amqps"])
 def test_an_amqp_url_has_the_number_of_partition_queues(scheme):
     """Settings of the client follow it, too."""
-    source = make_source(f"{scheme}://u:p@b:5672/v?queues=12&prefetch=50&name=shop", "Orders")
+    source = make(f"{scheme}://u:p@b:5672/v?queues=12&prefetch=50&name=shop", "Orders")
 
     assert isinstance(source, RabbitQueues)
     assert source.fully_qualified_namespace == "v@b:5672"
@@ -53,7 +58,7 @@ def test_an_amqp_url_has_the_number_of_partition_queues(scheme):
 
 def test_a_url_of_streams_has_a_server_and_settings():
     """The part of a message that is its key, the streams, and the name of the broker."""
-    source = make_source(
+    source = make(
         "rabbitmq-stream://anna:p%2Fw@a,b/v?namespace=plant&streams=o-0,o-1&key=property:c", "o"
     )
 
@@ -62,7 +67,7 @@ def test_a_url_of_streams_has_a_server_and_settings():
     assert dict(source._given) == {"0": "o-0", "1": "o-1"}
     assert source._options.key == "property:c"
     assert (source._address.password, source._address.virtual_host) == ("p/w", "v")
-    assert make_source("rabbitmq-stream+tls://a", "o").offset_format is OffsetFormat.STREAM
+    assert make("rabbitmq-stream+tls://a", "o").offset_format is OffsetFormat.STREAM
 
 
 @pytest.mark.parametrize(
@@ -87,6 +92,6 @@ def test_a_url_of_streams_has_a_server_and_settings():
 def test_a_source_that_cannot_work_is_refused(text, topic, message):
     """The message has the remedy, and no secret."""
     with pytest.raises(ConfigurationError, match=message) as caught:
-        make_source(text, topic)
+        make(text, topic)
 
     assert KEY.rstrip("=") not in str(caught.value)

@@ -4,6 +4,7 @@ import pytest
 
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.cli.access.storage import StorageAccess
 from eventproc.cli.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
 
@@ -12,7 +13,7 @@ STORAGE = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV
 
 def test_a_sqlite_store_is_a_path(tmp_path):
     """Nothing is created before the store is opened."""
-    store = open_store(f"sqlite:{tmp_path / 'group.db'}", storage_connection_string="")
+    store = open_store(f"sqlite:{tmp_path / 'group.db'}", StorageAccess())
 
     assert isinstance(store, SqliteCheckpointStore)
     assert list(tmp_path.iterdir()) == []
@@ -20,14 +21,15 @@ def test_a_sqlite_store_is_a_path(tmp_path):
 
 def test_a_blob_store_is_a_container_name():
     """The account comes from the connection string."""
-    store = open_store("blob:checkpoints", storage_connection_string=STORAGE)
+    store = open_store("blob:checkpoints", StorageAccess(connection_string=STORAGE))
 
     assert isinstance(store, BlobCheckpointStore)
 
 
 def test_a_blob_store_may_name_the_namespace_of_its_blobs():
     """For a group shared with processors that spell the namespace differently."""
-    store = open_store("blob:checkpoints?namespace=localhost", storage_connection_string=STORAGE)
+    access = StorageAccess(connection_string=STORAGE)
+    store = open_store("blob:checkpoints?namespace=localhost", access)
 
     assert vars(store)["_namespace"] == "localhost"
 
@@ -36,7 +38,7 @@ def test_a_blob_store_may_name_the_namespace_of_its_blobs():
 def test_another_setting_of_a_container_is_refused(setting):
     """The message says which setting there is."""
     with pytest.raises(ConfigurationError, match="give namespace=HOST"):
-        open_store(f"blob:checkpoints{setting}", storage_connection_string=STORAGE)
+        open_store(f"blob:checkpoints{setting}", StorageAccess(connection_string=STORAGE))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_another_setting_of_a_container_is_refused(setting):
 def test_another_store_is_refused_with_the_remedy(spec, message):
     """The message names the option."""
     with pytest.raises(ConfigurationError, match=r"--store") as refused:
-        open_store(spec, storage_connection_string="")
+        open_store(spec, StorageAccess())
 
     assert message in str(refused.value)
 
@@ -63,7 +65,7 @@ def test_another_store_is_refused_with_the_remedy(spec, message):
 def test_a_verb_that_only_reads_creates_no_file(tmp_path):
     """A mistyped path is an error, not a new empty group."""
     with pytest.raises(ConfigurationError, match="no such file"):
-        open_store(f"sqlite:{tmp_path / 'typo.db'}", storage_connection_string="", must_exist=True)
+        open_store(f"sqlite:{tmp_path / 'typo.db'}", StorageAccess(), must_exist=True)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -71,7 +73,7 @@ def test_a_verb_that_only_reads_creates_no_file(tmp_path):
 def test_the_error_for_a_wrong_connection_string_does_not_repeat_it():
     """It may contain a key."""
     with pytest.raises(ConfigurationError) as refused:
-        open_store("blob:checkpoints", storage_connection_string="AccountKey=hush;oops")
+        open_store("blob:checkpoints", StorageAccess(connection_string="AccountKey=hush;oops"))
 
     assert "hush" not in str(refused.value)
 
@@ -79,8 +81,8 @@ def test_the_error_for_a_wrong_connection_string_does_not_repeat_it():
 def test_a_postgres_store_is_the_name_of_a_variable(monkeypatch):
     """The connection string has a password."""
     monkeypatch.setenv("ORDERS_DSN", "postgresql://orders:hush@db.example.com/orders")
-    default = open_store("postgres:ORDERS_DSN", storage_connection_string="")
-    other = open_store("postgres:ORDERS_DSN?schema=group_b", storage_connection_string="")
+    default = open_store("postgres:ORDERS_DSN", StorageAccess())
+    other = open_store("postgres:ORDERS_DSN?schema=group_b", StorageAccess())
 
     assert "db.example.com:5432, database 'orders', schema 'eventproc'" in repr(default)
     assert "schema 'group_b'" in repr(other)
@@ -91,6 +93,6 @@ def test_a_postgres_store_is_the_name_of_a_variable(monkeypatch):
 def test_a_connection_string_as_an_argument_is_refused_and_not_repeated(spec):
     """Other users of the machine can see arguments."""
     with pytest.raises(ConfigurationError, match="an environment variable") as refused:
-        open_store(spec, storage_connection_string="")
+        open_store(spec, StorageAccess())
 
     assert "hush" not in str(refused.value)

@@ -39,4 +39,6 @@ def test_the_exit_code_says_whether_a_restart_may_help(kind, code):
 
 def test_the_remedy_for_a_refusal_says_whose_right_it_names():
     """The Listen right is one of Event Hubs; other brokers have none of that name."""
-    assert "may read (at Event Hubs: has the Listen right)" in remedy_of(SourceRejectedError("no"))
+    assert "may read (at Event Hubs: has the right Listen, or the role" in remedy_of(
+        SourceRejectedError("no")
+    )

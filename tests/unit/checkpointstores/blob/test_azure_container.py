@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from checkpointstores.blob.store import _AzureContainer
+from checkpointstores.blob.azure_container import AzureContainer
 from eventproc.errors import StoreUnavailableError
 from eventproc.logs import get_logger
 
@@ -45,15 +45,17 @@ class Pages:
         return SimpleNamespace(http_response=answer)
 
 
-def container(*headers: dict[str, str]) -> _AzureContainer:
+def container(*headers: dict[str, str]) -> AzureContainer:
     """A container with one listing, whose pages have these headers."""
     return container_of(Pages(*headers))
 
 
-def container_of(client: Any) -> _AzureContainer:
+def container_of(client: Any) -> AzureContainer:
     """A container over this client."""
     log = get_logger("eventproc.stores.test")
-    return _AzureContainer(client, "c", request_timeout=timedelta(seconds=5), log=log)
+    return AzureContainer(
+        client, "c", request_timeout=timedelta(seconds=5), is_identity=False, log=log
+    )
 
 
 async def test_a_listing_has_the_time_of_the_header_date():

@@ -1,0 +1,134 @@
+"""How long the page of a group takes to show a reading of 1,000 partitions and 100 members.
+
+Real readings of a real (memory) store, the real server, and a real Chromium: the time of a reading
+and of its message in the command, and the time from the arrival of a message until the page has
+drawn it. Run: .venv/bin/python benchmarks/dashboard.py [PARTITIONS [MEMBERS]]
+"""
+
+import asyncio
+import statistics
+import sys
+import time
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import async_playwright
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.cli.dashboard.reader import GroupReader
+from eventproc.cli.dashboard.site import Site
+from eventproc.cli.dashboard.watcher import Watcher
+from eventproc.cli.group.connection import Connection
+from eventproc.core.watching.finding import WatchRules
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.requests import serve_requests
+from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
+
+GROUP = ConsumerGroup(fully_qualified_namespace="hub.example", eventhub_name="orders")
+READINGS = 20
+EXPIRATION = timedelta(minutes=10)
+CHROMIUM = Path(__file__).parents[1] / ".tools/chromium/chromium"
+OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
+ABOUT = {
+    "title": "orders", "subtitle": "$Default", "namespace": "", "noun": "partition",
+    "asks_hub": False, "every": 0.5, "expiration": 600, "stuck_after": 60,
+}  # fmt: skip
+
+
+async def fill(store: MemoryCheckpointStore, partitions: int, members: int) -> None:
+    """Write the records of a group at work."""
+    for number in range(members):
+        member = Member(owner_id=f"processor-{number:03d}", incarnation="1")
+        await store.announce_member(GROUP, member)
+    for number in range(partitions):
+        owner_id = f"processor-{number % members:03d}"
+        claim = OwnershipClaim(
+            partition_id=str(number), owner_id=owner_id, expected_etag=None, epoch=1
+        )
+        await store.claim_ownership(GROUP, [claim])
+        await store.update_checkpoint(
+            GROUP,
+            CheckpointUpdate(
+                partition_id=str(number),
+                offset=str(number),
+                sequence_number=number,
+                replaces=None,
+                writer=f"{owner_id}/1/1",
+            ),
+        )
+
+
+async def move(store: MemoryCheckpointStore, members: int, step: int) -> None:
+    """Give 50 partitions to other owners, so that each reading has something new."""
+    owned = (await store.list_ownership(GROUP)).by_partition
+    claims = [
+        OwnershipClaim(
+            partition_id=partition_id,
+            owner_id=f"processor-{(int(partition_id) + step) % members:03d}",
+            expected_etag=record.etag,
+            epoch=record.epoch + 1,
+        )
+        for partition_id, record in list(owned.items())[step % 10 :: 20]
+    ]
+    await store.claim_ownership(GROUP, claims)
+
+
+async def measure(partitions: int, members: int) -> dict[str, list[float]]:
+    """Return the times in milliseconds, of the command and of the page."""
+    found: dict[str, list[float]] = {"reading": [], "page": []}
+    async with MemoryCheckpointStore() as store:
+        await fill(store, partitions, members)
+        reader = GroupReader(
+            Connection(group=GROUP, store=store, source=None),
+            expiration=EXPIRATION,
+            clock=time.monotonic,
+        )
+        rules = WatchRules(expiration_s=600, stuck_after_s=60)
+        watcher = Watcher(
+            reader.read,
+            rules,
+            every=timedelta(seconds=0.5),
+            hub_failure=lambda: None,
+            clock=time.monotonic,
+        )
+        site = Site(watcher=watcher, about=ABOUT, names=())
+        async with (
+            serve_requests(ListenAddress(), site.respond, "--http") as bound,
+            async_playwright() as driver,
+        ):
+            browser = await driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+            page: Any = await browser.new_page(viewport={"width": 1360, "height": 900})
+            await page.goto(f"http://{bound}/")
+            for step in range(READINGS):
+                await move(store, members, step)
+                begun = time.perf_counter()
+                await watcher.read_once()
+                watcher.encoded(step)
+                found["reading"].append(1000 * (time.perf_counter() - begun))
+                await page.wait_for_function(
+                    "(number) => document.documentElement.dataset.number === number",
+                    arg=str(step + 1),
+                )
+                found["page"].append(
+                    float(await page.evaluate("document.documentElement.dataset.refreshMs"))
+                )
+            await browser.close()
+    return found
+
+
+def main() -> None:
+    """Measure, and print medians and slowest."""
+    given = [int(text) for text in sys.argv[1:]]
+    partitions, members = (*given, *(1000, 100)[len(given) :])
+    with suppress(KeyboardInterrupt):
+        found = asyncio.run(measure(partitions, members))
+        print(f"{partitions:,} partitions, {members} members, {READINGS} readings; milliseconds")
+        for name, times in found.items():
+            later = times[1:]  # The first one has everything, and starts the page.
+            print(f"{name:>8}: median {statistics.median(later):6.1f}, slowest {max(later):6.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How the hub and the storage account are reached: with a key or an identity, and through what."""

@@ -1,0 +1,81 @@
+"""How the hub is reached."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from eventproc.cli.access.network import DIRECT, Network
+from eventproc.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from eventproc.sources.eventhubs import EventHubOptions
+
+HUB_VARIABLE: Final = "EVENTPROC_CONNECTION_STRING"
+"""Environment variable: the connection string of the Event Hubs namespace or of one hub, or the
+address of a Kafka broker."""
+
+T = TypeVar("T")
+
+
+class TransportName(StrEnum):
+    """The transport below AMQP, by its option."""
+
+    AMQP = "amqp"
+    WEBSOCKET = "websocket"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubAccess:
+    """How the hub is reached; not which one it is."""
+
+    connection_string: str = field(default="", repr=False)
+    namespace: str = ""
+    """The Event Hubs namespace, which is reached with the identity of this process."""
+
+    custom_endpoint: str = ""
+    transport: TransportName = TransportName.AMQP
+    network: Network = DIRECT
+
+    def check(self) -> None:
+        """Raise ``ConfigurationError`` if both a key and an identity are given."""
+        if self.connection_string and self.namespace:
+            raise ConfigurationError(
+                "give --namespace, which uses an identity, or the connection string "
+                f"({HUB_VARIABLE}), which has a key; not both"
+            )
+
+    def options(self) -> "EventHubOptions":
+        """Return how to connect to an event hub."""
+        from eventproc.sources.eventhubs import (  # noqa: PLC0415 - it is an extra
+            EventHubOptions,
+            Transport,
+        )
+
+        return EventHubOptions(
+            transport=Transport(self.transport.value),
+            custom_endpoint=self.custom_endpoint or None,
+            ca_bundle=self.network.ca_bundle,
+            http_proxy=self.network.proxy,
+        )
+
+    def make(self, kind: Callable[..., T], eventhub: str | None) -> T:
+        """Make an object of ``eventproc.sources.eventhubs`` that connects to the hub."""
+        if self.namespace:
+            if not eventhub:
+                raise ConfigurationError("which event hub? Give --eventhub")
+            credential = self.network.credential()
+            return kind(self.namespace, eventhub, credential, options=self.options())
+        made: T = kind.from_connection_string(  # type: ignore[attr-defined]
+            self.connection_string, eventhub_name=eventhub, options=self.options()
+        )
+        return made
+
+    def refuse_event_hubs_options(self) -> None:
+        """Raise ``ConfigurationError`` if an option is given that only Event Hubs over AMQP has."""
+        if self.custom_endpoint or self.transport is not TransportName.AMQP:
+            name = "--custom-endpoint" if self.custom_endpoint else "--transport"
+            raise ConfigurationError(
+                f"{name} is only for Event Hubs over AMQP: remove it; settings of a Kafka or "
+                "RabbitMQ broker follow a question mark in its address"
+            )

@@ -1,0 +1,66 @@
+"""How the storage account is reached."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from eventproc.cli.access.network import DIRECT, Network
+from eventproc.errors import ConfigurationError
+
+STORAGE_VARIABLE: Final = "EVENTPROC_STORAGE_CONNECTION_STRING"
+"""Environment variable: the storage account's connection string."""
+
+_ACCOUNT_NAME: Final = re.compile(r"[a-z0-9]{3,24}")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageAccess:
+    """How the storage account is reached."""
+
+    connection_string: str = field(default="", repr=False)
+    account: str = ""
+    """The account's name, host or URL, reached with the identity of this process."""
+
+    network: Network = DIRECT
+
+    def make(self, kind: Callable[..., T], container: str, what: str, **settings: Any) -> T:  # noqa: ANN401
+        """Make a store or a sink in a container; *what* is the option that needs it.
+
+        Raises:
+            ConfigurationError: The account is not given, or both with a key and an identity.
+        """
+        settings |= {"ca_bundle": self.network.ca_bundle, "http_proxy": self.network.proxy}
+        if self.connection_string and self.account:
+            raise ConfigurationError(
+                "give --storage-account, which uses an identity, or the connection string "
+                f"({STORAGE_VARIABLE} or AZURE_STORAGE_CONNECTION_STRING), which has a key; not "
+                "both"
+            )
+        if self.account:
+            return kind(self._url(), container, self.network.credential(), **settings)
+        if not self.connection_string:
+            raise ConfigurationError(
+                f"{what} needs the storage account: set the environment variable "
+                f"{STORAGE_VARIABLE} to its connection string, or give --storage-account to use an "
+                "identity"
+            )
+        made: T = kind.from_connection_string(  # type: ignore[attr-defined]
+            self.connection_string, container, **settings
+        )
+        return made
+
+    def _url(self) -> str:
+        account = self.account.rstrip("/")
+        if account.startswith(("https://", "http://")):
+            return account
+        if _ACCOUNT_NAME.fullmatch(account):
+            return f"https://{account}.blob.core.windows.net"
+        if "." in account and "/" not in account:
+            return f"https://{account}"
+        raise ConfigurationError(
+            f"--storage-account is {self.account!r}: give the account's name, for example contoso, "
+            "or its URL, for example https://contoso.blob.core.windows.net"
+        )

@@ -1,0 +1,147 @@
+"""Changes that an operator makes on the page: computed, shown, confirmed, and then carried out.
+
+To add an action, write a class with a method ``plan`` and name it in ``ACTIONS``; the page has a
+button for each of them.
+"""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+from eventproc.cli.dashboard.guard import RefusedError
+from eventproc.cli.group.changes import (
+    carry_out,
+    changes_json,
+    plan_reset,
+    read_group_state,
+    warnings_for,
+)
+from eventproc.cli.group.connection import Connection
+from eventproc.cli.group.targets import parse_target
+from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.errors import EventProcError
+
+PLANS_MAX: Final = 16
+"""Plans that wait for confirmation; the oldest is dropped for a new one."""
+
+Json: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A change that is computed and not made yet."""
+
+    summary: Json
+    """What the operator is asked to confirm."""
+
+    carry_out: Callable[[], Awaitable[Json]]
+    """Makes exactly the change that was shown, and returns its results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The group that is changed, and how."""
+
+    connection: Connection
+    expiration: timedelta
+    lookup_group: str
+
+    async def plan_reset(self, asked: Json) -> Plan:
+        """Plan to move checkpoints.
+
+        The page gives ``to``, as in ``checkpoints reset``, ``partitions`` and ``keeps_state``.
+        """
+        to, partitions = asked.get("to"), asked.get("partitions")
+        is_list = isinstance(partitions, list) and all(isinstance(p, str) for p in partitions)
+        if not isinstance(to, str) or not is_list or not partitions:
+            raise RefusedError(
+                HTTPStatus.BAD_REQUEST, "Say where to, and which partitions: to, partitions."
+            )
+        await self._refuse_foreign_group()
+        changes = await plan_reset(
+            self.connection,
+            partitions,
+            parse_target("The target", to),
+            keeps_state=asked.get("keeps_state") is True,
+            lookup_group=self.lookup_group,
+            expiration=self.expiration,
+        )
+
+        async def move() -> Json:
+            await self._refuse_foreign_group()
+            results = await carry_out(self.connection, changes, expiration=self.expiration)
+            return changes_json(self.connection.group, changes, results)
+
+        summary = changes_json(self.connection.group, changes, {})
+        warnings = [text.plain for text in warnings_for(changes)]
+        return Plan(summary={**summary, "warnings": warnings}, carry_out=move)
+
+    async def _refuse_foreign_group(self) -> None:
+        """Refuse to change a group in which another SDK takes part: it would not take notice."""
+        current = await read_group_state(self.connection, self.expiration)
+        foreign = set(current.owner_by_partition.values()) - current.present
+        if foreign:
+            raise RefusedError(
+                HTTPStatus.CONFLICT,
+                f"{min(foreign)} is a processor of another SDK: it would not take notice of a "
+                "change, and overwrite it. Stop such processors first.",
+            )
+
+
+ACTIONS: Final[Mapping[str, Callable[[Changes, Json], Awaitable[Plan]]]] = {
+    "reset": Changes.plan_reset,
+}
+"""What can be done on the page."""
+
+
+class PendingChanges:
+    """Plans that wait for their confirmation."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._plans: OrderedDict[str, Plan] = OrderedDict()
+
+    async def plan(self, asked: Json) -> Json:
+        """Compute a change, and return what to confirm; ``id`` identifies it.
+
+        Raises:
+            RefusedError: It is not possible; the message says why.
+        """
+        action = ACTIONS.get(str(asked.get("action")))
+        if action is None:
+            raise RefusedError(
+                HTTPStatus.BAD_REQUEST, f"There is no such action; there are: {', '.join(ACTIONS)}."
+            )
+        plan = await _refusing(action(self._changes, asked))
+        plan_id = secrets.token_urlsafe(12)
+        self._plans[plan_id] = plan
+        while len(self._plans) > PLANS_MAX:
+            self._plans.popitem(last=False)
+        return {**plan.summary, "id": plan_id}
+
+    async def confirm(self, asked: Json) -> Json:
+        """Carry out a plan, once, also if the browser goes away meanwhile; return its results.
+
+        Raises:
+            RefusedError: There is no such plan, or it could not be carried out.
+        """
+        plan = self._plans.pop(str(asked.get("id")), None)
+        if plan is None:
+            raise RefusedError(
+                HTTPStatus.GONE, "This change was made already, or has to be computed again."
+            )
+        making = asyncio.ensure_future(_refusing(plan.carry_out()))
+        making.add_done_callback(retrieve_outcome)
+        return await asyncio.shield(making)
+
+
+async def _refusing(change: Awaitable[Any]) -> Any:  # noqa: ANN401 - a plan or its results
+    try:
+        return await change
+    except EventProcError as error:
+        raise RefusedError(HTTPStatus.CONFLICT, " ".join(str(error).split())) from error

@@ -1,0 +1,106 @@
+"""The paths of the page: its files, the stream of readings, and changes."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any, Final
+
+from eventproc.cli.dashboard.changes import ACTIONS, PendingChanges
+from eventproc.cli.dashboard.guard import (
+    RefusedError,
+    check_change,
+    check_host,
+    check_origin,
+    json_reply,
+)
+from eventproc.cli.dashboard.watcher import Watcher
+from eventproc.endpoints.requests import Reply, Request
+
+TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    # Nothing is loaded from elsewhere, and no other site may frame the page.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@cache
+def page_files() -> Mapping[str, Reply]:
+    """Return the files of the page, by their paths."""
+    found = {
+        f"/{file.name}": Reply(
+            content_type=TYPES[f".{file.name.rpartition('.')[2]}"],
+            body=file.read_bytes(),
+            headers=HEADERS,
+        )
+        for file in (files(__package__) / "page").iterdir()
+        if f".{file.name.rpartition('.')[2]}" in TYPES
+    }
+    return {**found, "/": found["/index.html"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Answers the requests of browsers."""
+
+    watcher: Watcher
+    about: Mapping[str, Any]
+    """What the page says of the group, as JSON."""
+
+    names: Collection[str]
+    """Host names under which browsers reach the page, beside the address itself."""
+
+    token: str | None = None
+    changes: PendingChanges | None = None
+    """``None``: the page only reads."""
+
+    async def respond(self, request: Request) -> Reply:
+        """Return the reply to a request."""
+        try:
+            check_host(request, self.names)
+            check_origin(request)
+            return await self._respond(request)
+        except RefusedError as refused:
+            return refused.reply()
+
+    async def _respond(self, request: Request) -> Reply:
+        if request.path in {"/changes", "/changes/confirm"}:
+            return await self._change(request)
+        if request.method not in {"GET", "HEAD"}:
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET is possible here.")
+        if request.path == "/events":
+            return Reply(
+                content_type="text/event-stream", body=self.watcher.messages(), headers=HEADERS
+            )
+        if request.path == "/about":
+            actions = [] if self.changes is None else list(ACTIONS)
+            reply = json_reply({**self.about, "actions": actions})
+            return Reply(content_type=reply.content_type, body=reply.body, headers=HEADERS)
+        found = page_files().get(request.path)
+        if found is None:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "There is no such page.")
+        return found
+
+    async def _change(self, request: Request) -> Reply:
+        if request.method != "POST":
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "Only POST is possible here.")
+        asked = check_change(request, self.token)
+        assert self.changes is not None, "there is a token only with changes"
+        if request.path == "/changes":
+            return json_reply(await self.changes.plan(asked))
+        return json_reply(await self.changes.confirm(asked))

@@ -1,0 +1,96 @@
+"""Why a connection could not be made, in words that name the remedy.
+
+TLS, proxies and WebSockets fail in the same ways for every service.
+"""
+
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+_PROXY_REFUSED: Final = "ClientHttpProxyError"
+_PROXY_AWAY: Final = "ClientProxyConnectionError"
+_NO_WEBSOCKET: Final = "WSServerHandshakeError"
+"""Classes of aiohttp, by name: it is an extra, and only its adapters import it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionFailure:
+    """Why a connection failed."""
+
+    reason: str
+    is_setting: bool
+    """Whether a setting is wrong, so that another attempt fails in the same way."""
+
+
+def failure_of(error: BaseException) -> ConnectionFailure | None:
+    """Return what an exception, or one of its causes, says about TLS, proxy or WebSocket.
+
+    ``None`` if it is about something else.
+    """
+    for cause in causes(error):
+        name = type(cause).__name__
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            found = getattr(cause, "certificate_error", cause)  # aiohttp's error has one inside
+            return ConnectionFailure(
+                "the server's certificate is not trusted "
+                f"({getattr(found, 'verify_message', found)}). If a CA of your own signed it, give "
+                "the CA's certificates as ca_bundle",
+                is_setting=True,
+            )
+        if isinstance(cause, ssl.SSLError):
+            reason = (cause.reason or type(cause).__name__).lower().replace("_", " ")
+            return ConnectionFailure(
+                f"no TLS connection could be made ({reason}); is this the port of a server that "
+                "uses TLS?",
+                is_setting=False,
+            )
+        if name == _PROXY_REFUSED:
+            return _refused_by_proxy(cause)
+        if name == _PROXY_AWAY:
+            return ConnectionFailure(
+                f"the HTTP proxy {_place(cause)} cannot be reached ({_system_reason(cause)})",
+                is_setting=False,
+            )
+        if name == _NO_WEBSOCKET:
+            status = int(getattr(cause, "status", 0))
+            return ConnectionFailure(
+                f"the server does not open a WebSocket (status {status})",
+                is_setting=HTTPStatus(400) <= status < HTTPStatus(500),
+            )
+    return None
+
+
+def _refused_by_proxy(error: BaseException) -> ConnectionFailure:
+    status = int(getattr(error, "status", 0))
+    reason = f"the HTTP proxy refuses the connection (status {status})"
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        reason += "; it wants user and password: give http_proxy with both"
+    elif status == HTTPStatus.FORBIDDEN:
+        reason += "; does it allow this host and port?"
+    is_setting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+    return ConnectionFailure(reason, is_setting=is_setting)
+
+
+def _system_reason(error: BaseException) -> str:
+    failed = getattr(error, "os_error", None)
+    if isinstance(failed, socket.gaierror):
+        return str(failed.strerror)
+    if isinstance(failed, OSError) and failed.errno:
+        return os.strerror(failed.errno).lower()
+    return type(failed or error).__name__
+
+
+def _place(error: BaseException) -> str:
+    return f"{getattr(error, 'host', '?')}:{getattr(error, 'port', '?')}"
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and what caused it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

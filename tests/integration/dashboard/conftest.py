@@ -1,0 +1,126 @@
+"""The page of a group in a process of its own, over real sockets."""
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
+from tests.integration.cli.conftest import command, orders
+
+__all__ = ["command", "orders"]
+
+COUNT = 40
+"""Events in partition 0."""
+
+FAST = ("--every", "0.2s", "--expiration", "60s", "--http", "0")
+
+
+@dataclass
+class Page:
+    """A page that is served."""
+
+    process: object
+    origin: str
+    token: str | None
+
+    @asynccontextmanager
+    async def stream(self, client):
+        """Yield the messages of the page's stream, as JSON."""
+        async with client.get(f"{self.origin}/events") as answer:
+            yield self._messages(answer)
+
+    async def _messages(self, answer):
+        async for line in answer.content:
+            if line.startswith(b"data: "):
+                yield json.loads(line.removeprefix(b"data: "))
+
+    async def first(self):
+        """Return the first message."""
+        async with (
+            aiohttp.ClientSession(read_bufsize=2**22) as client,
+            self.stream(client) as messages,
+        ):
+            return await anext(messages)
+
+    async def post(self, path, body, **headers):
+        """Send a request to change something; return status and JSON."""
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(f"{self.origin}{path}", json=body, headers=headers) as answer,
+        ):
+            return answer.status, await answer.json()
+
+    async def change(self, path, body):
+        """The same as the page does it."""
+        return await self.post(path, body, **{"X-Eventproc-Token": self.token})
+
+
+class Records:
+    """The records of the group, written as processors write them."""
+
+    def __init__(self, path, group):
+        self._path = path
+        self._group = group
+
+    async def write(self, *, owner_id="one", is_ours=True, partitions=("0",), position=9):
+        """Write leases and checkpoints of partitions, and a member record if the owner is ours."""
+        async with SqliteCheckpointStore(self._path) as store:
+            if is_ours:
+                await store.announce_member(self._group, Member(owner_id=owner_id, incarnation="1"))
+            for partition_id in partitions:
+                claim = OwnershipClaim(
+                    partition_id=partition_id, owner_id=owner_id, expected_etag=None, epoch=1
+                )
+                await store.claim_ownership(self._group, [claim])
+                await store.update_checkpoint(
+                    self._group,
+                    CheckpointUpdate(
+                        partition_id=partition_id,
+                        offset=str(position),
+                        sequence_number=position,
+                        replaces=None,
+                        writer=f"{owner_id}/1/1",
+                    ),
+                )
+
+    async def positions(self):
+        """Return the position of each checkpoint."""
+        async with SqliteCheckpointStore(self._path) as store:
+            found = await store.list_checkpoints(self._group)
+            return {c.partition_id: c.sequence_number for c in found}
+
+
+@pytest.fixture
+def records(orders, tmp_path):
+    """Yield the records of the group, with events in the hub."""
+    with EventHubProducerClient.from_connection_string(
+        orders.connection_string_for("orders")
+    ) as producer:
+        producer.send_batch([EventData("x")] * COUNT, partition_id="0")
+    (tmp_path / "group.db").touch()
+    group = ConsumerGroup(
+        fully_qualified_namespace=f"127.0.0.1:{orders.port}", eventhub_name="orders"
+    )
+    return Records(tmp_path / "group.db", group)
+
+
+@pytest.fixture
+def start_page(command, orders):
+    """Return a function that starts the page of the group."""
+
+    def start(*options):
+        process = command.start(
+            "dashboard", "--eventhub", "orders", "--store", "sqlite:group.db", *FAST, *options,
+            EVENTPROC_CONNECTION_STRING=orders.connection_string,
+        )  # fmt: skip
+        line = process.stdout.readline().strip()
+        assert line.startswith("http://"), process.stderr.read()
+        origin, _, fragment = line.partition("/#")
+        return Page(process, origin.rstrip("/"), fragment.removeprefix("token=") or None)
+
+    return start

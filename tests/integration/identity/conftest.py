@@ -1,0 +1,123 @@
+"""A hub and a storage account that take tokens over TLS, and an identity that has them."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import trustme
+from azure.storage.blob import ContainerClient
+
+from eventproc.emulator import EventHubsEmulator, TokenRules
+from eventproc.testing.servers.azurite import Azurite
+
+from .played_managed_identity import PlayedManagedIdentity
+
+NAMESPACE = "contoso.servicebus.windows.net"
+OF_OTHERS = ("AZURE_", "EVENTPROC_", "IDENTITY_", "HTTP", "http", "MSI_")
+"""Prefixes of variables that say where a hub, a store, an identity or a proxy is."""
+
+
+@dataclass
+class Certificates:
+    """Files with the CA's certificate, and with certificate and key of a server on loopback."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
+@pytest.fixture(name="tls", scope="session")
+def _tls(tmp_path_factory):
+    """Return certificates of a CA that nobody else trusts."""
+    folder = tmp_path_factory.mktemp("tls")
+    ca = trustme.CA()
+    server = ca.issue_cert("127.0.0.1", "localhost")
+    files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+    ca.cert_pem.write_to_path(files.ca)
+    server.private_key_pem.write_to_path(files.key)
+    for part in server.cert_chain_pems:
+        part.write_to_path(files.certificate, append=True)
+    return files
+
+
+@pytest.fixture
+def identity():
+    """Yield a managed identity with tokens of an hour."""
+    with PlayedManagedIdentity() as played:
+        yield played
+
+
+@pytest.fixture
+def hub(tls):
+    """Yield an emulator with TLS and WebSockets that checks tokens; its hub ``orders`` has two
+    partitions."""
+    with EventHubsEmulator(
+        {"orders": 2, "dead": 1},
+        consumer_groups=["one", "two"],
+        certificate=tls.certificate,
+        key=tls.key,
+        websocket_port=0,
+        tokens=TokenRules(),
+    ) as emulator:
+        yield emulator
+
+
+@pytest.fixture(scope="session")
+def account(tls):
+    """Yield an Azurite that takes tokens over HTTPS."""
+    with Azurite(certificate=(tls.certificate, tls.key)) as azurite:
+        yield azurite
+
+
+@pytest.fixture(name="box")
+def _box(account, tls):
+    """Return the name of an empty container."""
+    name = f"box-{uuid4().hex}"
+    with ContainerClient.from_connection_string(
+        account.connection_string, name, connection_verify=str(tls.ca)
+    ) as client:
+        client.create_container()
+    return name
+
+
+class Command:
+    """Runs the command with an identity, and with nothing else of this machine's environment."""
+
+    def __init__(self, folder, env):
+        self.folder, self.env = folder, env
+        self.processes = []
+
+    def start(self, *arguments, **env):
+        """Start the command."""
+        clean = {n: v for n, v in os.environ.items() if not n.startswith(OF_OTHERS)}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "eventproc.cli", *map(str, arguments)],
+            cwd=self.folder,
+            env=clean | self.env | env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def run(self, *arguments, **env):
+        """Run the command to its end; return exit code, standard output and standard error."""
+        process = self.start(*arguments, **env)
+        out, err = process.communicate(timeout=90)
+        return process.returncode, out, err
+
+
+@pytest.fixture
+def command(tmp_path, identity, tls):
+    """Yield a command that trusts the CA and has the identity."""
+    made = Command(tmp_path, identity.env | {"EVENTPROC_CA_BUNDLE": str(tls.ca)})
+    yield made
+    for process in made.processes:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,76 @@
+"""Guards of handlers' transactions, and of the PostgreSQL store."""
+
+from tests.mutation.guard import Guard, guards_in
+
+SCENES = "tests/integration/transactions/test_exactly_once.py"
+TWICE = "an event's rows are there twice"
+
+COMMITS = guards_in(
+    "eventproc/partition/transactions/commits.py",
+    [SCENES],
+    Guard(
+        name="transaction: the stored progress contains the events of the call",
+        without_it=TWICE,
+        words="checkpointer.progress.after(events)",
+        mutated="checkpointer.progress.snapshot()",
+        is_simulated=False,
+    ),
+    Guard(
+        name="transaction: events are done when they are committed",
+        without_it="committed events are delivered again",
+        words="done_count = checkpointer.progress.done_in_call(events)",
+        mutated="done_count = 0",
+        is_simulated=False,
+    ),
+    Guard(
+        name="transaction: a refused commit ends the pump",
+        without_it="a former owner goes on",
+        words="""            self._checkpointer.lose()
+            raise""",
+        mutated="            raise",
+        is_simulated=False,
+    ),
+)
+
+CONTEXT = guards_in(
+    "eventproc/partition/context.py",
+    [SCENES],
+    Guard(
+        name="transaction: an error undoes what the block did to the state",
+        without_it="a state that belongs to no rows is stored",
+        words="                self._progress.state = state\n            raise",
+        mutated="                pass\n            raise",
+        is_simulated=False,
+    ),
+    Guard(
+        name="transaction: done is refused in the block",
+        without_it="a position is stored without its rows",
+        words='        self._refuse_in_transaction("done")\n',
+        mutated="",
+        is_simulated=False,
+    ),
+)
+
+POSTGRES = guards_in(
+    "checkpointstores/postgres/statements.py",
+    [SCENES],
+    Guard(
+        name="PostgreSQL: a transaction fails unless it wrote the checkpoint",
+        without_it="a former owner commits rows",
+        words="eventproc.require(last_modified IS NOT NULL)",
+        mutated="true",
+        is_simulated=False,
+    ),
+)
+
+SQLITE = guards_in(
+    "checkpointstores/sqlite/transactions.py",
+    [SCENES],
+    Guard(
+        name="SQLite: a handler cannot end its transaction",
+        without_it="rows are stored without their position",
+        words="file.connection.set_authorizer(_authorize)",
+        mutated="pass",
+        is_simulated=False,
+    ),
+)
