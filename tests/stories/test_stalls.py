@@ -81,6 +81,23 @@ def test_a_receiver_that_returns_nothing_is_opened_again():
     assert after.claim_count == 1
 
 
+def test_a_receiver_is_reopened_in_each_stall():
+    """Not only in the first one of a partition."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            for _ in range(2):
+                scene.hub.stall("0")
+                scene.publish(3)
+                await seconds(75)
+                scene.hub.resume("0")
+                await seconds(60)
+            return scene.numbers(), processor.statistics().counters.receiver_error_count
+
+    assert run_virtual(story()) == (list(range(6)), 2)
+
+
 def test_an_idle_partition_is_not_stalled():
     """It has no work. Nor is one whose hub is out."""
 

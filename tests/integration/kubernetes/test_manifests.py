@@ -13,7 +13,8 @@ FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("statefulset.yaml", "statefulset"), ("deployment.yaml", "replicaset")]
+    ("name", "kind"),
+    [("statefulset.yaml", "statefulset"), ("deployment-roster.yaml", "replicaset")],
 )
 def test_the_role_is_the_one_that_the_message_of_a_refusal_shows(cluster, name, kind):
     """And the container names the roster of its kind."""
