@@ -20,7 +20,9 @@ KEEP_ALIVE_S: Final = 15.0
 """After this long without a message a comment is sent, so that no proxy closes the stream."""
 
 GAP_READINGS: Final = 3
-"""A time without a reading that is longer than so many intervals is a gap in the history."""
+GAP_MIN_S: Final = 15.0
+"""A time without a reading is a gap in the history if it is longer than both, so many intervals and
+this: a store that is slow to answer makes none."""
 
 Read = Callable[[Collection[str]], Awaitable[WatchedGroup]]
 """Reads the group once; gets the partitions of which the whole checkpoint is wanted."""
@@ -142,7 +144,7 @@ class Watcher:
             group,
             sample_of(self._shown),
             entries,
-            gap_s=GAP_READINGS * self._every_s,
+            gap_s=max(GAP_READINGS * self._every_s, GAP_MIN_S),
         )
 
     # Outages.
