@@ -8,7 +8,8 @@ The broker (Tansu) is a process of its own, and so is each reader. *bare* is lib
 with all partitions assigned, which reads offset and value and does nothing else; *source* is
 ``KafkaEventSource`` with a receiver for each partition, which reads the same of each event;
 *processor* is a whole ``EventProcessor`` with a store in memory, *columns* the same with a handler
-of columns, in batches of up to 10,000. Only a backlog is read: processor
+of columns, in batches of up to 10,000. *Frozen* readers call ``gc.freeze`` first, as a program may
+do after its imports. Only a backlog is read: processor
 time of the reading process for each event, librdkafka's threads included, and events per second.
 
 With ``--idle``: *one for all* is the source, *one for each* a bare consumer for every partition.
@@ -16,6 +17,7 @@ With ``--idle``: *one for all* is the source, *one for each* a bare consumer for
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import threading
@@ -38,7 +40,14 @@ from eventproc.testing import KafkaBroker
 
 TOPIC: Final = "bench"
 IDLE_S: Final = 10.0
-CANDIDATES: Final = ("bare", "source", "processor", "columns")
+FROZEN: Final = ", frozen"
+CANDIDATES: Final = (
+    "bare",
+    "source",
+    "processor",
+    "columns",
+    *(name + FROZEN for name in ("bare", "processor", "columns")),
+)
 IDLE_CANDIDATES: Final = ("one for all", "one for each")
 
 
@@ -77,6 +86,9 @@ def read_bare(servers: str, partitions: int, events: int) -> int:
 
 def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
     """Read all events; return the cost."""
+    if candidate.endswith(FROZEN):
+        gc.collect()
+        gc.freeze()
     source = KafkaEventSource(servers, topic=TOPIC)
     config = EventProcessorConfig(initial_position=EventPosition.earliest())
     readers: dict[str, Callable[[], int]] = {
@@ -87,7 +99,7 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
             read_columns(source, events, replace(config, batch_size_max=10_000))
         ),
     }
-    return cost_of(readers[candidate], events)
+    return cost_of(readers[candidate.removesuffix(FROZEN)], events)
 
 
 def idle(candidate: str, servers: str, partitions: int) -> dict[str, Cell]:

@@ -4,6 +4,9 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+_CRLF: Final = "\r\n"
 
 
 def csv_lines(
@@ -18,13 +21,16 @@ def csv_lines(
 
     ``None`` is an empty cell; true, false, lists and objects are JSON.
     """
+    lines = [_line(fields)] if header else []
+    lines += [_line([_cell(row[name]) for name in fields]) for row in rows]
+    return "".join(lines)
+
+
+def _line(cells: Sequence[object]) -> str:
+    # The writer quotes a cell with a character of the line's end, so the end is CR LF first.
     text = io.StringIO()
-    writer = csv.DictWriter(text, fields, lineterminator="\n")
-    if header:
-        writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _cell(value) for name, value in row.items()})
-    return text.getvalue()
+    csv.writer(text, lineterminator=_CRLF).writerow(cells)
+    return text.getvalue().removesuffix(_CRLF) + "\n"
 
 
 def _cell(value: object) -> object:

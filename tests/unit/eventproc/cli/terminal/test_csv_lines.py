@@ -3,7 +3,7 @@
 import csv
 import io
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventproc.cli.terminal.csv_lines import csv_lines
@@ -16,6 +16,7 @@ def test_values_that_are_no_text_are_json_and_none_is_empty():
     assert csv_lines(rows, "abcd") == 'a,b,c,d\ntrue,,"[[1, 2]]",1.5\n'
 
 
+@example([{"a": "\r", "b": ""}])
 @given(st.lists(st.fixed_dictionaries({"a": st.text(), "b": st.text()})))
 def test_any_text_is_read_back(rows):
     """Commas, quotes and line ends are quoted."""
