@@ -185,8 +185,12 @@ def test_workers_share_the_resources_of_their_host(command):
         *("--expiration", "6s", "--owner-id", "host", "--workers", "2"),
     )
     used = {process.stdout.readline().split()[1] for _ in range(2)}
+    lines = []
+    while sum("processor_started" in line for line in lines) < 2:
+        lines.append(process.stderr.readline())
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    err = "".join(lines) + process.stderr.read()
+    process.wait(timeout=60)
     events = [json.loads(line) for line in err.splitlines()]
     starts = [entry for entry in events if entry["event"] == "processor_started"]
 

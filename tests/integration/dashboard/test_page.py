@@ -53,7 +53,7 @@ async def test_a_member_that_joins_appears_in_the_log(records, start_page):
         while len(log) < 2:
             log += (await anext(messages))["group"]["log"]
 
-    assert [entry["text"] for entry in log] == ["two joined", "two claimed partition 1"]
+    assert [entry["text"] for entry in log][:2] == ["two joined", "two claimed partition 1"]
 
 
 async def test_it_ends_with_a_signal_while_a_browser_looks(records, start_page):

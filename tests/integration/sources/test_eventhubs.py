@@ -262,15 +262,15 @@ async def test_the_buffer_is_limited_by_prefetch_bytes(shared):
 async def test_an_idle_link_is_kept_open_by_heartbeats():
     """Without them, service or client would close the connection."""
     configuration = EmulatorConfiguration(
-        hubs=hubs_of({"hub": 1}), port=0, idle_timeout=timedelta(seconds=2.5)
+        hubs=hubs_of({"hub": 1}), port=0, idle_timeout=timedelta(seconds=5)
     )
-    options = EventHubOptions(silence_max=timedelta(seconds=2))
+    options = EventHubOptions(silence_max=timedelta(seconds=4))
     async with (
         EmulatorServer(configuration) as emulator,
         source_on(emulator, options=options) as source,
     ):
         receiver = await source.open_receiver(GROUP, "0", EARLIEST)
-        idle = await receiver.receive(events_max=1, wait_max=timedelta(seconds=4.5))
+        idle = await receiver.receive(events_max=1, wait_max=timedelta(seconds=7))
         await asyncio.to_thread(publish, emulator, "hub", EventData(b"late"))
 
         assert list(idle) == []

@@ -116,7 +116,9 @@ HANDLERS = guards_in(
         name="a handler that takes events gets events, whatever it defines for Spark",
         without_it="its process_columns is called in a processor",
         words="            and own.process_event is base.process_event\n"
-        "            and own.process_events is base.process_events\n        )\n\n    async def",
+        "            and own.process_value is base.process_value\n"
+        "            and own.process_events is base.process_events\n"
+        "        )\n\n    async def",
         mutated="        )\n\n    async def",
         is_simulated=False,
     ),

@@ -70,7 +70,7 @@ SQLITE = guards_in(
 )
 
 BLOB = guards_in(
-    "checkpointstores/blob/store.py",
+    "checkpointstores/blob/azure_container.py",
     [CONTRACT, "tests/contract/test_blob_opening.py", "tests/contract/test_blob_formats.py"],
     Guard(
         name="blob: a first write fails if the blob exists ||",
@@ -89,8 +89,8 @@ BLOB = guards_in(
     Guard(
         name="blob: metadata are replaced only with the ETag of the blob ||",
         without_it=LOST_UPDATE,
-        words="dict(metadata), **_if_is(etag)",
-        mutated="dict(metadata)",
+        words="set_blob_metadata(dict(metadata), **_if_is(etag))",
+        mutated="set_blob_metadata(dict(metadata))",
         is_simulated=False,
     ),
     Guard(
@@ -132,8 +132,8 @@ BLOB_CLIENT = guards_in(
 )
 
 BLOB_LISTING = guards_in(
-    "checkpointstores/blob/store.py",
-    ["tests/unit/checkpointstores/blob/test_store.py"],
+    "checkpointstores/blob/azure_container.py",
+    ["tests/unit/checkpointstores/blob/test_azure_container.py"],
     Guard(
         name="blob: a listing of several pages is as old as its first page",
         without_it="an owner on the first page that renewed meanwhile is judged expired",

@@ -81,7 +81,7 @@ def test_the_command_reports_a_missing_extra_in_one_line():
         "from eventproc.cli import main\n"
         "key = 'AccountName=a;AccountKey=a2V5'\n"
         "sys.exit(main(['status', '--eventhub', 'h', '--store', 'blob:abc', "
-        "'--namespace', 'n', '--storage-connection-string', key]))"
+        "'--namespace', 'n', '--without-hub', '--storage-connection-string', key]))"
     )
     last, code = run_without("azure", action)
 
