@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ACCEPT_TURNS = 3
+"""Turns of the loop after which a connection that was accepted is among ``connections``."""
+
 
 class AmqpServer:
     """An Event Hubs endpoint. Events survive ``stop``.
@@ -74,6 +77,8 @@ class AmqpServer:
             with suppress(asyncio.CancelledError):
                 await self._expiry
             self._expiry = None
+        for _ in range(ACCEPT_TURNS):
+            await asyncio.sleep(0)
         while self.connections:
             self.drop_connections()
             await asyncio.sleep(0)

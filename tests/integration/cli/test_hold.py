@@ -185,7 +185,7 @@ def test_workers_share_the_resources_of_their_host(command):
         *("--expiration", "6s", "--owner-id", "host", "--workers", "2"),
     )
     used = {process.stdout.readline().split()[1] for _ in range(2)}
-    lines = []
+    lines: list[str] = []
     while sum("processor_started" in line for line in lines) < 2:
         lines.append(process.stderr.readline())
     process.send_signal(signal.SIGTERM)
