@@ -167,7 +167,7 @@ class StoreRecipe:
             from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
 
             network = self.network.make()
-            settings = {"ca_bundle": network.ca_bundle, "http_proxy": network.proxy}
+            settings: dict[str, Any] = {"ca_bundle": network.ca_bundle, "http_proxy": network.proxy}
             if self.account is not None:
                 url = account_url(self.account, option="storageAccount")
                 return BlobCheckpointStore(url, place, network.credential(), **settings)

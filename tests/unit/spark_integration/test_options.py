@@ -209,9 +209,11 @@ def test_a_hub_has_to_be_named():
 
 def test_a_store_that_is_a_file_does_not_use_the_network_of_the_hub(tmp_path):
     """With SQLite the options for the hub are no error."""
-    store = {"startingPositions": "checkpoints", "checkpointStore": f"sqlite:{tmp_path}/x.db"}
+    spec = f"sqlite:{tmp_path}/x.db"
+    options = parse(startingPositions="checkpoints", checkpointStore=spec, caBundle="ca.pem")
 
-    assert parse(**store, caBundle="ca.pem").store == StoreRecipe(spec=store["checkpointStore"])
+    assert options.store == StoreRecipe(spec=spec)
+    assert options.hub_options().ca_bundle == "ca.pem"
 
 
 def test_every_option_is_documented(request):

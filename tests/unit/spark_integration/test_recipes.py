@@ -88,23 +88,37 @@ def test_a_hub_is_reached_with_the_identity_of_the_process():
     assert (source.fully_qualified_namespace, source.eventhub_name) == (NAMESPACE, "orders")
 
 
-def test_the_identity_is_asked_through_the_same_network(monkeypatch):
+def test_the_identity_is_asked_through_the_same_network():
     """Entra ID is reached with the certificates and the proxy of the connection."""
-    asked = []
-    credential = Network().credential()
-    monkeypatch.setattr(Network, "credential", lambda self: asked.append(self) or credential)
     proxy = HttpProxy(host="proxy", port=8080)
-    SourceRecipe(namespace=NAMESPACE, eventhub_name="orders").make(
+    source = SourceRecipe(namespace=NAMESPACE, eventhub_name="orders").make(
         EventHubOptions(ca_bundle="ca.pem", http_proxy=proxy)
     )
-    store = StoreRecipe(
+    recipe = StoreRecipe(
         spec="blob:box",
         account="contoso",
         network=NetworkRecipe(ca_bundle="ca.pem", proxy=Secret("http://proxy:8080")),
     )
+    store = pickle.loads(pickle.dumps(recipe)).make()
+    wanted = Network(ca_bundle="ca.pem", proxy=proxy).credential()
 
-    assert isinstance(pickle.loads(pickle.dumps(store)).make(), BlobCheckpointStore)
-    assert asked == [Network(ca_bundle="ca.pem", proxy=proxy)] * 2
+    assert isinstance(source, EventHubSource)
+    assert isinstance(store, BlobCheckpointStore)
+    assert source._credential is wanted
+    assert store._new_client.args[2] is wanted
+    assert store._ca_bundle == "ca.pem"
+    assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
+
+
+def test_a_connection_string_is_used_through_the_same_network():
+    """Certificates and proxy do not depend on the credential."""
+    key = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV0;"
+    network = NetworkRecipe(ca_bundle="ca.pem", proxy=Secret("http://proxy:8080"))
+    store = StoreRecipe(spec="blob:box", storage=Secret(key), network=network).make()
+
+    assert isinstance(store, BlobCheckpointStore)
+    assert store._ca_bundle == "ca.pem"
+    assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
 
 
 def test_a_proxy_may_be_a_secret(monkeypatch):
