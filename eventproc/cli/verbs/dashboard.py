@@ -68,8 +68,8 @@ def dashboard(
     """Open a page that shows who owns what over time, lag, rates, and what is stuck and why.
 
     It only reads, and shows groups of any Azure SDK, too. While no browser looks, nothing is read.
-    With a connection string it asks the event hub as well, for lag and rates. With --allow-changes
-    it prints a URL with a token; whoever has that may also move checkpoints.
+    It also asks the event hub, for lag and rates, unless --without-hub is given. With
+    --allow-changes it prints a URL with a token; whoever has that may also move checkpoints.
 
     It runs until Ctrl+C or SIGTERM.
 

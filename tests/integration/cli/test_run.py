@@ -70,6 +70,20 @@ def test_a_signal_stops_run_and_releases_its_partitions(command, hub, number):
     assert found["members"] == []
 
 
+def test_imports_are_excluded_from_garbage_collections(command, hub, tmp_path):
+    """They live as long as the process, so to visit them again and again is in vain."""
+    (tmp_path / "shop.py").write_text(
+        "import gc\n"
+        "from eventproc import PartitionHandler\n"
+        "class Count(PartitionHandler):\n"
+        "    async def process_events(self, context, events):\n"
+        "        print(gc.get_freeze_count() > len(gc.get_objects()), flush=True)\n"
+    )
+    process = command.start("run", "shop:Count", *HERE, *FAST, **hub)
+
+    assert process.stdout.readline() == "True\n"
+
+
 def test_run_with_stop_at_eof_ends_with_its_input(command, hub):
     """A program that starts the command ends it by its own end."""
     process = start_and_wait(command, hub, "--stop-at-eof")

@@ -105,6 +105,7 @@ def test_the_identity_is_asked_through_the_same_network():
     assert isinstance(source, EventHubSource)
     assert isinstance(store, BlobCheckpointStore)
     assert source._credential is wanted
+    assert source._options.http_proxy == proxy
     assert store._new_client.args[2] is wanted
     assert store._ca_bundle == "ca.pem"
     assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
@@ -133,6 +134,12 @@ def test_a_proxy_may_be_a_secret(monkeypatch):
     with pytest.raises(ConfigurationError, match="given as http://HOST:PORT") as refused:
         recipe.make()
     assert "hush" not in str(refused.value)
+
+
+def test_a_proxy_that_is_no_secret_is_checked_at_once():
+    """Before anything is sent to an executor."""
+    with pytest.raises(ConfigurationError, match="given as http://HOST:PORT"):
+        NetworkRecipe(proxy=Secret("proxy:8080"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.sources.eventhubs import EventHubPublisher, Transport
+from eventproc.network import HttpProxy
+from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, Transport
 from spark_integration.publish.options import (
     PUBLISH_OPTIONS,
     is_publishing,
@@ -63,8 +64,26 @@ def test_an_event_hub_is_named_without_a_key():
         transport=Transport.WEBSOCKET,
         custom_endpoint="sb://gateway",
     )
-    assert isinstance(pickle.loads(pickle.dumps(options)).target.make(), EventHubPublisher)
+    publisher = pickle.loads(pickle.dumps(options)).target.make()
+    assert isinstance(publisher, EventHubPublisher)
+    assert publisher._options == EventHubOptions(
+        transport=Transport.WEBSOCKET,
+        custom_endpoint="sb://gateway",
+        ca_bundle="ca.pem",
+        http_proxy=HttpProxy(host="proxy", port=8080, username="anna", password=KEY),
+    )
     assert KEY not in repr(options)
+
+
+def test_a_connection_string_is_used_through_the_same_network():
+    """Certificates and the way to the hub do not depend on the credential."""
+    options = parse_publish_options(
+        {"publish": "eventhub", "connectionString": CONNECTION, "caBundle": "ca.pem"}
+    )
+
+    publisher = options.target.make()
+    assert isinstance(publisher, EventHubPublisher)
+    assert publisher._options.ca_bundle == "ca.pem"
 
 
 def test_a_topic_is_named_as_for_sparks_own_sink():
