@@ -11,8 +11,8 @@ little of it.
 
 Modules to build on, for other code that runs inside Spark:
 
-- ``recipes.SourceRecipe``, ``recipes.StoreRecipe``, ``secrets.Secret``: sent to other machines
-  instead of a connection. There ``recipe.make()`` returns an async context manager.
+- ``recipes.SourceRecipe``, ``StoreRecipe``, ``NetworkRecipe``, ``secrets.Secret``: sent to other
+  machines instead of a connection. There ``recipe.make()`` returns an async context manager.
 - ``options.parse_source_options``: reads and checks options; an unknown option is an error.
 - ``python_worker.init_python_worker``: call it first in every Python process of Spark.
 - ``positions``, ``source.planning``, ``source.offsets``: pure functions.
@@ -40,7 +40,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
     from spark_integration.fleet.fleet import Fleet
     from spark_integration.fleet.launch import run_on_executors
     from spark_integration.fleet.statistics import FleetError, FleetMember, FleetStatistics, Phase
-    from spark_integration.recipes import SourceRecipe, StoreRecipe
+    from spark_integration.recipes import NetworkRecipe, SourceRecipe, StoreRecipe
     from spark_integration.registration import register
     from spark_integration.secrets import Secret
     from spark_integration.sink.records import BatchSummary
@@ -56,6 +56,7 @@ __all__ = [
     "FleetMember",
     "FleetStatistics",
     "HandlerFailedError",
+    "NetworkRecipe",
     "OrderLostError",
     "Phase",
     "PublishFailedError",

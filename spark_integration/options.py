@@ -13,15 +13,16 @@ from typing import Final, TypeVar
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition
-from eventproc.sources.eventhubs import EventHubOptions
+from eventproc.sources.eventhubs import EventHubOptions, Transport
 from eventproc.sources.eventhubs.options import PREFETCH_MAX
 from eventproc.validation.option_values import parse_duration
 from spark_integration.positions import Positions, parse_positions
-from spark_integration.recipes import SourceRecipe, StoreRecipe
+from spark_integration.recipes import NetworkRecipe, SourceRecipe, StoreRecipe
 from spark_integration.secrets import Secret
 
 SOURCE_OPTIONS: Final = (
     "connectionString",
+    "fullyQualifiedNamespace",
     "eventHubName",
     "sourceRecipe",
     "consumerGroup",
@@ -31,6 +32,7 @@ SOURCE_OPTIONS: Final = (
     "endingPositions",
     "checkpointStore",
     "storageConnectionString",
+    "storageAccount",
     "maxEventsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -43,6 +45,10 @@ SOURCE_OPTIONS: Final = (
     "operationTimeout",
     "receiverTimeout",
     "pollInterval",
+    "caBundle",
+    "proxy",
+    "transport",
+    "customEndpoint",
 )
 """Every option that the source knows; ``docs/spark.md`` explains them."""
 
@@ -112,6 +118,11 @@ class SourceOptions:
     """How long to wait for a planned event before asking the hub whether it still exists."""
 
     poll_interval: timedelta
+    network: NetworkRecipe
+    """How hub, storage account and Entra ID are reached."""
+
+    transport: Transport
+    custom_endpoint: str | None
 
     def __post_init__(self) -> None:
         """Check that the options are consistent."""
@@ -144,11 +155,20 @@ class SourceOptions:
             )
 
     def hub_options(self, *, prefetch: int | None = None) -> EventHubOptions:
-        """Return the options of a connection; a receiver buffers at most ``prefetch`` events."""
+        """Return the options of a connection; a receiver buffers at most ``prefetch`` events.
+
+        Raises:
+            ConfigurationError: this machine does not have the proxy's secret.
+        """
+        network = self.network.make()
         return EventHubOptions(
             prefetch=max(1, min(self.prefetch, prefetch or self.prefetch)),
             is_exclusive=self.is_exclusive,
             tracks_last_enqueued=False,  # the driver asks where partitions end before a batch
+            transport=self.transport,
+            custom_endpoint=self.custom_endpoint,
+            ca_bundle=network.ca_bundle,
+            http_proxy=network.proxy,
         )
 
 
@@ -168,12 +188,12 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         given.refuse(_WITHOUT_EFFECT_ON_A_STREAM if is_stream else _WITHOUT_EFFECT_ON_A_BATCH)
     if given.text("minOffsetsPerTrigger") is None:
         given.refuse(_WITHOUT_EFFECT_WITHOUT_A_LEAST)
-    storage = given.text("storageConnectionString")
-    connection = given.text("connectionString")
-    store = given.text("checkpointStore")
+    network = parse_network(given)
+    of_blob = (given.text("checkpointStore") or "").startswith("blob:")
     return SourceOptions(
         source=SourceRecipe(
-            connection=None if connection is None else Secret(connection),
+            connection=given.secret("connectionString"),
+            namespace=given.text("fullyQualifiedNamespace"),
             eventhub_name=given.text("eventHubName"),
             function=given.text("sourceRecipe"),
         ),
@@ -190,7 +210,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
             given.text("endingPositions"),
             otherwise=EventPosition.latest(),
         ),
-        store=parse_store(store, storage),
+        store=parse_store(given, network if of_blob else NetworkRecipe()),
         events_per_trigger_max=given.count("maxEventsPerTrigger"),
         events_per_trigger_min=given.count("minOffsetsPerTrigger") or 1,
         trigger_delay_max=given.span("maxTriggerDelay", otherwise=timedelta(minutes=15)),
@@ -203,23 +223,10 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         patience=given.span("operationTimeout", otherwise=timedelta(minutes=5)),
         silence_max=given.span("receiverTimeout", otherwise=timedelta(seconds=10)),
         poll_interval=given.span("pollInterval", otherwise=timedelta(seconds=1)),
+        network=network,
+        transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
+        custom_endpoint=given.text("customEndpoint"),
     )
-
-
-def parse_store(spec: str | None, storage: str | None) -> StoreRecipe | None:
-    """Parse ``checkpointStore`` and ``storageConnectionString``.
-
-    Raises:
-        ConfigurationError: they are inconsistent.
-    """
-    if spec is not None:
-        return StoreRecipe(spec=spec, storage=None if storage is None else Secret(storage))
-    if storage is not None:
-        raise ConfigurationError(
-            "storageConnectionString has no effect without checkpointStore=blob:CONTAINER: give "
-            "both or neither"
-        )
-    return None
 
 
 class OptionReader:
@@ -257,6 +264,11 @@ class OptionReader:
     def text(self, name: str) -> str | None:
         """Return the option as it was given, or ``None``."""
         return self._values.get(name.lower())
+
+    def secret(self, name: str) -> Secret | None:
+        """Return a secret, or where it is, or ``None``."""
+        text = self.text(name)
+        return None if text is None else Secret(text)
 
     def count(self, name: str) -> int | None:
         """Return a whole number of 1 or more, or ``None``."""
@@ -296,3 +308,31 @@ class OptionReader:
         if not span:
             raise ConfigurationError(f"{name} is {text!r}: give a duration above zero, such as 10s")
         return span
+
+
+def parse_network(given: OptionReader) -> NetworkRecipe:
+    """Parse ``caBundle`` and ``proxy``.
+
+    Raises:
+        ConfigurationError: the proxy is not an address.
+    """
+    return NetworkRecipe(ca_bundle=given.text("caBundle"), proxy=given.secret("proxy"))
+
+
+def parse_store(given: OptionReader, network: NetworkRecipe) -> StoreRecipe | None:
+    """Parse ``checkpointStore`` and the options that say how its storage account is reached.
+
+    Raises:
+        ConfigurationError: they are inconsistent.
+    """
+    spec = given.text("checkpointStore")
+    if spec is None:
+        reason = "has no effect without checkpointStore=blob:CONTAINER: give both or neither"
+        given.refuse(dict.fromkeys(("storageConnectionString", "storageAccount"), reason))
+        return None
+    return StoreRecipe(
+        spec=spec,
+        storage=given.secret("storageConnectionString"),
+        account=given.text("storageAccount"),
+        network=network,
+    )

@@ -6,11 +6,14 @@ Rule: only recipes cross process boundaries, never connections.
 import importlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from eventproc.errors import ConfigurationError
+from eventproc.identity.network import Network
+from eventproc.identity.storage_account import account_url
+from eventproc.network import HttpProxy
 from eventproc.ports import CheckpointStore, EventSource
 from eventproc.settings import SECRET, check_settings
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
@@ -18,10 +21,39 @@ from spark_integration.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkRecipe:
+    """Certificates and proxy of the connections to Azure."""
+
+    ca_bundle: str | None = None
+    """A file with the certificates to trust, on the driver and every executor."""
+
+    proxy: Annotated[Secret | None, SECRET] = None
+    """``http://USER:PASSWORD@HOST:PORT``, or a reference to it."""
+
+    def __post_init__(self) -> None:
+        """Check the proxy, unless it is only known where it is used."""
+        check_settings(self)
+        if self.proxy is not None and not self.proxy.is_reference:
+            HttpProxy.from_url(self.proxy.read())
+
+    def make(self) -> Network:
+        """Return them, for this machine.
+
+        Raises:
+            ConfigurationError: the secret does not exist on this machine, or names no proxy.
+        """
+        proxy = None if self.proxy is None else HttpProxy.from_url(self.proxy.read())
+        return Network(ca_bundle=self.ca_bundle, proxy=proxy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecipe:
-    """Makes a source from a connection string, or by a function."""
+    """Makes a source with a connection string, with an identity, or by a function."""
 
     connection: Annotated[Secret | None, SECRET] = None
+    namespace: str | None = None
+    """The namespace's host, reached with the identity of the process that connects."""
+
     eventhub_name: str | None = None
     function: str | None = None
     """``module:function``, importable on the driver and the executors. It takes the
@@ -31,11 +63,15 @@ class SourceRecipe:
     def __post_init__(self) -> None:
         """Check that exactly one way is given."""
         check_settings(self)
-        if (self.connection is None) == (self.function is None):
+        refuse_key_and_identity(self.connection, self.namespace)
+        if [self.connection, self.namespace, self.function].count(None) != 2:  # noqa: PLR2004 - of 3
             raise ConfigurationError(
                 "which event hub? Give the option connectionString (env:NAME, file:PATH, or the "
-                "string itself) or sourceRecipe (module:function), and only one of them"
+                "string itself), fullyQualifiedNamespace (to use an identity) or sourceRecipe "
+                "(module:function), and only one of them"
             )
+        if self.namespace is not None and not self.eventhub_name:
+            raise ConfigurationError("fullyQualifiedNamespace needs the option eventHubName, too")
         if self.function is not None and self.eventhub_name is not None:
             raise ConfigurationError(
                 f"eventHubName has no effect beside sourceRecipe={self.function}, which names the "
@@ -47,9 +83,16 @@ class SourceRecipe:
 
         Raises:
             ConfigurationError: the secret or the function does not exist on this machine.
+            MissingExtraError: azure-identity is not installed on it.
         """
         if self.function is not None:
             return load("sourceRecipe", self.function)(options)  # type: ignore[no-any-return]
+        if self.namespace is not None:
+            assert self.eventhub_name is not None
+            network = Network(ca_bundle=options.ca_bundle, proxy=options.http_proxy)
+            return EventHubSource(
+                self.namespace, self.eventhub_name, network.credential(), options=options
+            )
         assert self.connection is not None
         return EventHubSource.from_connection_string(
             self.connection.read(), eventhub_name=self.eventhub_name, options=options
@@ -64,8 +107,14 @@ class StoreRecipe:
     storage: Annotated[Secret | None, SECRET] = None
     """The storage account's connection string, for ``blob``."""
 
+    account: str | None = None
+    """Instead of it the account's name or URL, reached with the identity of the process."""
+
+    network: NetworkRecipe = field(default_factory=NetworkRecipe)
+    """How the storage account is reached, for ``blob``."""
+
     def __post_init__(self) -> None:
-        """Check that the two fields name one store."""
+        """Check that the fields name one store."""
         check_settings(self)
         kind, _, place = self.spec.partition(":")
         if not kind or not place:
@@ -73,22 +122,41 @@ class StoreRecipe:
                 f"checkpointStore is {self.spec!r}: give sqlite:PATH, blob:CONTAINER or "
                 "module:function"
             )
-        if kind == "blob" and self.storage is None:
+        if self.storage is not None and self.account is not None:
+            raise ConfigurationError(
+                "give storageAccount, which uses an identity, or storageConnectionString, which "
+                "has a key; not both"
+            )
+        if kind != "blob":
+            self._refuse_options_of_blob()
+        elif self.account is not None:
+            account_url(self.account, option="storageAccount")
+        elif self.storage is None:
             raise ConfigurationError(
                 f"checkpointStore is {self.spec!r}, which needs the option storageConnectionString "
-                "(env:NAME, file:PATH, or the string itself)"
+                "(env:NAME, file:PATH, or the string itself), or storageAccount to use an identity"
             )
-        if kind != "blob" and self.storage is not None:
-            raise ConfigurationError(
-                f"storageConnectionString has no effect on checkpointStore={self.spec}: remove it, "
-                "or give blob:CONTAINER"
-            )
+
+    def _refuse_options_of_blob(self) -> None:
+        values = {
+            "storageConnectionString": self.storage,
+            "storageAccount": self.account,
+            "caBundle": self.network.ca_bundle,
+            "proxy": self.network.proxy,
+        }
+        for name, value in values.items():
+            if value is not None:
+                raise ConfigurationError(
+                    f"{name} has no effect on checkpointStore={self.spec}: remove it, or give "
+                    "blob:CONTAINER"
+                )
 
     def make(self) -> AbstractAsyncContextManager[CheckpointStore]:
         """Make the store, without opening it.
 
         Raises:
             ConfigurationError: the secret or the function does not exist on this machine.
+            MissingExtraError: a package that it needs is not installed on it.
         """
         kind, _, place = self.spec.partition(":")
         if kind == "sqlite":
@@ -98,9 +166,25 @@ class StoreRecipe:
         if kind == "blob":
             from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
 
+            network = self.network.make()
+            settings: dict[str, Any] = {"ca_bundle": network.ca_bundle, "http_proxy": network.proxy}
+            if self.account is not None:
+                url = account_url(self.account, option="storageAccount")
+                return BlobCheckpointStore(url, place, network.credential(), **settings)
             assert self.storage is not None
-            return BlobCheckpointStore.from_connection_string(self.storage.read(), place)
+            return BlobCheckpointStore.from_connection_string(
+                self.storage.read(), place, **settings
+            )
         return load("checkpointStore", self.spec)()  # type: ignore[no-any-return]
+
+
+def refuse_key_and_identity(connection: Secret | None, namespace: str | None) -> None:
+    """Raise ``ConfigurationError`` if a hub is given both with a key and with an identity."""
+    if connection is not None and namespace is not None:
+        raise ConfigurationError(
+            "give fullyQualifiedNamespace, which uses an identity, or connectionString, which has "
+            "a key; not both"
+        )
 
 
 def load(option: str, path: str) -> Callable[..., Any]:

@@ -10,7 +10,8 @@ from typing import Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.settings import PositiveSpan, check_settings
-from spark_integration.options import OptionReader
+from eventproc.sources.eventhubs import Transport
+from spark_integration.options import OptionReader, parse_network
 from spark_integration.publish.properties import PropertyValues
 from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget, Target
 from spark_integration.secrets import Secret
@@ -18,7 +19,12 @@ from spark_integration.secrets import Secret
 PUBLISH_OPTIONS: Final = (
     "publish",
     "connectionString",
+    "fullyQualifiedNamespace",
     "eventHubName",
+    "caBundle",
+    "proxy",
+    "transport",
+    "customEndpoint",
     "topic",
     "propertyValues",
     "operationTimeout",
@@ -31,13 +37,21 @@ SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options of Spark itself, which it passes to a sink with the sink's own."""
 
 _OF_THE_OTHER_SINK: Final = {
-    "fullyQualifiedNamespace": "names a hub without a credential, and publishing needs one: give "
-    "connectionString, or publish=module:function",
     "handler": "and publish exclude each other: a sink hands rows to a handler or publishes them",
 }
 _KINDS: Final = "eventhub, kafka or module:function"
 _OPTIONS_BY_KIND: Final[Mapping[str, frozenset[str]]] = {
-    "eventhub": frozenset({"connectionString", "eventHubName"}),
+    "eventhub": frozenset(
+        {
+            "connectionString",
+            "fullyQualifiedNamespace",
+            "eventHubName",
+            "caBundle",
+            "proxy",
+            "transport",
+            "customEndpoint",
+        }
+    ),
     "kafka": frozenset({"topic", "kafka."}),
     "function": frozenset(),
 }
@@ -104,13 +118,14 @@ def _target(given: OptionReader, kafka: Mapping[str, str]) -> Target:
 
 
 def _hub(given: OptionReader) -> EventHubTarget:
-    connection = given.text("connectionString")
-    if connection is None:
-        raise ConfigurationError(
-            "publish to which event hub? Give the option connectionString (env:NAME, file:PATH, or "
-            "the string itself), or publish=module:function for an identity without a secret"
-        )
-    return EventHubTarget(connection=Secret(connection), eventhub_name=given.text("eventHubName"))
+    return EventHubTarget(
+        connection=given.secret("connectionString"),
+        namespace=given.text("fullyQualifiedNamespace"),
+        eventhub_name=given.text("eventHubName"),
+        network=parse_network(given),
+        transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
+        custom_endpoint=given.text("customEndpoint"),
+    )
 
 
 def _topic(given: OptionReader, kafka: Mapping[str, str]) -> KafkaTarget:

@@ -4,10 +4,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from eventproc.errors import ConfigurationError
 from eventproc.ports import EventPublisher
 from eventproc.settings import SECRET, check_settings
-from eventproc.sources.eventhubs import EventHubPublisher
-from spark_integration.recipes import load
+from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, Transport
+from spark_integration.recipes import NetworkRecipe, load, refuse_key_and_identity
 from spark_integration.secrets import Secret
 
 Publisher = AbstractAsyncContextManager[EventPublisher]
@@ -15,23 +16,51 @@ Publisher = AbstractAsyncContextManager[EventPublisher]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHubTarget:
-    """An event hub, by its connection string."""
+    """An event hub, by its connection string or with an identity."""
 
-    connection: Annotated[Secret, SECRET]
+    connection: Annotated[Secret | None, SECRET] = None
+    namespace: str | None = None
+    """The namespace's host, reached with the identity of the process that publishes."""
+
     eventhub_name: str | None = None
+    network: NetworkRecipe = field(default_factory=NetworkRecipe)
+    transport: Transport = Transport.AMQP
+    custom_endpoint: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the types."""
+        """Check that exactly one way is given."""
         check_settings(self)
+        refuse_key_and_identity(self.connection, self.namespace)
+        if self.connection is None and self.namespace is None:
+            raise ConfigurationError(
+                "publish to which event hub? Give the option connectionString (env:NAME, "
+                "file:PATH, or the string itself), or fullyQualifiedNamespace to use an identity"
+            )
+        if self.namespace is not None and not self.eventhub_name:
+            raise ConfigurationError("fullyQualifiedNamespace needs the option eventHubName, too")
 
     def make(self) -> Publisher:
         """Make a publisher, without connecting it.
 
         Raises:
             ConfigurationError: this machine does not have the secret, or it is invalid.
+            MissingExtraError: azure-identity is not installed on this machine.
         """
+        network = self.network.make()
+        options = EventHubOptions(
+            transport=self.transport,
+            custom_endpoint=self.custom_endpoint,
+            ca_bundle=network.ca_bundle,
+            http_proxy=network.proxy,
+        )
+        if self.namespace is not None:
+            assert self.eventhub_name is not None
+            return EventHubPublisher(
+                self.namespace, self.eventhub_name, network.credential(), options=options
+            )
+        assert self.connection is not None
         return EventHubPublisher.from_connection_string(
-            self.connection.read(), eventhub_name=self.eventhub_name
+            self.connection.read(), eventhub_name=self.eventhub_name, options=options
         )
 
 

@@ -19,7 +19,7 @@ from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, Count, PositiveSpan, check_settings
 from eventproc.sources.connection_string import parse_connection_string
 from eventproc.validation.handlers import check_handler, check_made
-from spark_integration.options import OptionReader, parse_store
+from spark_integration.options import OptionReader, parse_network, parse_store
 from spark_integration.recipes import StoreRecipe, load
 from spark_integration.secrets import Secret
 
@@ -31,6 +31,9 @@ SINK_OPTIONS: Final = (
     "consumerGroup",
     "checkpointStore",
     "storageConnectionString",
+    "storageAccount",
+    "caBundle",
+    "proxy",
     "maxEventsPerCall",
     "maxAttempts",
     "onFailure",
@@ -45,8 +48,11 @@ _REFUSED: Final = dict.fromkeys(
     "is a setting of a processor: in Spark the rows of a micro-batch are all there, and a call "
     "does not wait for those of the next one. Use maxEventsPerCall for the size of a call, and the "
     "source's minOffsetsPerTrigger and maxTriggerDelay for that of a micro-batch",
+) | dict.fromkeys(
+    ("transport", "customEndpoint"),
+    "has no effect on the sink, which does not connect to the hub: remove it",
 )
-"""Settings of a processor that have no meaning here, and why."""
+"""Settings of a processor or of the source that have no meaning here, and why."""
 
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options of Spark itself, which it passes to a sink with the sink's own."""
@@ -193,8 +199,7 @@ def parse_sink_options(
             "checkpointStore (blob:CONTAINER, sqlite:PATH or module:function); or, to publish the "
             "rows, the option publish (eventhub, kafka or module:function)"
         )
-    connection, storage = given.text("connectionString"), given.text("storageConnectionString")
-    recipe = parse_store(store, storage)
+    recipe = parse_store(given, parse_network(given))
     assert recipe is not None
     return SinkOptions(
         handler=handler,
@@ -202,7 +207,7 @@ def parse_sink_options(
             consumer_group=given.text("consumerGroup") or "$Default",
             eventhub_name=given.text("eventHubName"),
             namespace=given.text("fullyQualifiedNamespace"),
-            connection=None if connection is None else Secret(connection),
+            connection=given.secret("connectionString"),
         ),
         store=recipe,
         events_per_call_max=given.count("maxEventsPerCall"),

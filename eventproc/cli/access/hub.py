@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from eventproc.cli.access.network import DIRECT, Network
 from eventproc.errors import ConfigurationError
+from eventproc.identity.network import DIRECT, Network
 
 if TYPE_CHECKING:
     from eventproc.sources.eventhubs import EventHubOptions

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess, TransportName
-from eventproc.cli.access.network import Network
 from eventproc.cli.access.storage import STORAGE_VARIABLE, StorageAccess
+from eventproc.identity.network import Network
 from eventproc.network import HttpProxy
 
 

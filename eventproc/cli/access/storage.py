@@ -1,17 +1,15 @@
 """How the storage account is reached."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from eventproc.cli.access.network import DIRECT, Network
 from eventproc.errors import ConfigurationError
+from eventproc.identity.network import DIRECT, Network
+from eventproc.identity.storage_account import account_url
 
 STORAGE_VARIABLE: Final = "EVENTPROC_STORAGE_CONNECTION_STRING"
 """Environment variable: the storage account's connection string."""
-
-_ACCOUNT_NAME: Final = re.compile(r"[a-z0-9]{3,24}")
 
 T = TypeVar("T")
 
@@ -40,7 +38,8 @@ class StorageAccess:
                 "both"
             )
         if self.account:
-            return kind(self._url(), container, self.network.credential(), **settings)
+            url = account_url(self.account, option="--storage-account")
+            return kind(url, container, self.network.credential(), **settings)
         if not self.connection_string:
             raise ConfigurationError(
                 f"{what} needs the storage account: set the environment variable "
@@ -51,16 +50,3 @@ class StorageAccess:
             self.connection_string, container, **settings
         )
         return made
-
-    def _url(self) -> str:
-        account = self.account.rstrip("/")
-        if account.startswith(("https://", "http://")):
-            return account
-        if _ACCOUNT_NAME.fullmatch(account):
-            return f"https://{account}.blob.core.windows.net"
-        if "." in account and "/" not in account:
-            return f"https://{account}"
-        raise ConfigurationError(
-            f"--storage-account is {self.account!r}: give the account's name, for example contoso, "
-            "or its URL, for example https://contoso.blob.core.windows.net"
-        )

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from eventproc.cli.access.network import VARIABLES
+from eventproc.cli.access.variables import VARIABLES
 from eventproc.cli.terminal.end_of_input import start_child
 from eventproc.errors import EventProcError
 

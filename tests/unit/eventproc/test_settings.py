@@ -47,7 +47,7 @@ from eventproc.sources.eventhubs import (
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import HandlerTestHarness, StoreFaults
-from spark_integration import Secret, SourceRecipe, StoreRecipe, run_on_executors
+from spark_integration import NetworkRecipe, Secret, SourceRecipe, StoreRecipe, run_on_executors
 from spark_integration.sink.options import GroupRecipe, SinkOptions
 
 SECRET = Secret("env:HUB")
@@ -83,6 +83,7 @@ CLASSES = [
     (ScriptedEvent, {"action": Action.JOIN, "count": 1}),
     (Secret, {"reference": "x"}),
     (SinkOptions, {"handler": "a:B", "group": GROUP, "store": SQLITE}),
+    (NetworkRecipe, {}),
     (SourceRecipe, {"connection": SECRET}),
     (StoreFaults, {}),
     (StoreRecipe, {"spec": "sqlite:x"}),
@@ -250,6 +251,8 @@ def test_no_message_shows_a_secret():
     tries: list[tuple[Any, dict[str, Any]]] = [
         (SourceRecipe, {"connection": key}),
         (StoreRecipe, {"spec": "blob:x", "storage": key}),
+        (NetworkRecipe, {"proxy": key}),
+        (NetworkRecipe, {"proxy": Secret(f"http://anna:{key}@")}),
         (HttpProxy, {"host": "h", "port": 1, "password": key.encode()}),
         (EventHubSource.from_connection_string, {"conn_str": key.encode()}),
         (BlobCheckpointStore, {**BLOB, "credential": [key]}),

@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc.errors import ConfigurationError
+from eventproc.sources.eventhubs import Transport
+from spark_integration import NetworkRecipe, Secret, SourceRecipe, StoreRecipe
 from spark_integration.options import SOURCE_OPTIONS, Alignment, SourceOptions, parse_source_options
 from spark_integration.source.offsets import from_json, to_json
 
@@ -13,6 +15,9 @@ CONNECTION = (
     "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"
     f"SharedAccessKey={KEY};EntityPath=orders"
 )
+
+
+BLOB = {"startingPositions": "checkpoints", "checkpointStore": "blob:checkpoints"}
 
 
 def parse(is_stream: bool = True, **options: str) -> SourceOptions:
@@ -64,8 +69,22 @@ def test_durations_are_parsed_in_all_forms(text, span):
         ({"startingPositions": "checkpoints"}, "checkpointStore"),
         ({"endingPositions": "checkpoints", "is_stream": False}, "checkpointStore"),
         ({"checkpointStore": "blob"}, "sqlite:PATH"),
-        ({"checkpointStore": "blob:checkpoints"}, "storageConnectionString"),
+        (BLOB, "storageConnectionString .*or storageAccount to use an identity"),
         ({"sourceRecipe": "hubs:orders"}, "only one"),
+        ({"fullyQualifiedNamespace": "n"}, "uses an identity, or connectionString.*not both"),
+        (
+            {**BLOB, "storageConnectionString": KEY, "storageAccount": "contoso"},
+            "storageAccount, which uses an identity, or storageConnectionString.*not both",
+        ),
+        ({**BLOB, "storageAccount": "Con/toso"}, "storageAccount is 'Con/toso': give"),
+        (
+            {**BLOB, "checkpointStore": "sqlite:x", "storageAccount": "contoso"},
+            "storageAccount has no effect on checkpointStore=sqlite:x: remove",
+        ),
+        ({"storageAccount": "contoso"}, "storageAccount has no effect without checkpointStore"),
+        ({"storageConnectionString": KEY}, "storageConnectionString has no effect without"),
+        ({"proxy": f"anna:{KEY}@proxy"}, "an HTTP proxy is given as http://HOST:PORT"),
+        ({"transport": "udp"}, "transport is 'udp': give amqp or websocket"),
         ({"prefetchCount": "999999"}, "prefetch"),
         (
             {"minOffsetsPerTrigger": "9", "maxEventsPerTrigger": "8"},
@@ -147,6 +166,54 @@ def test_no_printed_form_of_options_shows_the_key():
     )
 
     assert KEY not in f"{options!r} {options.source.connection} {options.store}"
+
+
+def test_a_hub_and_an_account_are_named_without_a_key():
+    """Both are reached through the same network, and printing the options shows no password."""
+    given = {
+        "fullyQualifiedNamespace": "contoso.servicebus.windows.net",
+        "eventHubName": "orders",
+        **BLOB,
+        "storageAccount": "contoso",
+        "caBundle": "ca.pem",
+        "proxy": f"http://anna:{KEY}@proxy:8080",
+        "transport": "WebSocket",
+        "customEndpoint": "sb://gateway:5671",
+    }
+    options = parse_source_options(given, is_stream=True)
+    network = NetworkRecipe(ca_bundle="ca.pem", proxy=Secret(given["proxy"]))
+
+    assert options.source == SourceRecipe(
+        namespace="contoso.servicebus.windows.net", eventhub_name="orders"
+    )
+    assert options.store == StoreRecipe(spec="blob:checkpoints", account="contoso", network=network)
+    connection = options.hub_options()
+    assert connection.transport is Transport.WEBSOCKET
+    assert connection.custom_endpoint == "sb://gateway:5671"
+    assert connection.ca_bundle == "ca.pem"
+    assert connection.http_proxy == network.make().proxy
+    assert KEY not in f"{options!r} {connection!r}"
+
+
+def test_an_identity_needs_the_name_of_the_hub():
+    """A connection string may have it."""
+    with pytest.raises(ConfigurationError, match=r"fullyQualifiedNamespace needs .*eventHubName"):
+        parse_source_options({"fullyQualifiedNamespace": "n"}, is_stream=True)
+
+
+def test_a_hub_has_to_be_named():
+    """The message has all ways."""
+    with pytest.raises(ConfigurationError, match=r"connectionString.*Namespace.*sourceRecipe"):
+        parse_source_options({}, is_stream=True)
+
+
+def test_a_store_that_is_a_file_does_not_use_the_network_of_the_hub(tmp_path):
+    """With SQLite the options for the hub are no error."""
+    spec = f"sqlite:{tmp_path}/x.db"
+    options = parse(startingPositions="checkpoints", checkpointStore=spec, caBundle="ca.pem")
+
+    assert options.store == StoreRecipe(spec=spec)
+    assert options.hub_options().ca_bundle == "ca.pem"
 
 
 def test_every_option_is_documented(request):

@@ -1,13 +1,18 @@
 """Recipes and secrets: pickling, and use on another machine."""
 
 import pickle
+import sys
 
 import pytest
 
+from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.errors import ConfigurationError
+from eventproc.extras import MissingExtraError
+from eventproc.identity.network import Network
+from eventproc.network import HttpProxy
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
-from spark_integration import Secret, SourceRecipe, StoreRecipe
+from spark_integration import NetworkRecipe, Secret, SourceRecipe, StoreRecipe
 
 CONNECTION = (
     "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"
@@ -67,3 +72,90 @@ def test_a_store_is_made_from_its_recipe(tmp_path):
     recipe = pickle.loads(pickle.dumps(StoreRecipe(spec=f"sqlite:{tmp_path}/group.db")))
 
     assert isinstance(recipe.make(), SqliteCheckpointStore)
+
+
+# --- with an identity ----------------------------------------------------------------------------
+
+NAMESPACE = "contoso.servicebus.windows.net"
+
+
+def test_a_hub_is_reached_with_the_identity_of_the_process():
+    """A pickle has only names; the credential is made where the recipe arrives."""
+    recipe = pickle.loads(pickle.dumps(SourceRecipe(namespace=NAMESPACE, eventhub_name="orders")))
+    source = recipe.make(EventHubOptions())
+
+    assert isinstance(source, EventHubSource)
+    assert (source.fully_qualified_namespace, source.eventhub_name) == (NAMESPACE, "orders")
+
+
+def test_the_identity_is_asked_through_the_same_network():
+    """Entra ID is reached with the certificates and the proxy of the connection."""
+    proxy = HttpProxy(host="proxy", port=8080)
+    source = SourceRecipe(namespace=NAMESPACE, eventhub_name="orders").make(
+        EventHubOptions(ca_bundle="ca.pem", http_proxy=proxy)
+    )
+    recipe = StoreRecipe(
+        spec="blob:box",
+        account="contoso",
+        network=NetworkRecipe(ca_bundle="ca.pem", proxy=Secret("http://proxy:8080")),
+    )
+    store = pickle.loads(pickle.dumps(recipe)).make()
+    wanted = Network(ca_bundle="ca.pem", proxy=proxy).credential()
+
+    assert isinstance(source, EventHubSource)
+    assert isinstance(store, BlobCheckpointStore)
+    assert source._credential is wanted
+    assert source._options.http_proxy == proxy
+    assert store._new_client.args[2] is wanted
+    assert store._ca_bundle == "ca.pem"
+    assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
+
+
+def test_a_connection_string_is_used_through_the_same_network():
+    """Certificates and proxy do not depend on the credential."""
+    key = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV0;"
+    network = NetworkRecipe(ca_bundle="ca.pem", proxy=Secret("http://proxy:8080"))
+    store = StoreRecipe(spec="blob:box", storage=Secret(key), network=network).make()
+
+    assert isinstance(store, BlobCheckpointStore)
+    assert store._ca_bundle == "ca.pem"
+    assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
+
+
+def test_a_proxy_may_be_a_secret(monkeypatch):
+    """It is looked up, and checked, where it is used."""
+    recipe = pickle.loads(pickle.dumps(NetworkRecipe(proxy=Secret("env:PROXY"))))
+    monkeypatch.setenv("PROXY", "http://anna:hush@proxy:8080")
+
+    assert recipe.make().proxy == HttpProxy(
+        host="proxy", port=8080, username="anna", password="hush"
+    )
+    monkeypatch.setenv("PROXY", "anna:hush")
+    with pytest.raises(ConfigurationError, match="given as http://HOST:PORT") as refused:
+        recipe.make()
+    assert "hush" not in str(refused.value)
+
+
+def test_a_proxy_that_is_no_secret_is_checked_at_once():
+    """Before anything is sent to an executor."""
+    with pytest.raises(ConfigurationError, match="given as http://HOST:PORT"):
+        NetworkRecipe(proxy=Secret("proxy:8080"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SourceRecipe(namespace=NAMESPACE, eventhub_name="o").make(
+            EventHubOptions(ca_bundle="missing.pem")
+        ),
+        lambda: StoreRecipe(
+            spec="blob:box", account="contoso", network=NetworkRecipe(ca_bundle="missing.pem")
+        ).make(),
+    ],
+)
+def test_a_machine_without_the_extra_says_which_one(monkeypatch, make):
+    """The command to install it is in the message."""
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+    monkeypatch.delitem(sys.modules, "eventproc.identity.default_credential", raising=False)
+    with pytest.raises(MissingExtraError, match=r"pip install 'eventproc\[identity\]'"):
+        make()

@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc.errors import ConfigurationError
+from eventproc.network import HttpProxy
+from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, Transport
 from spark_integration.publish.options import (
     PUBLISH_OPTIONS,
     is_publishing,
@@ -13,6 +15,7 @@ from spark_integration.publish.options import (
 )
 from spark_integration.publish.properties import PropertyValues
 from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget
+from spark_integration.recipes import NetworkRecipe
 from spark_integration.secrets import Secret
 
 KEY = "c2VjcmV0"
@@ -38,6 +41,49 @@ def test_an_event_hub_is_named_as_for_the_source():
     assert options.target == EventHubTarget(connection=Secret(CONNECTION), eventhub_name="orders")
     assert options.property_values is PropertyValues.JSON
     assert options.patience == timedelta(minutes=5)
+
+
+def test_an_event_hub_is_named_without_a_key():
+    """The publisher is made with the identity of the process; no password is shown."""
+    options = parse_publish_options(
+        {
+            "publish": "eventhub",
+            "fullyQualifiedNamespace": "contoso.servicebus.windows.net",
+            "eventHubName": "orders",
+            "caBundle": "ca.pem",
+            "proxy": f"http://anna:{KEY}@proxy:8080",
+            "transport": "websocket",
+            "customEndpoint": "sb://gateway",
+        }
+    )
+
+    assert options.target == EventHubTarget(
+        namespace="contoso.servicebus.windows.net",
+        eventhub_name="orders",
+        network=NetworkRecipe(ca_bundle="ca.pem", proxy=Secret(f"http://anna:{KEY}@proxy:8080")),
+        transport=Transport.WEBSOCKET,
+        custom_endpoint="sb://gateway",
+    )
+    publisher = pickle.loads(pickle.dumps(options)).target.make()
+    assert isinstance(publisher, EventHubPublisher)
+    assert publisher._options == EventHubOptions(
+        transport=Transport.WEBSOCKET,
+        custom_endpoint="sb://gateway",
+        ca_bundle="ca.pem",
+        http_proxy=HttpProxy(host="proxy", port=8080, username="anna", password=KEY),
+    )
+    assert KEY not in repr(options)
+
+
+def test_a_connection_string_is_used_through_the_same_network():
+    """Certificates and the way to the hub do not depend on the credential."""
+    options = parse_publish_options(
+        {"publish": "eventhub", "connectionString": CONNECTION, "caBundle": "ca.pem"}
+    )
+
+    publisher = options.target.make()
+    assert isinstance(publisher, EventHubPublisher)
+    assert publisher._options.ca_bundle == "ca.pem"
 
 
 def test_a_topic_is_named_as_for_sparks_own_sink():
@@ -76,7 +122,7 @@ def test_a_function_can_be_the_target():
         ({"publish": ""}, "publish is '': give eventhub, kafka or module:function"),
         ({"publish": "hub"}, "publish is 'hub': give eventhub, kafka"),
         ({"publish": "function"}, "publish is 'function'"),
-        ({"publish": "eventhub"}, "connectionString"),
+        ({"publish": "eventhub"}, "connectionString.*or fullyQualifiedNamespace to use an id"),
         ({"publish": "kafka", "topic": "orders"}, "kafka.bootstrap.servers and topic"),
         ({"publish": "kafka", "kafka.bootstrap.servers": "b:1"}, "and topic"),
         (
@@ -94,8 +140,14 @@ def test_a_function_can_be_the_target():
         ),
         (
             {"publish": "eventhub", "fullyQualifiedNamespace": "contoso.example"},
-            "fullyQualifiedNamespace names a hub without a credential.*module:function",
+            "fullyQualifiedNamespace needs the option eventHubName",
         ),
+        (
+            {"publish": "eventhub", "connectionString": KEY, "fullyQualifiedNamespace": "n"},
+            "uses an identity, or connectionString.*not both",
+        ),
+        ({**TOPIC, "caBundle": "ca.pem"}, "caBundle has no effect beside publish=kafka"),
+        ({"publish": "a:b", "fullyQualifiedNamespace": "n"}, "Namespace has no effect.*a:b"),
         ({**TOPIC, "acks": "1"}, "'acks' is not an option of the eventproc sink with publish"),
         ({**TOPIC, "topics": "a"}, "did you mean topic"),
         ({**TOPIC, "propertyValues": "xml"}, "propertyValues is 'xml': give json or text"),

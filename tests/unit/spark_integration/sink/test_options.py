@@ -10,7 +10,7 @@ from eventproc.decoders import JsonDecoder
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.partition.handler_threads import ThreadedHandler
-from spark_integration import CheckpointingSink
+from spark_integration import CheckpointingSink, NetworkRecipe, Secret, StoreRecipe
 from spark_integration.sink.column_handler import ColumnHandler
 from spark_integration.sink.options import parse_sink_options
 
@@ -104,6 +104,16 @@ def test_every_option_is_parsed():
         ({"batchWait": "1s"}, "batchWait is a setting of a processor"),
         ({"path": "y"}, "'path' is not an option of the eventproc sink: remove it"),
         ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
+        ({"storageAccount": "contoso"}, "storageAccount has no effect on checkpointStore=sqlite"),
+        ({"caBundle": "ca.pem"}, "caBundle has no effect on checkpointStore=sqlite:group.db"),
+        ({"proxy": "env:PROXY"}, "proxy has no effect on checkpointStore=sqlite:group.db"),
+        ({"transport": "websocket"}, "transport has no effect on the sink, which does not connect"),
+        ({"customEndpoint": "sb://x"}, "customEndpoint has no effect on the sink"),
+        ({"checkpointStore": "blob:box"}, "storageConnectionString .*or storageAccount to use"),
+        (
+            {"checkpointStore": "blob:b", "storageConnectionString": "x", "storageAccount": "abc"},
+            "storageAccount, which uses an identity, or storageConnectionString.*not both",
+        ),
     ],
 )
 def test_invalid_options_are_refused(change, words):
@@ -111,6 +121,27 @@ def test_invalid_options_are_refused(change, words):
     given = {name: value for name, value in {**LEAST, **change}.items() if value is not None}
     with pytest.raises(ConfigurationError, match=words):
         parse_sink_options(given)
+
+
+def test_no_option_needs_a_secret():
+    """The hub is only named, and the store is reached with an identity."""
+    options = parse_sink_options(
+        {
+            "handler": LEAST["handler"],
+            "fullyQualifiedNamespace": "ns",
+            "eventHubName": "hub",
+            "checkpointStore": "blob:box",
+            "storageAccount": "contoso",
+            "caBundle": "ca.pem",
+            "proxy": "env:PROXY",
+        }
+    )
+
+    assert pickle.loads(pickle.dumps(options)).store == StoreRecipe(
+        spec="blob:box",
+        account="contoso",
+        network=NetworkRecipe(ca_bundle="ca.pem", proxy=Secret("env:PROXY")),
+    )
 
 
 def makes_no_handler():

@@ -4,21 +4,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from eventproc.identity import SharedCredential
+from eventproc.identity.shared_credential import SharedCredential
 from eventproc.network import HttpProxy
-
-VARIABLES: Final = (
-    "EVENTPROC_CONNECTION_STRING",
-    "EVENTPROC_STORAGE_CONNECTION_STRING",
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "EVENTPROC_NAMESPACE",
-    "EVENTPROC_STORAGE_ACCOUNT",
-    "EVENTPROC_CUSTOM_ENDPOINT",
-    "EVENTPROC_TRANSPORT",
-    "EVENTPROC_CA_BUNDLE",
-    "EVENTPROC_PROXY",
-)
-"""Every environment variable that says how hub or storage account are reached."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,31 @@
+"""The URL of a storage account that is given by its name, host or URL. Pure."""
+
+import re
+from typing import Final
+
+from eventproc.errors import ConfigurationError
+
+_ACCOUNT_NAME: Final = re.compile(r"[a-z0-9]{3,24}")
+
+
+def account_url(account: str, *, option: str) -> str:
+    """Return the URL of an account's blobs.
+
+    Args:
+        account: The account's name, host or URL.
+        option: What the account was given as, for the message.
+
+    Raises:
+        ConfigurationError: It is none of them.
+    """
+    place = account.rstrip("/")
+    if place.startswith(("https://", "http://")):
+        return place
+    if _ACCOUNT_NAME.fullmatch(place):
+        return f"https://{place}.blob.core.windows.net"
+    if "." in place and "/" not in place:
+        return f"https://{place}"
+    raise ConfigurationError(
+        f"{option} is {place!r}: give the account's name, for example contoso, or its URL, "
+        "for example https://contoso.blob.core.windows.net"
+    )

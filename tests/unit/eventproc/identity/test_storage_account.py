@@ -1,0 +1,27 @@
+"""The URL of a storage account."""
+
+import pytest
+
+from eventproc.errors import ConfigurationError
+from eventproc.identity.storage_account import account_url
+
+
+@pytest.mark.parametrize(
+    ("account", "url"),
+    [
+        ("contoso", "https://contoso.blob.core.windows.net"),
+        ("contoso.blob.core.usgovcloudapi.net", "https://contoso.blob.core.usgovcloudapi.net"),
+        ("https://127.0.0.1:10000/dev/", "https://127.0.0.1:10000/dev"),
+        ("http://127.0.0.1:10000/dev", "http://127.0.0.1:10000/dev"),
+    ],
+)
+def test_an_account_is_a_name_a_host_or_a_url(account, url):
+    """A slash at the end is left out."""
+    assert account_url(account, option="storageAccount") == url
+
+
+@pytest.mark.parametrize("account", ["Con/toso", "", "no", "Contoso", "a.b/c"])
+def test_anything_else_is_refused(account):
+    """The message names the option."""
+    with pytest.raises(ConfigurationError, match=r"^storageAccount is .*: give the account's name"):
+        account_url(account, option="storageAccount")
