@@ -43,7 +43,7 @@ class Command:
     def run(self, *arguments, **env):
         """Run the command to its end; return exit code, standard output and standard error."""
         process = self.start(*arguments, **env)
-        out, err = process.communicate(timeout=40)
+        out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
     def close(self):

@@ -97,11 +97,13 @@ class Records:
 
 @pytest.fixture
 def records(orders, tmp_path):
-    """Yield the records of the group, with events in the hub."""
+    """Yield the records of the group, with events in the hub: in most partitions ten."""
     with EventHubProducerClient.from_connection_string(
         orders.connection_string_for("orders")
     ) as producer:
-        producer.send_batch([EventData("x")] * COUNT, partition_id="0")
+        for partition_id in "0123":
+            count = COUNT if partition_id == "0" else 10
+            producer.send_batch([EventData("x")] * count, partition_id=partition_id)
     (tmp_path / "group.db").touch()
     group = ConsumerGroup(
         fully_qualified_namespace=f"127.0.0.1:{orders.port}", eventhub_name="orders"

@@ -38,7 +38,7 @@ async def test_the_stream_shows_owners_positions_and_lag(records, start_page):
     assert found["partitions"]["id"] == ["0", "1", "2", "3"]
     assert found["partitions"]["owner"] == [0, 0, -1, -1]
     assert found["partitions"]["position"] == [9, 9, None, None]
-    assert found["partitions"]["lag"] == [COUNT - 10, 0, 0, 0]
+    assert found["partitions"]["lag"] == [COUNT - 10, 0, 10, 10]
     assert found["members"][0]["id"] == "one"
 
 
