@@ -20,7 +20,7 @@ from eventproc.endpoints.server import serve
 from eventproc.logs import Logger
 
 WITHIN: Final = timedelta(seconds=2)
-"""How long a worker may take to answer: a probe of Kubernetes waits no longer by default."""
+"""How long a worker may take to answer. A probe has to wait longer: see ``docs/health.md``."""
 
 
 @asynccontextmanager

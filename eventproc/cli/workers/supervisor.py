@@ -23,6 +23,7 @@ from eventproc.cli.workers.output import Output
 from eventproc.cli.workers.worker import Worker
 from eventproc.config import GroupConfig
 from eventproc.endpoints.address import ListenAddress, parse_address
+from eventproc.errors import ConfigurationError
 from eventproc.logs import Logger, get_logger
 from eventproc.runtime.signals import GRACE, STOP_SIGNALS
 from eventproc.validation.handlers import check_owner_id
@@ -95,9 +96,20 @@ async def _run(
 
 @contextmanager
 def sockets(count: int) -> Iterator[Sequence[ListenAddress]]:
-    """Yield an address for each worker, in a folder that only this user can enter."""
-    with tempfile.TemporaryDirectory(prefix="eventproc-", ignore_cleanup_errors=True) as folder:
-        yield [ListenAddress(path=str(Path(folder, str(number)))) for number in range(count)]
+    """Yield an address for each worker, in a folder that only this user can enter.
+
+    Raises:
+        ConfigurationError: there is no temporary folder, or it cannot be written.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="eventproc-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"--http with --workers needs a temporary folder for the workers' sockets: {error}. "
+            "Mount one that can be written, or name one in TMPDIR"
+        ) from error
+    with folder as path:
+        yield [ListenAddress(path=str(Path(path, str(number)))) for number in range(count)]
 
 
 class Supervisor:
