@@ -3,8 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 from eventproc.concurrency.resource import AsyncResource
+
+TURNS: Final = 5
+"""Turns of the loop from an accepted connection to its handler, and one more."""
 
 
 class LossyProxy(AsyncResource):
@@ -35,10 +39,12 @@ class LossyProxy(AsyncResource):
     async def close(self) -> None:
         """Abort every connection and stop listening."""
         self._listener.close()
+        await _some_turns()
         while self._clients:
             for client in self._clients:
                 client.transport.abort()
             await asyncio.sleep(0.001)
+        await _some_turns()
 
     @asynccontextmanager
     async def lose_answers(self, count: int | None) -> AsyncIterator[None]:
@@ -89,6 +95,12 @@ class LossyProxy(AsyncResource):
                 return
             writer.write(data)
             await writer.drain()
+
+
+async def _some_turns() -> None:
+    """Let the loop finish what it began: to accept a connection, and to close an aborted one."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

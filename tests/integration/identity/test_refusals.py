@@ -154,8 +154,8 @@ def test_a_proxy_that_is_away_may_come_back(refused, hub, part):
     [
         ((), {"EVENTPROC_CONNECTION_STRING": "x"}, "give --namespace, which uses an identity, or"),
         ((), {"AZURE_STORAGE_CONNECTION_STRING": "x"}, "give --storage-account, which uses an"),
-        (("--proxy", "proxy:8080"), {}, "--proxy must have the form http://HOST:PORT"),
-        (("--proxy", "http://u:hush@proxy"), {}, "--proxy must have the form http://HOST:PORT"),
+        (("--proxy", "proxy:8080"), {}, "an HTTP proxy is given as http://HOST:PORT"),
+        (("--proxy", "http://u:hush@proxy"), {}, "an HTTP proxy is given as http://HOST:PORT"),
         (("--storage-account", "http://127.0.0.1/a"), {}, "must begin with https://"),
         (("--storage-account", "Contoso"), {}, "give the account's name, for example contoso"),
     ],
