@@ -63,7 +63,8 @@ def hold(
         bool,
         typer.Option(
             "--create-container",
-            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+            help="Create the blob container, the Azure table, or the tables in PostgreSQL, if they "
+            "do not exist.",
         ),
     ] = False,
     owner_id: Annotated[
