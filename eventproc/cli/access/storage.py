@@ -29,8 +29,8 @@ class StorageAccess:
         kind: Callable[..., T],
         container: str,
         what: str,
-        *,
         service: Service = "blob",
+        /,
         **settings: Any,  # noqa: ANN401
     ) -> T:
         """Make a store or a sink in a container or table; *what* is the option that needs it.

@@ -43,8 +43,8 @@ def open_store(
         return _postgres(place, creates=creates)
     raise ConfigurationError(
         f"--store is {spec!r}: give sqlite:PATH, for example sqlite:group.db; blob:CONTAINER, for "
-        "example blob:checkpoints; tables:TABLE, for example tables:checkpoints; or postgres:NAME, where NAME is the environment variable that "
-        "has the connection string"
+        "example blob:checkpoints; tables:TABLE, for example tables:checkpoints; or postgres:NAME, "
+        "where NAME is the environment variable that has the connection string"
     )
 
 
@@ -91,7 +91,7 @@ def _tables(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointS
         TableCheckpointStore,
         place,
         f"--store tables:{place}",
-        service="table",
+        "table",
         create_table=creates,
     )
 
