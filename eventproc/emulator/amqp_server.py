@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from eventproc.concurrency.listener import stop_listening
 from eventproc.emulator.amqp.message import StoredEvent
 from eventproc.emulator.amqp.refusal import RefusedError, epoch_taken_over
 from eventproc.emulator.certificates import server_context
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from eventproc.emulator.websocket import WebSocketEndpoint
 
 T = TypeVar("T")
-
-ACCEPT_TURNS = 3
-"""Turns of the loop after which a connection that was accepted is among ``connections``."""
 
 
 class AmqpServer:
@@ -72,14 +70,12 @@ class AmqpServer:
         """Close the port and cut every connection; the events stay. Repeating is harmless."""
         if self._server is None:
             return
-        self._server.close()
+        await stop_listening(self._server)
         if self._expiry is not None:
             self._expiry.cancel()
             with suppress(asyncio.CancelledError):
                 await self._expiry
             self._expiry = None
-        for _ in range(ACCEPT_TURNS):
-            await asyncio.sleep(0)
         while self.connections:
             self.drop_connections()
             await asyncio.sleep(0)
