@@ -29,7 +29,7 @@ def test_the_meaning_of_an_answer(status, code, kind, text):
     assert text in str(error)
 
 
-def test_an_identity_without_the_role_is_told_which_one():
+def test_an_identity_without_the_role_gets_the_name_of_the_role():
     """Azure's code does not say it."""
     error = meaning(
         403,
