@@ -79,7 +79,7 @@ def test_a_signal_during_imports_ends_verbs_that_serve_with_exit_code_0(tmp_path
 
 @pytest.mark.parametrize("words", [("status", "--watch"), ("scale", *HUB)], ids=" ".join)
 def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path, words):
-    """SIGTERM interrupts verbs that end by themselves; ``scale`` without --watch printed nothing."""
+    """SIGTERM interrupts verbs that end by themselves, also ``scale`` without --watch."""
     process = importing(tmp_path, "typer", *words)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)
