@@ -112,7 +112,7 @@ def test_a_pod_has_a_temporary_folder(root, name):
     volumes = {each["name"]: each for each in pod["volumes"]}
 
     assert container["securityContext"]["readOnlyRootFilesystem"]
-    assert volumes[folders["/tmp"]]["emptyDir"] == {}  # noqa: S108 - a path in the pod
+    assert volumes[folders["/tmp"]]["emptyDir"] == {}
 
 
 def test_the_autoscaler_has_the_bounds_of_its_object(root):
