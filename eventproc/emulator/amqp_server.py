@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from eventproc.concurrency.listener import stop_listening
 from eventproc.emulator.amqp.message import StoredEvent
 from eventproc.emulator.amqp.refusal import RefusedError, epoch_taken_over
+from eventproc.emulator.certificates import server_context
 from eventproc.emulator.faults import Faults
 from eventproc.emulator.hub.configuration import EmulatorConfiguration
 from eventproc.emulator.hub.hub import Clock, Hub, Namespace, Partition, system_clock
@@ -88,15 +89,7 @@ class AmqpServer:
         certificate, key = self.configuration.certificate, self.configuration.key
         if certificate is None or key is None:
             return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        try:
-            context.load_cert_chain(certificate, key)
-        except OSError as error:  # ssl.SSLError is one
-            raise ConfigurationError(
-                f"certificate {str(certificate)!r} with key {str(key)!r} cannot be used: "
-                f"{error.strerror or error}"
-            ) from error
-        return context
+        return server_context(certificate, key)
 
     async def _start_websockets(self, host: str, context: ssl.SSLContext | None) -> None:
         if self._websocket_port is None:
@@ -131,11 +124,16 @@ class AmqpServer:
         return self._server is not None
 
     @property
+    def endpoint(self) -> str:
+        """The address that clients take as a custom endpoint: ``sb://HOST:PORT``."""
+        return f"sb://{_reachable(self.configuration.host)}:{self._port}"
+
+    @property
     def connection_string(self) -> str:
         """The connection string for clients of the Azure SDKs, without a hub.
 
         With TLS it has no port, because clients honour one only without TLS: give them the port
-        as a custom endpoint.
+        as a custom endpoint (``endpoint``).
         """
         host = _reachable(self.configuration.host)
         key = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;"
