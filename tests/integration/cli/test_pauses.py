@@ -3,6 +3,7 @@
 import asyncio
 import json
 import queue
+import subprocess
 import threading
 from textwrap import dedent
 
@@ -104,7 +105,7 @@ class Processes:
     def __init__(self, command, env):
         self._command, self._env = command, env
         self._lines: queue.Queue[str] = queue.Queue()
-        self.running: list[object] = []
+        self.running: list[subprocess.Popen[str]] = []
 
     def start(self, owner_id):
         """Start a process."""
