@@ -7,8 +7,10 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from eventproc.concurrency.listener import stop_listening
 from eventproc.emulator.amqp.message import StoredEvent
 from eventproc.emulator.amqp.refusal import RefusedError, epoch_taken_over
+from eventproc.emulator.certificates import server_context
 from eventproc.emulator.faults import Faults
 from eventproc.emulator.hub.configuration import EmulatorConfiguration
 from eventproc.emulator.hub.hub import Clock, Hub, Namespace, Partition, system_clock
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from eventproc.emulator.websocket import WebSocketEndpoint
 
 T = TypeVar("T")
-
-ACCEPT_TURNS = 3
-"""Turns of the loop after which a connection that was accepted is among ``connections``."""
 
 
 class AmqpServer:
@@ -71,14 +70,12 @@ class AmqpServer:
         """Close the port and cut every connection; the events stay. Repeating is harmless."""
         if self._server is None:
             return
-        self._server.close()
+        await stop_listening(self._server)
         if self._expiry is not None:
             self._expiry.cancel()
             with suppress(asyncio.CancelledError):
                 await self._expiry
             self._expiry = None
-        for _ in range(ACCEPT_TURNS):
-            await asyncio.sleep(0)
         while self.connections:
             self.drop_connections()
             await asyncio.sleep(0)
@@ -92,15 +89,7 @@ class AmqpServer:
         certificate, key = self.configuration.certificate, self.configuration.key
         if certificate is None or key is None:
             return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        try:
-            context.load_cert_chain(certificate, key)
-        except OSError as error:  # ssl.SSLError is one
-            raise ConfigurationError(
-                f"certificate {str(certificate)!r} with key {str(key)!r} cannot be used: "
-                f"{error.strerror or error}"
-            ) from error
-        return context
+        return server_context(certificate, key)
 
     async def _start_websockets(self, host: str, context: ssl.SSLContext | None) -> None:
         if self._websocket_port is None:
@@ -135,11 +124,16 @@ class AmqpServer:
         return self._server is not None
 
     @property
+    def endpoint(self) -> str:
+        """The address that clients take as a custom endpoint: ``sb://HOST:PORT``."""
+        return f"sb://{_reachable(self.configuration.host)}:{self._port}"
+
+    @property
     def connection_string(self) -> str:
         """The connection string for clients of the Azure SDKs, without a hub.
 
         With TLS it has no port, because clients honour one only without TLS: give them the port
-        as a custom endpoint.
+        as a custom endpoint (``endpoint``).
         """
         host = _reachable(self.configuration.host)
         key = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;"

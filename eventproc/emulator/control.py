@@ -13,6 +13,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
 
+from eventproc.concurrency.listener import stop_listening
 from eventproc.emulator.amqp.refusal import RefusedError
 from eventproc.emulator.amqp_server import AmqpServer
 from eventproc.emulator.faults import LastingFault
@@ -73,7 +74,7 @@ class ControlEndpoint:
         """Close the port and cancel the requests under way."""
         if self._listener is None:
             return
-        self._listener.close()
+        await stop_listening(self._listener)
         for task in self._serving:
             task.cancel()
         if self._serving:
@@ -85,6 +86,8 @@ class ControlEndpoint:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
+        # Not in a `finally` of the task: one that is cancelled before it starts has none.
+        task.add_done_callback(lambda _: writer.close())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -104,8 +107,6 @@ class ControlEndpoint:
                         pass
         except (OSError, EOFError):  # TimeoutError is an OSError
             pass  # the client has gone
-        finally:
-            writer.close()
 
     async def _answered(self, reader: asyncio.StreamReader) -> tuple[HTTPStatus, Answer]:
         """Read a request, carry it out, and return status and answer."""

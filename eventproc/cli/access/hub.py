@@ -15,6 +15,9 @@ HUB_VARIABLE: Final = "EVENTPROC_CONNECTION_STRING"
 """Environment variable: the connection string of the Event Hubs namespace or of one hub, or the
 address of a Kafka broker."""
 
+ENDPOINT_VARIABLE: Final = "EVENTPROC_CUSTOM_ENDPOINT"
+"""Environment variable: the address to connect to instead of the namespace's own."""
+
 T = TypeVar("T")
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess, TransportName
+from eventproc.cli.access.hub import ENDPOINT_VARIABLE, HUB_VARIABLE, HubAccess, TransportName
 from eventproc.cli.access.storage import STORAGE_VARIABLE, StorageAccess
 from eventproc.identity.network import Network
 from eventproc.network import HttpProxy
@@ -100,7 +100,7 @@ class HubOptions(StorageOptions):
     custom_endpoint: Annotated[
         str,
         typer.Option(
-            envvar="EVENTPROC_CUSTOM_ENDPOINT",
+            envvar=ENDPOINT_VARIABLE,
             metavar="sb://HOST[:PORT]",
             help="The address of a gateway or a private endpoint to connect to, instead of the "
             "namespace's own.",

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from eventproc.cli.access.hub import HUB_VARIABLE
+from eventproc.cli.access.emulator import ServingOptions
+from eventproc.cli.access.hub import ENDPOINT_VARIABLE, HUB_VARIABLE
 from eventproc.cli.arguments.options import OutputFormat, StopAtEof
 from eventproc.cli.arguments.values import parse_hub
 from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
@@ -20,15 +21,16 @@ from eventproc.emulator import (
     run,
 )
 
-_DEFAULT_HUB = ("events", 4)
+_DEFAULT_HUB = ("orders", 4)
 
 
 def emulator(
+    *,
     hub: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME:PARTITIONS",
-            help="A hub and its number of partitions. Repeat it for more. By default events:4.",
+            help="A hub and its number of partitions. Repeat it for more. By default orders:4.",
         ),
     ] = None,
     config: Annotated[
@@ -48,6 +50,7 @@ def emulator(
         int, typer.Option(help="The port to listen on; 0 for any free port.", min=0, max=65535)
     ] = 5672,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    serving: ServingOptions,
     health_port: Annotated[
         int | None,
         typer.Option(
@@ -73,12 +76,17 @@ def emulator(
     It prints the connection string to give to a client. It needs only Python. docs/emulator.md
     lists what is not emulated. Ctrl+C or SIGTERM ends it.
     """
+    serving.check()
     configuration = EmulatorConfiguration(
         hubs=_hubs(config, hub or [], consumer_group or []),
         host=host,
         port=port,
         health_port=health_port,
         directory=data,
+        certificate=serving.certificate,
+        key=serving.key,
+        websocket_port=serving.websocket_port,
+        tokens=serving.token_rules(),
     )
 
     if stop_at_eof:
@@ -103,21 +111,30 @@ def _announce(
     if output is OutputFormat.JSON:
         ready = {
             "connection_string": server.connection_string,
+            "endpoint": server.endpoint,
             "host": configuration.host,
             "port": server.port,
+            "websocket_port": server.websocket_port,
             "health_port": server.health_port,
             "hubs": {hub.name: hub.partition_count for hub in configuration.hubs},
         }
         print(json.dumps(ready), flush=True)
         return
+    tls = ", TLS" if configuration.certificate else ""
     kept = f"kept in {configuration.directory}" if configuration.directory else "kept in memory"
-    print(f"Event Hubs emulator on {configuration.host}:{server.port}, events {kept}")
+    print(f"Event Hubs emulator on {configuration.host}:{server.port}{tls}, events {kept}")
     for hub in configuration.hubs:
         groups = ", ".join(("$Default", *hub.consumer_groups))
         print(f"  {hub.name}: {hub.partition_count} partitions, consumer groups {groups}")
+    if server.websocket_port is not None:
+        print(f"  WebSockets: {configuration.host}:{server.websocket_port}{tls}")
     if server.health_port is not None:
         print(f"  health: http://{configuration.host}:{server.health_port}/health")
     print("\nConnection string, for any Event Hubs client:\n")
     print(f"  {server.connection_string}\n")
     print(f"For eventproc: export {HUB_VARIABLE}='{server.connection_string}'")
+    if configuration.certificate is not None:
+        # With TLS, clients take a port only from a custom endpoint.
+        print(f"    and: export {ENDPOINT_VARIABLE}='{server.endpoint}'")
+        print("    and: --ca-bundle FILE, if the usual certificates do not include the CA's")
     print("Ctrl+C ends it.", flush=True)

@@ -3,12 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Final
 
+from eventproc.concurrency.listener import stop_listening
 from eventproc.concurrency.resource import AsyncResource
-
-TURNS: Final = 5
-"""Turns of the loop from an accepted connection to its handler, and one more."""
 
 
 class LossyProxy(AsyncResource):
@@ -24,7 +21,7 @@ class LossyProxy(AsyncResource):
         """*port* is where the server listens on loopback."""
         self._server_port = port
         self._answers_to_lose: int | None = 0
-        self._clients: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self.lost = 0
         """Number of answers lost so far."""
 
@@ -33,18 +30,16 @@ class LossyProxy(AsyncResource):
 
     async def open(self) -> None:
         """Listen on a free port, ``self.port``."""
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """Abort every connection and stop listening."""
-        self._listener.close()
-        await _some_turns()
-        while self._clients:
-            for client in self._clients:
-                client.transport.abort()
-            await asyncio.sleep(0.001)
-        await _some_turns()
+        await stop_listening(self._listener)
+        for task in self._serving:
+            task.cancel()
+        if self._serving:
+            await asyncio.wait(self._serving)
 
     @asynccontextmanager
     async def lose_answers(self, count: int | None) -> AsyncIterator[None]:
@@ -59,18 +54,19 @@ class LossyProxy(AsyncResource):
         if self.lost - lost_before < (count or 1):
             raise AssertionError("no answer was lost: no request went through the proxy")
 
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        task.add_done_callback(lambda _: writer.transport.abort())
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._clients.add(writer)
-        try:
-            with suppress(ConnectionError):
-                upstream = await asyncio.open_connection("127.0.0.1", self._server_port)
-                try:
-                    await self._carry(reader, writer, *upstream)
-                finally:
-                    upstream[1].transport.abort()
-        finally:
-            writer.transport.abort()
-            self._clients.discard(writer)
+        with suppress(ConnectionError):
+            upstream = await asyncio.open_connection("127.0.0.1", self._server_port)
+            try:
+                await self._carry(reader, writer, *upstream)
+            finally:
+                upstream[1].transport.abort()
 
     async def _carry(
         self,
@@ -81,10 +77,12 @@ class LossyProxy(AsyncResource):
     ) -> None:
         requests = asyncio.ensure_future(_pump(from_client, to_server))
         answers = asyncio.ensure_future(self._answer(from_server, to_client))
-        _, pending = await asyncio.wait({requests, answers}, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(requests, answers, return_exceptions=True)
+        try:
+            await asyncio.wait({requests, answers}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            requests.cancel()
+            answers.cancel()
+            await asyncio.gather(requests, answers, return_exceptions=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
@@ -95,12 +93,6 @@ class LossyProxy(AsyncResource):
                 return
             writer.write(data)
             await writer.drain()
-
-
-async def _some_turns() -> None:
-    """Let the loop finish what it began: to accept a connection, and to close an aborted one."""
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,6 +4,8 @@ import json
 import re
 import signal
 
+import pytest
+import trustme
 from azure.eventhub import EventData, EventHubProducerClient
 
 
@@ -60,3 +62,56 @@ def test_a_port_in_use_is_an_error_that_names_the_remedy(command):
     assert code == 2
     assert str(port) in err
     assert "port 0 takes any free port" in err
+
+
+@pytest.fixture
+def _tls(tmp_path):
+    """Write a certificate, its key and the CA's certificate into the test's folder."""
+    ca = trustme.CA()
+    server = ca.issue_cert("127.0.0.1")
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    server.private_key_pem.write_to_path(tmp_path / "server.key")
+    server.cert_chain_pems[0].write_to_path(tmp_path / "server.pem")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_tls")
+def test_with_tls_the_text_has_all_that_eventproc_needs(command, tmp_path):
+    """The two variables that it prints, and the CA's certificate, reach the hub."""
+    emulator = command.start(
+        *("emulator", "--port", 0, "--websocket-port", 0),
+        *("--certificate", "server.pem", "--key", "server.key"),
+    )
+    output = ""
+    for line in emulator.stdout:
+        output += line
+        if "Ctrl+C" in line:
+            break
+    env = dict(re.findall(r"export (\w+)='(.+)'", output))
+    (tmp_path / "x.db").touch()
+    code, out, err = command.run(
+        *("status", "--eventhub", "orders", "--store", "sqlite:x.db", "--format", "json"),
+        *("--ca-bundle", "ca.pem"),
+        **env,
+    )
+
+    assert set(env) == {"EVENTPROC_CONNECTION_STRING", "EVENTPROC_CUSTOM_ENDPOINT"}
+    assert re.search(r"WebSockets: 127\.0\.0\.1:\d+, TLS", output)
+    assert (code, json.loads(out or "{}").get("lag")) == (0, 0), err
+
+
+def test_a_certificate_that_cannot_be_used_is_an_error_of_one_line(command):
+    """The exit code says that a restart cannot help."""
+    code, out, err = command.run("emulator", "--certificate", "no.pem", "--key", "no.key")
+
+    assert (code, out) == (2, "")
+    assert err == "eventproc: the certificate 'no.pem' cannot be read: No such file or directory\n"
+
+
+def test_the_default_hub_is_that_of_the_help(command):
+    """``eventproc --help`` starts the emulator without options, and reads ``orders``."""
+    emulator = command.start("emulator", "--port", 0, "--format", "json")
+    hubs = json.loads(emulator.stdout.readline())["hubs"]
+    _, overview, _ = command.run("--help")
+
+    assert [f"--eventhub {name}" in " ".join(overview.split()) for name in hubs] == [True]

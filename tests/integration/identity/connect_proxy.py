@@ -5,6 +5,8 @@ import base64
 import threading
 from contextlib import suppress
 
+from eventproc.concurrency.listener import stop_listening
+
 
 class ConnectProxy:
     """An HTTP proxy in a thread of its own; a context manager.
@@ -38,7 +40,7 @@ class ConnectProxy:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def _end(self):
-        self._server.close()
+        await stop_listening(self._server)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient, TransportType
 
-from eventproc.cli.terminal.exits import OK
+from eventproc.cli.terminal.exits import BAD_INPUT, OK
 
 from .conftest import NAMESPACE
 from .connect_proxy import ConnectProxy
@@ -167,3 +167,52 @@ def test_tokens_are_presented_again_before_they_expire(command, hub, store, tls,
 
     assert (process.returncode, first, second) == (OK, ["a"], ["b"])
     assert not {name for name in events if name.endswith(("_failed", "_refused", "_lost"))}, events
+
+
+@pytest.fixture(name="emulator")
+def _emulator(command, tls):
+    """Return a function that starts ``eventproc emulator`` with TLS, and returns what it says."""
+
+    def started(*more):
+        process = command.start(
+            *("emulator", "--port", 0, "--websocket-port", 0, "--format", "json"),
+            *("--certificate", tls.certificate, "--key", tls.key, *more),
+        )
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        return json.loads(line)
+
+    return started
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transport", ["amqp", "websocket"])
+def test_the_emulators_command_serves_identities(command, emulator, identity, transport):
+    """Over TLS; ``--rights`` says which identity may do what."""
+    ready = emulator("--rights", f"{identity.identity}:Listen")
+    port = ready["port"] if transport == "amqp" else ready["websocket_port"]
+    (command.folder / "x.db").touch()
+    ask = ("status", *hub_at(port), "--store", "sqlite:x.db", "--transport", transport)
+    code, out, err = command.run(*ask, "--format", "json")
+    identity.identity = "another"
+    refused, _, reason = command.run(*ask)
+
+    assert ready["hubs"] == {"orders": 4}
+    assert (code, json.loads(out or "{}").get("lag")) == (OK, 0), err
+    assert refused == BAD_INPUT
+    assert "lacks the right Listen" in reason
+
+
+@pytest.mark.long
+def test_the_emulators_command_checks_tokens_of_any_identity(command, emulator, identity):
+    """``--check-tokens`` refuses one for another service."""
+    ready = emulator("--check-tokens")
+    (command.folder / "x.db").touch()
+    ask = ("status", *hub_at(ready["port"]), "--store", "sqlite:x.db")
+    code, _, err = command.run(*ask)
+    identity.audience = "https://elsewhere.example"
+    refused, _, reason = command.run(*ask)
+
+    assert code == OK, err
+    assert refused == BAD_INPUT
+    assert "InvalidAudience" in reason

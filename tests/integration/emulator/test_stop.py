@@ -1,0 +1,57 @@
+"""A server that stops leaves no connection open, whenever the client connects."""
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+
+from eventproc.emulator.amqp_server import AmqpServer
+from eventproc.emulator.control import ControlEndpoint
+from eventproc.emulator.hub.configuration import EmulatorConfiguration, HubConfiguration
+from eventproc.testing.servers.lossy_proxy import LossyProxy
+
+TURNS = range(9)
+"""Turns of the loop between the connection and the stop: from not accepted to served."""
+
+
+def amqp_server():
+    return AmqpServer(EmulatorConfiguration(hubs=(HubConfiguration("orders"),), port=0))
+
+
+@asynccontextmanager
+async def amqp():
+    server = amqp_server()
+    await server.start()
+    yield server.port
+    await server.stop()
+
+
+@asynccontextmanager
+async def control():
+    endpoint = ControlEndpoint(amqp_server())
+    yield await endpoint.start("127.0.0.1", 0)
+    await endpoint.stop()
+
+
+@asynccontextmanager
+async def proxy():
+    async with amqp() as port, LossyProxy(port) as proxy:
+        yield proxy.port
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("server", [amqp, control, proxy])
+async def test_a_client_that_connects_while_the_server_stops_is_disconnected(server, turns):
+    """It sees the end of the connection, in whichever turn of the loop the server stopped."""
+    async with server() as port:
+        client = socket.create_connection(("127.0.0.1", port), timeout=10)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    with client:
+        try:
+            answer = await asyncio.to_thread(client.recv, 1)
+        except ConnectionError:
+            answer = b""
+
+    assert answer == b""
