@@ -48,4 +48,5 @@ def test_columns_of_messages_are_those_of_their_events(messages, names, steps):
 
 @given(NAMES)
 def test_no_messages_give_columns_without_rows(names):
+    """An empty slice of a batch has its columns."""
     assert KafkaBatch([]).columns(names, "7").equals(to_columns([], names, "7"))
