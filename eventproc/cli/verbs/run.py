@@ -35,7 +35,8 @@ def run(
         bool,
         typer.Option(
             "--create-container",
-            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+            help="Create the blob container, the Azure table, or the tables in PostgreSQL, if they "
+            "do not exist.",
         ),
     ] = False,
     process: ProcessOptions,
@@ -75,7 +76,8 @@ def run(
 
     Give --namespace and --storage-account to use the identity of this process. Or give secrets in
     the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
-    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER, NAME for --store postgres:NAME.
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER and tables:TABLE, NAME for
+    --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.
