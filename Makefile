@@ -113,7 +113,7 @@ mutants: venv azurite ## remove each guard in turn, and check that a test fails 
 	@$(run)/python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: venv azurite rabbitmq .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
+bench: venv azurite rabbitmq .tools/spark/.done .tools/chromium/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
 .PHONY: docs

@@ -2,20 +2,21 @@
 
 Real readings of a real (memory) store, the real server, and a real Chromium: the time of a reading
 and of its message in the command, and the time from the arrival of a message until the page has
-drawn it. Run: .venv/bin/python benchmarks/dashboard.py [PARTITIONS [MEMBERS]]
+drawn it; ``both`` adds them up, reading by reading. Milliseconds of wall time.
+
+    python benchmarks/dashboard.py [--partitions N --members N]
 """
 
 import asyncio
 import statistics
-import sys
 import time
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from playwright.async_api import async_playwright
 
+from benchmarks._rows import Row, options, print_rows
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.cli.dashboard.reader import GroupReader
 from eventproc.cli.dashboard.site import Site
@@ -75,7 +76,7 @@ async def move(store: MemoryCheckpointStore, members: int, step: int) -> None:
     await store.claim_ownership(GROUP, claims)
 
 
-async def measure(partitions: int, members: int) -> dict[str, list[float]]:
+async def measure(partitions: int, members: int, readings: int) -> dict[str, list[float]]:
     """Return the times in milliseconds, of the command and of the page."""
     found: dict[str, list[float]] = {"reading": [], "page": []}
     async with MemoryCheckpointStore() as store:
@@ -101,7 +102,7 @@ async def measure(partitions: int, members: int) -> dict[str, list[float]]:
             browser = await driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
             page: Any = await browser.new_page(viewport={"width": 1360, "height": 900})
             await page.goto(f"http://{bound}/")
-            for step in range(READINGS):
+            for step in range(readings):
                 await move(store, members, step)
                 begun = time.perf_counter()
                 await watcher.read_once()
@@ -119,15 +120,27 @@ async def measure(partitions: int, members: int) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Measure, and print medians and slowest."""
-    given = [int(text) for text in sys.argv[1:]]
-    partitions, members = (*given, *(1000, 100)[len(given) :])
-    with suppress(KeyboardInterrupt):
-        found = asyncio.run(measure(partitions, members))
-        print(f"{partitions:,} partitions, {members} members, {READINGS} readings; milliseconds")
-        for name, times in found.items():
-            later = times[1:]  # The first one has everything, and starts the page.
-            print(f"{name:>8}: median {statistics.median(later):6.1f}, slowest {max(later):6.1f}")
+    """Print a row for each part of the way."""
+    parser = options(__doc__)
+    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--members", type=int, default=100)
+    parser.add_argument("--readings", type=int, default=READINGS)
+    given = parser.parse_args()
+    if given.quick:
+        given.partitions, given.members, given.readings = 100, 10, 5
+    found = asyncio.run(measure(given.partitions, given.members, given.readings))
+    found["both"] = [sum(pair) for pair in zip(found["reading"], found["page"], strict=True)]
+    rows: list[Row] = [
+        {
+            "partitions": given.partitions,
+            "members": given.members,
+            "part": name,
+            "median_ms": statistics.median(later),
+            "slowest_ms": max(later),
+        }
+        for name, (_, *later) in found.items()  # The first one has everything: it starts the page.
+    ]
+    print_rows(rows, given.format)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ Modules to build on, for other code that runs inside Spark:
 - ``recipes.SourceRecipe``, ``StoreRecipe``, ``NetworkRecipe``, ``secrets.Secret``: sent to other
   machines instead of a connection. There ``recipe.make()`` returns an async context manager.
 - ``options.parse_source_options``: reads and checks options; an unknown option is an error.
-- ``python_worker.init_python_worker``: call it first in every Python process of Spark.
 - ``positions``, ``source.planning``, ``source.offsets``: pure functions.
 - ``source.reading.read_ranges``: reads planned ranges of events, without Spark.
 - ``columns.SCHEMA``: the columns, in the order that the whole package uses.

@@ -3,13 +3,13 @@
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.errors import ConfigurationError
 from spark_integration.columns import SCHEMA, check_schema
 from spark_integration.options import parse_source_options
 from spark_integration.publish.options import is_publishing, parse_publish_options
 from spark_integration.publish.rows import check_columns
 from spark_integration.publish.writer import PublishBatchWriter, PublishStreamWriter
-from spark_integration.python_worker import init_python_worker
 from spark_integration.sink.options import parse_sink_options
 from spark_integration.sink.rows import check_rows
 from spark_integration.sink.stream_writer import EventProcStreamWriter
@@ -66,7 +66,7 @@ class EventProcDataSource(DataSource):
 
         Spark calls this for each micro-batch, in a process that it keeps for the query.
         """
-        init_python_worker()
+        exclude_imports_from_collections()
         if is_publishing(self.options):
             options = parse_publish_options(self.options)
             check_columns(schema)

@@ -225,3 +225,10 @@ def postgres() -> Iterator[PostgresServer]:
     """Yield one PostgreSQL server; a test uses a schema of its own."""
     with PostgresServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def tables() -> Iterator[Azurite]:
+    """Yield an Azurite with its table service; a test uses a table of its own."""
+    with Azurite(has_tables=True) as azurite:
+        yield azurite

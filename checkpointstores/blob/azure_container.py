@@ -25,7 +25,6 @@ from checkpointstores.blob.container import (
     no_answer,
 )
 from checkpointstores.blob.listing_xml import FOLDER_METADATA, parse_page
-from checkpointstores.blob.transport import counted
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError
@@ -38,6 +37,8 @@ with needing("blob"):
     from azure.core.rest import AsyncHttpResponse, HttpRequest
     from azure.storage.blob import BlobProperties
     from azure.storage.blob.aio import BlobClient, ContainerClient
+
+    from checkpointstores.transport import counted
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from checkpointstores.blob.container import (
     Right,
     Written,
 )
-from checkpointstores.blob.reachability import Reachability
+from checkpointstores.reachability import Reachability
 from checkpointstores.retry import retried
 from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
 from eventproc.logs import get_logger

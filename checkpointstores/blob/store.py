@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from checkpointstores.blob.address import checked_address
 from checkpointstores.blob.azure_container import AzureContainer
 from checkpointstores.blob.records import BlobRecords
-from checkpointstores.blob.transport import new_transport, ssl_context_for
 from checkpointstores.retry import retried
 from eventproc.errors import ConfigurationError, StoreRejectedError
 from eventproc.extras import needing
@@ -25,6 +24,8 @@ with needing("blob"):
     )
     from azure.core.credentials_async import AsyncTokenCredential
     from azure.storage.blob.aio import ContainerClient
+
+    from checkpointstores.transport import new_transport, ssl_context_for
 
 BlobCredential = (
     str

@@ -19,8 +19,14 @@ from eventproc.cli.terminal.exits import INTERRUPTED
 
 STANDARD_ERROR = 2
 
-SERVING = ("run", "hold", "emulator")
-"""Verbs that run until a signal ends them: for these, the exit code is then 0."""
+SERVING: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("run", "hold", "emulator", "dashboard"), ()),
+    "scale": ("--watch", "--http", "--grpc"),
+}
+"""Verbs that run until a signal ends them: for these, the exit code is then 0.
+
+A verb with options does so if one of them is given.
+"""
 
 
 def main() -> int:
@@ -54,8 +60,7 @@ def handle_early_signals(arguments: Sequence[str]) -> None:
 
     For verbs that do not serve, SIGINT still raises ``KeyboardInterrupt``, so that they clean up.
     """
-    verb = next((word for word in arguments if not word.startswith("-")), "")
-    is_serving = verb in SERVING
+    is_serving = _is_serving(arguments)
     numbers = [signal.SIGTERM, signal.SIGINT] if is_serving else [signal.SIGTERM]
 
     def end(number: int, _: FrameType | None) -> None:
@@ -70,3 +75,12 @@ def handle_early_signals(arguments: Sequence[str]) -> None:
     for number in numbers:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
+
+
+def _is_serving(arguments: Sequence[str]) -> bool:
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    options = SERVING.get(verb)
+    if options is None:
+        return False
+    given = {word.partition("=")[0] for word in arguments}
+    return not options or not given.isdisjoint(options)

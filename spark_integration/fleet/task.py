@@ -19,6 +19,7 @@ from random import Random
 from types import FrameType
 from typing import Final
 
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.concurrency.tasks import end
 from eventproc.errors import ConfigurationError, DuplicateOwnerError
 from eventproc.logs import Listener, get_logger
@@ -30,7 +31,6 @@ from spark_integration.fleet.lazy_store import LazyStore
 from spark_integration.fleet.report_client import STOP_REQUESTED, ReportClient
 from spark_integration.fleet.statistics import Phase, Report, encode
 from spark_integration.fleet.watchdog import MemberWatchdog
-from spark_integration.python_worker import init_python_worker
 
 WARNINGS_HELD: Final = 20
 POLL_S: Final = 0.1
@@ -41,7 +41,7 @@ _SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
 def serve_slots(job: FleetJob, slots: Iterable[int]) -> Iterator[bytes]:
     """Run the processors of these slots, one after another; yield the last report of each."""
-    init_python_worker()
+    exclude_imports_from_collections()
     for slot in slots:
         yield encode(MemberTask(job, slot).serve(), job.token)
 

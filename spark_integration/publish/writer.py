@@ -13,11 +13,11 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.logs import get_logger
 from spark_integration.publish.connections import connections
 from spark_integration.publish.options import PublishOptions
 from spark_integration.publish.task import publish_rows
-from spark_integration.python_worker import init_python_worker
 
 Messages = Sequence[WriterCommitMessage | None]
 
@@ -68,7 +68,7 @@ class PublishBatchWriter(DataSourceArrowWriter):
 
 
 def _write(options: PublishOptions, rows: Iterator[pa.RecordBatch]) -> RowsPublished:
-    init_python_worker()
+    exclude_imports_from_collections()
     return RowsPublished(publish_rows(options, rows, connections()))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from spark_integration.python_worker import init_python_worker
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from spark_integration.sink.options import SinkOptions
 from spark_integration.sink.records import BatchSummary
 from spark_integration.sink.rows import check_rows
@@ -18,7 +18,7 @@ def handle_frame(options: SinkOptions, batch: DataFrame, batch_id: int) -> Batch
     check_rows(batch.schema, options.takes_columns)
 
     def handle(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        init_python_worker()
+        exclude_imports_from_collections()
         report = pickle.dumps(handle_rows(options, rows))
         yield pa.RecordBatch.from_arrays([pa.array([report], pa.binary())], ["report"])
 

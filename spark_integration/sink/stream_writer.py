@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.logs import get_logger
-from spark_integration.python_worker import init_python_worker
 from spark_integration.sink.options import SinkOptions
 from spark_integration.sink.records import TaskReport
 from spark_integration.sink.task import commit_reports, handle_rows
@@ -31,17 +31,17 @@ class EventProcStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         """Handle the rows of one task."""
-        init_python_worker()
+        exclude_imports_from_collections()
         return TaskDone(handle_rows(self._options, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark calls it so
         """Write the checkpoints of a batch whose tasks have all succeeded."""
-        init_python_worker()
+        exclude_imports_from_collections()
         commit_reports(self._options, batchId, _reports(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark calls it so
         """Log that a batch failed. Nothing is written, so the batch is delivered again."""
-        init_python_worker()
+        exclude_imports_from_collections()
         log = get_logger("eventproc.spark")
         log.warning(
             "spark_batch_aborted",

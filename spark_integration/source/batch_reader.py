@@ -6,11 +6,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
 from spark_integration.errors import EventsLostError
 from spark_integration.options import SourceOptions
-from spark_integration.python_worker import init_python_worker
 from spark_integration.source.hub import Hub, span_of
 from spark_integration.source.planning import EventRange, expired, in_order
 from spark_integration.source.reading import lost_message
@@ -26,7 +26,7 @@ class EventProcReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Look up the positions, and divide the events between them among tasks."""
-        init_python_worker()
+        exclude_imports_from_collections()
         return divide(self._options, plan(self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -13,8 +13,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from spark_integration.options import SourceOptions
-from spark_integration.python_worker import init_python_worker
 from spark_integration.source import offsets
 from spark_integration.source.offsets import Json
 from spark_integration.source.planner import StreamPlanner
@@ -31,7 +31,7 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     @cached_property
     def _planner(self) -> StreamPlanner:
-        init_python_worker()
+        exclude_imports_from_collections()
         return StreamPlanner(self._options)
 
     def initialOffset(self) -> Json:

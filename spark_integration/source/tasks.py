@@ -6,9 +6,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from spark_integration.columns import to_record_batches
 from spark_integration.options import SourceOptions
-from spark_integration.python_worker import init_python_worker
 from spark_integration.source.planning import EventRange, tasks_of
 from spark_integration.source.reading import read_ranges
 
@@ -35,7 +35,7 @@ def read(
     options: SourceOptions, schema: StructType, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Read the ranges of one task as Arrow batches."""
-    init_python_worker()
+    exclude_imports_from_collections()
     # For a read without ranges, Spark creates an empty partition of its own.
     ranges = partition.ranges if isinstance(partition, RangesToRead) else ()
     return to_record_batches(schema, read_ranges(options, ranges))

@@ -103,6 +103,18 @@ def test_a_pod_has_time_to_stop_and_probes_of_its_endpoints(root, name):
     assert budget["spec"]["selector"] == workload["spec"]["selector"]
 
 
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_pod_has_a_temporary_folder(root, name):
+    """Workers with ``--http`` need one for their sockets, and the root filesystem is read-only."""
+    (pod,) = pods_of(parts_of(root, name))
+    (container,) = pod["containers"]
+    folders = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+    volumes = {each["name"]: each for each in pod["volumes"]}
+
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert volumes[folders["/tmp"]]["emptyDir"] == {}
+
+
 def test_the_autoscaler_has_the_bounds_of_its_object(root):
     """And the Service that the object names has the port of the votes."""
     parts = {part["kind"]: part for part in parts_of(root, "autoscaling")}

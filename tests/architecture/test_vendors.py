@@ -8,14 +8,16 @@ import pytest
 FILES_BY_VENDOR = {
     "aiohttp": [
         "checkpointstores/blob*",
-        "checkpointstores/blob/transport.py",
+        "checkpointstores/tables*",
+        "checkpointstores/transport.py",
         "eventproc/emulator/websocket.py",
         "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.core": [
         "checkpointstores/blob*",
-        "checkpointstores/blob/transport.py",
+        "checkpointstores/tables*",
+        "checkpointstores/transport.py",
         "eventproc/dead_letters/blob.py",
         "eventproc/sources/eventhubs*",
     ],
@@ -25,6 +27,7 @@ FILES_BY_VENDOR = {
         "eventproc/simulation/other_systems/azure_python_rule.py",  # the genuine rule
     ],
     "azure.identity": ["eventproc/identity/default_credential.py"],
+    "azure.data": ["checkpointstores/tables/azure_table.py"],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
     "rstream": ["eventproc/sources/rabbitmq/streams/client.py"],

@@ -14,6 +14,7 @@ from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.tables import TableCheckpointStore
 from eventproc.ports import CheckpointStore
 from eventproc.testing import FaultyCheckpointStore, LoseAnswers, LossyProxy
 from eventproc.testing.servers.postgres_server import PostgresServer
@@ -72,7 +73,22 @@ async def postgres_kind(server: PostgresServer) -> AsyncIterator[StoreKind]:
         )
 
 
-@pytest.fixture(params=["memory", "faultless", "sqlite", "blob", "postgres"])
+@asynccontextmanager
+async def tables_kind(endpoint: str, storage: str) -> AsyncIterator[StoreKind]:
+    """Yield table stores over one table, through a proxy that loses answers."""
+    url = urlsplit(endpoint)
+    name = f"t{uuid.uuid4().hex}"
+    async with LossyProxy(url.port or 80) as proxy:
+        through_proxy = storage.replace(f"127.0.0.1:{url.port}", f"127.0.0.1:{proxy.port}")
+        yield StoreKind(
+            lambda: TableCheckpointStore.from_connection_string(
+                through_proxy, name, create_table=True
+            ),
+            proxy.lose_answers,
+        )
+
+
+@pytest.fixture(params=["memory", "faultless", "sqlite", "blob", "postgres", "tables"])
 def store_kind(request, tmp_path) -> OpenStoreKind:
     """Return each kind of store in turn, as a function that opens a context manager."""
     if request.param == "memory":
@@ -82,6 +98,9 @@ def store_kind(request, tmp_path) -> OpenStoreKind:
     if request.param == "postgres":
         server = request.getfixturevalue("postgres")
         return lambda: postgres_kind(server)
+    if request.param == "tables":
+        server = request.getfixturevalue("tables")
+        return lambda: tables_kind(server.table_endpoint, server.connection_string)
     if request.param == "blob":
         storage = request.getfixturevalue("storage")
         container = request.getfixturevalue("container")

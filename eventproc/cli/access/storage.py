@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from eventproc.errors import ConfigurationError
 from eventproc.identity.network import DIRECT, Network
-from eventproc.identity.storage_account import account_url
+from eventproc.identity.storage_account import Service, account_url
 
 STORAGE_VARIABLE: Final = "EVENTPROC_STORAGE_CONNECTION_STRING"
 """Environment variable: the storage account's connection string."""
@@ -24,8 +24,16 @@ class StorageAccess:
 
     network: Network = DIRECT
 
-    def make(self, kind: Callable[..., T], container: str, what: str, **settings: Any) -> T:  # noqa: ANN401
-        """Make a store or a sink in a container; *what* is the option that needs it.
+    def make(
+        self,
+        kind: Callable[..., T],
+        container: str,
+        what: str,
+        service: Service = "blob",
+        /,
+        **settings: Any,  # noqa: ANN401
+    ) -> T:
+        """Make a store or a sink in a container or table; *what* is the option that needs it.
 
         Raises:
             ConfigurationError: The account is not given, or both with a key and an identity.
@@ -38,7 +46,7 @@ class StorageAccess:
                 "both"
             )
         if self.account:
-            url = account_url(self.account, option="--storage-account")
+            url = account_url(self.account, option="--storage-account", service=service)
             return kind(url, container, self.network.credential(), **settings)
         if not self.connection_string:
             raise ConfigurationError(

@@ -25,7 +25,8 @@ class StoreAddress(StorageOptions):
             envvar="EVENTPROC_STORE",
             metavar="STORE",
             help="Where the group keeps ownership records and checkpoints: sqlite:PATH (one "
-            "machine), blob:CONTAINER (Azure Blob Storage), or postgres:NAME (PostgreSQL; NAME is "
+            "machine), blob:CONTAINER (Azure Blob Storage), tables:TABLE (Azure Table Storage), or "
+            "postgres:NAME (PostgreSQL; NAME is "
             "the environment variable that has the connection string). Add ?namespace=HOST to "
             "blob:CONTAINER to share the group with processors that write the namespace without "
             "its port, ?schema=NAME to postgres:NAME for tables in another schema than "

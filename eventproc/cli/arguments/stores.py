@@ -1,4 +1,4 @@
-"""Make the store that ``--store`` names: in a SQLite file, blob storage or PostgreSQL."""
+"""Make the store that ``--store`` names: in a SQLite file, blob storage, a table or PostgreSQL."""
 
 import os
 from pathlib import Path
@@ -19,11 +19,13 @@ def open_store(
 
     Args:
         spec: ``sqlite:PATH``; ``blob:CONTAINER``, or ``blob:CONTAINER?namespace=HOST`` if the
-            names of the blobs begin with another spelling of the namespace; ``postgres:NAME``, or
+            names of the blobs begin with another spelling of the namespace; ``tables:TABLE``;
+            ``postgres:NAME``, or
             ``postgres:NAME?schema=SCHEMA``, where ``NAME`` is the environment variable that has
             the connection string.
-        storage: How to reach the storage account, for ``blob``.
-        creates: Whether ``blob`` may create its container, and ``postgres`` its tables.
+        storage: How to reach the storage account, for ``blob`` and ``tables``.
+        creates: Whether ``blob`` may create its container, ``tables`` its table, and ``postgres``
+            its tables.
         must_exist: Whether ``sqlite`` refuses a file that does not exist, so that a verb that only
             reads does not create one.
 
@@ -35,12 +37,14 @@ def open_store(
         return _sqlite(place, must_exist=must_exist)
     if kind == "blob" and place:
         return _blob(place, storage, creates=creates)
+    if kind == "tables" and place:
+        return _tables(place, storage, creates=creates)
     if (kind == "postgres" and place) or kind == "postgresql":
         return _postgres(place, creates=creates)
     raise ConfigurationError(
         f"--store is {spec!r}: give sqlite:PATH, for example sqlite:group.db; blob:CONTAINER, for "
-        "example blob:checkpoints; or postgres:NAME, where NAME is the environment variable that "
-        "has the connection string"
+        "example blob:checkpoints; tables:TABLE, for example tables:checkpoints; or postgres:NAME, "
+        "where NAME is the environment variable that has the connection string"
     )
 
 
@@ -77,6 +81,18 @@ def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointSto
         f"--store blob:{container}",
         create_container=creates,
         namespace=namespace or None,
+    )
+
+
+def _tables(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointStore:
+    from checkpointstores.tables import TableCheckpointStore  # noqa: PLC0415 - it is an extra
+
+    return storage.make(
+        TableCheckpointStore,
+        place,
+        f"--store tables:{place}",
+        "table",
+        create_table=creates,
     )
 
 

@@ -63,7 +63,8 @@ def hold(
         bool,
         typer.Option(
             "--create-container",
-            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+            help="Create the blob container, the Azure table, or the tables in PostgreSQL, if they "
+            "do not exist.",
         ),
     ] = False,
     owner_id: Annotated[
@@ -95,7 +96,8 @@ def hold(
     handlers are drained, and other processes take the resources over. A second signal ends it at
     once.
 
-    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER,
+    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER
+    and tables:TABLE,
     NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at

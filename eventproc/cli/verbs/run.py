@@ -1,6 +1,5 @@
 """``eventproc run``: run the user's handler in a processor, one for each process."""
 
-import gc
 from dataclasses import replace
 from typing import Annotated
 
@@ -18,6 +17,7 @@ from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
 from eventproc.cli.workers.supervisor import supervise
+from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.config import EventProcessorConfig
 from eventproc.processor import EventProcessor
 from eventproc.runtime.descriptors import raise_soft_limit
@@ -38,7 +38,8 @@ def run(
         bool,
         typer.Option(
             "--create-container",
-            help="Create the blob container, or the tables in PostgreSQL, if they do not exist.",
+            help="Create the blob container, the Azure table, or the tables in PostgreSQL, if they "
+            "do not exist.",
         ),
     ] = False,
     owner_id: Annotated[
@@ -97,7 +98,8 @@ def run(
 
     Give --namespace and --storage-account to use the identity of this process. Or give secrets in
     the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
-    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER, NAME for --store postgres:NAME.
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER and tables:TABLE, NAME for
+    --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.
@@ -134,7 +136,7 @@ def run(
     )
     log_to_stderr(log_format, log_level)
     raise_soft_limit()
-    _exclude_imports_from_collections()
+    exclude_imports_from_collections()
     processor.run()
     abandoned = processor.statistics().abandoned
     if abandoned:
@@ -145,13 +147,3 @@ def run(
         )
         return FAILED
     return OK
-
-
-def _exclude_imports_from_collections() -> None:
-    """Let the garbage collector pass over all objects that exist now.
-
-    Imported modules live as long as the process. To visit them in each full collection costs as
-    much as reading from Kafka, where many events wait for their handler.
-    """
-    gc.collect()
-    gc.freeze()

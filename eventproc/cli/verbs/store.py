@@ -18,7 +18,7 @@ _GROUP: Final = ConsumerGroup.of_resources("eventproc-store-check")
 
 
 def init(*, address: StoreAddress) -> int:
-    """Create what the store needs, or bring it to this version: file, container, or tables.
+    """Create what the store needs, or bring it to this version: file, container, table or tables.
 
     Repeating it is harmless. In PostgreSQL it needs a role that may create a schema in the
     database, or owns it; processors need only the rights to read and write its tables.

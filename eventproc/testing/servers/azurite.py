@@ -35,15 +35,19 @@ PROGRAM_VARIABLE: Final = "EVENTPROC_AZURITE"
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _MAIN: Final = _CHECKOUT / "azurite/node_modules/azurite/dist/src/blob/main.js"
-_LISTENS: Final = re.compile(r"successfully listens on https?://[^\s:]+:(\d+)")
+_LISTENS: Final = re.compile(
+    r"(Blob|Table) service (?:is )?successfully listen\w+ (?:on|at) https?://[^\s:]+:(\d+)"
+)
 _LINES_KEPT: Final = 20
 
 MANNERS: Final = f"--import={Path(__file__).with_suffix('.mjs').as_uri()}"
 """An option for Node.js: loads the file next to this one, which ends Azurite with its parent."""
 
 
-def find_azurite() -> list[str]:
+def find_azurite(*, has_tables: bool = False) -> list[str]:
     """Return the command that starts Azurite's blob service, without arguments.
+
+    With *has_tables* it is the one that starts all services, which lies next to it.
 
     Looked for in this order: the environment variable ``EVENTPROC_AZURITE``; the checkout that
     this package lies in (``make azurite`` puts it there); ``azurite-blob`` on the ``PATH``.
@@ -55,10 +59,12 @@ def find_azurite() -> list[str]:
     if named:
         if not Path(named).exists():
             raise ConfigurationError(f"{PROGRAM_VARIABLE} names {named}, which does not exist")
-        return [_find_node(), named] if named.endswith(".js") else [named]
-    if _MAIN.exists():
-        return [_find_node(), str(_MAIN)]
-    found = shutil.which("azurite-blob")
+        if not named.endswith(".js"):
+            return [str(Path(named).with_name("azurite")) if has_tables else named]
+    main = Path(named) if named else _MAIN
+    if main.exists():
+        return [_find_node(), str(main.parent.with_name("azurite.js") if has_tables else main)]
+    found = shutil.which("azurite" if has_tables else "azurite-blob")
     if found is not None:
         return [found]
     raise ConfigurationError(
@@ -95,6 +101,7 @@ class Azurite(ChildServer):
         certificate: Serve HTTPS with this certificate and its key, two files (PEM). Then tokens of
             Entra ID are taken, too; Azurite checks their form, audience and expiry, but no
             signature and no role.
+        has_tables: Start its table service, too.
         start_timeout: Raise an error if it does not listen by then.
 
     Note:
@@ -108,11 +115,14 @@ class Azurite(ChildServer):
         *,
         location: Path | None = None,
         certificate: tuple[Path, Path] | None = None,
+        has_tables: bool = False,
         start_timeout: timedelta = timedelta(seconds=60),
     ) -> None:
         super().__init__(start_timeout)
         self._location = location
         self._certificate = certificate
+        self._has_tables = has_tables
+        self._table_port = 0
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._said: deque[str] = deque(maxlen=_LINES_KEPT)
 
@@ -126,19 +136,31 @@ class Azurite(ChildServer):
         return f"{self._scheme}://{self._address}/{ACCOUNT_NAME}"
 
     @property
+    def table_endpoint(self) -> str:
+        """The URL of the account's table service, as ``TableServiceClient`` takes it.
+
+        Raises:
+            RuntimeError: It was never started with ``has_tables``, so it has no port.
+        """
+        if self._table_port == 0:
+            raise RuntimeError("this Azurite was never started with has_tables: it has no tables")
+        return f"{self._scheme}://127.0.0.1:{self._table_port}/{ACCOUNT_NAME}"
+
+    @property
     def _scheme(self) -> str:
         return "http" if self._certificate is None else "https"
 
     @property
     def connection_string(self) -> str:
-        """What ``BlobCheckpointStore.from_connection_string`` takes.
+        """What ``from_connection_string`` of the stores takes.
 
         Raises:
             RuntimeError: It was never started, so it has no port yet.
         """
+        tables = f"TableEndpoint={self.table_endpoint};" if self._has_tables else ""
         return (
             f"DefaultEndpointsProtocol={self._scheme};AccountName={ACCOUNT_NAME};"
-            f"AccountKey={ACCOUNT_KEY};BlobEndpoint={self.endpoint};"
+            f"AccountKey={ACCOUNT_KEY};BlobEndpoint={self.endpoint};{tables}"
         )
 
     def start(self) -> None:
@@ -150,20 +172,26 @@ class Azurite(ChildServer):
         """
         if self.is_running:
             return
-        self._process = self._spawn(find_azurite())
+        self._process = self._spawn(find_azurite(has_tables=self._has_tables))
         self._pid = self._process.pid
-        heard: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        heard: queue.SimpleQueue[tuple[str, int] | None] = queue.SimpleQueue()
         threading.Thread(
             target=self._listen, args=(self._process, heard), name="azurite", daemon=True
         ).start()
-        try:
-            port = heard.get(timeout=self._start_timeout_s)
-        except queue.Empty:
-            port = None
-        if port is None:
-            self.kill()
-            raise RuntimeError("Azurite did not start. Its last output: " + " / ".join(self._said))
-        self._port = port
+        port_by_service: dict[str, int] = {}
+        while len(port_by_service) < 1 + self._has_tables:
+            try:
+                listening = heard.get(timeout=self._start_timeout_s)
+            except queue.Empty:
+                listening = None
+            if listening is None:
+                self.kill()
+                raise RuntimeError(
+                    "Azurite did not start. Its last output: " + " / ".join(self._said)
+                )
+            port_by_service |= dict([listening])
+        self._port = port_by_service["Blob"]
+        self._table_port = port_by_service.get("Table", 0)
 
     def stop(self) -> None:
         """Stop it gracefully, which saves its data, and wait for its end. Repeating is harmless."""
@@ -191,11 +219,16 @@ class Azurite(ChildServer):
         if self._certificate is not None:
             certificate, key = self._certificate
             tls = ("--cert", str(certificate), "--key", str(key), "--oauth", "basic")
+        tables: tuple[str, ...] = ()
+        if self._has_tables:
+            tables = ("--tableHost", "127.0.0.1", "--tablePort", str(self._table_port))
+            tables += ("--queueHost", "127.0.0.1", "--queuePort", "0")  # It has to start them all.
         options = os.environ.get("NODE_OPTIONS", "")
         return subprocess.Popen(
             [
                 *program,
                 *("--blobHost", "127.0.0.1", "--blobPort", str(self._port)),
+                *tables,
                 *persistence,
                 *tls,
                 # The client library may use a newer API version than Azurite knows.
@@ -214,7 +247,7 @@ class Azurite(ChildServer):
         )
 
     def _listen(
-        self, process: "subprocess.Popen[str]", heard: "queue.SimpleQueue[int | None]"
+        self, process: "subprocess.Popen[str]", heard: "queue.SimpleQueue[tuple[str, int] | None]"
     ) -> None:
         """Read its output until it ends, so that its pipe never fills."""
         assert process.stdout is not None
@@ -223,7 +256,7 @@ class Azurite(ChildServer):
                 self._said.append(line.strip())
                 found = _LISTENS.search(line)
                 if found is not None:
-                    heard.put(int(found[1]))
+                    heard.put((found[1], int(found[2])))
         heard.put(None)
 
     def _end(self, how: signal.Signals) -> None:

@@ -53,20 +53,34 @@ def test_a_signal_during_imports_ends_run_with_exit_code_0(tmp_path, module, num
     assert err == f"eventproc: ended by {number.name}, nothing was under way\n"
 
 
+HUB = ("--eventhub", "orders", "--store", "sqlite:group.db")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_during_imports_ends_hold_with_exit_code_0(tmp_path, number):
-    """As ``run``, it is ended by signals only."""
-    held = ("--resources", "a", "--group", "keys", "--store", "sqlite:group.db")
-    process = importing(tmp_path, "typer", "hold", "keys:Key", *held)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("hold", "keys:Key", "--resources", "a", "--group", "keys", "--store", "sqlite:group.db"),
+        ("dashboard", *HUB),
+        ("scale", *HUB, "--watch"),
+        ("scale", *HUB, "--http", "0"),
+        ("scale", *HUB, "--grpc=0"),
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_a_signal_during_imports_ends_verbs_that_serve_with_exit_code_0(tmp_path, words, number):
+    """As ``run``, they are ended by signals only."""
+    process = importing(tmp_path, "typer", *words)
     process.send_signal(number)
     process.communicate(timeout=20)
 
     assert process.returncode == 0
 
 
-def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path):
-    """SIGTERM interrupts every verb but ``run``, which it stops."""
-    process = importing(tmp_path, "typer", "status", "--watch")
+@pytest.mark.parametrize("words", [("status", "--watch"), ("scale", *HUB)], ids=" ".join)
+def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path, words):
+    """SIGTERM interrupts verbs that end by themselves, also ``scale`` without --watch."""
+    process = importing(tmp_path, "typer", *words)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)
 

@@ -97,12 +97,14 @@ def unexplained_repeats(
         # Either a fault kept the first process from storing the position, ...
         until_s = min(one.at_s, first.at_s + stored_within_s)
         # ... or the second process was frozen with the event, and the first one had taken over.
+        # A process notes the time before it appends to the journal, and may be frozen in between.
+        begun_s, ended_s = sorted((first.at_s, one.at_s))
         if any(
             (
                 fault.kind != "restart"
                 and fault.affects({first.owner_id}, first.at_s - lasts_s, until_s)
             )
-            or (fault.kind == "freeze" and fault.affects({one.owner_id}, first.at_s, one.at_s))
+            or (fault.kind == "freeze" and fault.affects({one.owner_id}, begun_s, ended_s))
             for fault in faults
         ):
             continue

@@ -64,6 +64,17 @@ def test_a_repeat_is_explained_by_a_fault_of_its_processes(faults, is_explained)
     assert bool(found) is not is_explained
 
 
+@pytest.mark.parametrize(("owner_id", "is_explained"), [("b", True), ("c", False)])
+def test_a_freeze_between_noting_the_time_and_the_journal_explains_a_repeat(owner_id, is_explained):
+    """The process that comes second in the journal then has the earlier time."""
+    twice = handled(("a", 7, 20.0), ("b", 7, 10.0))
+    faults = [fault("freeze", owner_id, 10.1, 20.5)]
+
+    assert bool(list(unexplained_repeats(twice, faults, stored_within_s=3, lasts_s=6))) is not (
+        is_explained
+    )
+
+
 def test_a_repeat_after_the_faults_is_a_violation():
     """Events of the calm are handled once; repeats of earlier events are allowed."""
     events = handled(("a", 4, 1), ("b", 4, 2), ("a", 5, 3), ("b", 5, 4))

@@ -20,6 +20,20 @@ def test_an_account_is_a_name_a_host_or_a_url(account, url):
     assert account_url(account, option="storageAccount") == url
 
 
+@pytest.mark.parametrize(
+    ("account", "url"),
+    [
+        ("contoso", "https://contoso.table.core.windows.net"),
+        ("contoso.table.core.windows.net", "https://contoso.table.core.windows.net"),
+        ("https://contoso.blob.core.windows.net", "https://contoso.table.core.windows.net"),
+        ("http://127.0.0.1:10002/dev", "http://127.0.0.1:10002/dev"),
+    ],
+)
+def test_the_address_of_another_service_of_the_account_is_adapted(account, url):
+    """One --storage-account serves a store of tables and dead letters in blobs."""
+    assert account_url(account, option="storageAccount", service="table") == url
+
+
 @pytest.mark.parametrize("account", ["Con/toso", "", "no", "Contoso", "a.b/c"])
 def test_anything_else_is_refused(account):
     """The message names the option."""

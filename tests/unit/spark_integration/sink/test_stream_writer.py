@@ -54,7 +54,7 @@ def _stored(monkeypatch) -> Iterator[dict[str, Checkpoint]]:
     monkeypatch.setattr(TaskContext, "get", lambda: task)
     # It would freeze the objects of all tests.
     for module in (stream_writer, batch_module):
-        monkeypatch.setattr(module, "init_python_worker", lambda: None)
+        monkeypatch.setattr(module, "exclude_imports_from_collections", lambda: None)
     stored = ACCOUNT.records(GROUP).checkpoint_by_partition
     stored.clear()
     yield stored

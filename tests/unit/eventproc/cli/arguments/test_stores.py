@@ -26,6 +26,14 @@ def test_a_blob_store_is_a_container_name():
     assert isinstance(store, BlobCheckpointStore)
 
 
+def test_a_table_store_is_a_table_name():
+    """The account comes from the connection string, or is named for an identity."""
+    for access in (StorageAccess(connection_string=STORAGE), StorageAccess(account="contoso")):
+        store = open_store("tables:leases", access)
+
+        assert repr(store) == ("TableCheckpointStore('contoso.table.core.windows.net/leases')")
+
+
 def test_a_blob_store_may_name_the_namespace_of_its_blobs():
     """For a group shared with processors that spell the namespace differently."""
     access = StorageAccess(connection_string=STORAGE)
@@ -48,6 +56,8 @@ def test_another_setting_of_a_container_is_refused(setting):
         ("sqlite:", "give sqlite:PATH"),
         ("redis:localhost", "give sqlite:PATH"),
         ("blob:checkpoints", "EVENTPROC_STORAGE_CONNECTION_STRING"),
+        ("tables:", "give sqlite:PATH"),
+        ("tables:leases", "EVENTPROC_STORAGE_CONNECTION_STRING"),
         ("postgres:", "give sqlite:PATH"),
         ("postgres:NOT_SET_DSN", "the environment variable NOT_SET_DSN is not set"),
         ("postgres:EMPTY_DSN?name=x", "give schema=NAME"),

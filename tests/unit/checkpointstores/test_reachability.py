@@ -2,7 +2,7 @@
 
 import logging
 
-from checkpointstores.blob.reachability import Reachability
+from checkpointstores.reachability import Reachability
 from eventproc.logs import get_logger
 
 

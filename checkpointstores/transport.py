@@ -1,4 +1,4 @@
-"""The HTTP transport of the blob store.
+"""The HTTP transport of the stores in a storage account, which import it for their extras.
 
 It counts sends, sends large bodies in pieces, and loads the certificates to trust once: Azure's own
 transport would load them for each request.
@@ -13,17 +13,15 @@ from io import BytesIO
 from typing import Final
 from urllib.request import getproxies_environment
 
-from eventproc.errors import ConfigurationError
-from eventproc.extras import needing
+import aiohttp
+from azure.core.pipeline.transport import AioHttpTransport
+from azure.core.rest import HttpRequest
 
-with needing("blob"):
-    import aiohttp
-    from azure.core.pipeline.transport import AioHttpTransport
-    from azure.core.rest import HttpRequest
+from eventproc.errors import ConfigurationError
 
 _PIECE_BYTES_MAX: Final = 256 * 1024
 
-_sends: ContextVar[list[None] | None] = ContextVar("eventproc_blob_sends", default=None)
+_sends: ContextVar[list[None] | None] = ContextVar("eventproc_store_sends", default=None)
 
 
 def new_transport(

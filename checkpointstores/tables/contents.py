@@ -1,0 +1,125 @@
+"""States and group records: bytes of up to 4 MiB, in entities that hold 1 MiB each.
+
+Rule 1: a content of up to ``INLINE_MAX`` bytes is a property of its record's entity.
+Rule 2: a larger one is written in parts before the record, under a random version that the record
+then names. So the record's one conditional write decides which content is valid.
+Rule 3: the parts of a version are deleted only by the store whose write replaced that version, or
+whose own write of them was lost: no reader of the stored record needs them then.
+"""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
+
+from checkpointstores.tables.keys import part_key
+from checkpointstores.tables.table import Entity, Key, Table, Value
+from eventproc.concurrency.tasks import together
+from eventproc.errors import StoreCorruptError, StoreError
+from eventproc.models import ConsumerGroup
+
+T = TypeVar("T")
+Call = Callable[[Table], Coroutine[Any, Any, T]]
+Ask = Callable[[Call[T]], Coroutine[Any, Any, T]]
+
+INLINE_MAX: Final = 60 * 1024
+"""A property has at most 64 KiB."""
+
+_PROPERTIES: Final = 12
+_PART_MAX: Final = _PROPERTIES * INLINE_MAX
+_DIGEST_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of one large content."""
+
+    version: str
+    count: int
+
+
+def content_values(content: bytes, version: str) -> dict[str, Value]:
+    """Return the properties of the record's entity that say what its content is."""
+    is_inline = len(content) <= INLINE_MAX
+    return {
+        "content": content if is_inline else b"",
+        "content_version": version,
+        "content_parts": 0 if is_inline else len(_pieces(content, _PART_MAX)),
+        "content_digest": _digest(content),
+    }
+
+
+def parts_of(values: Any) -> Parts | None:  # noqa: ANN401 - properties of an entity
+    """Return the parts that an entity's properties name, or ``None``."""
+    count = values.get("content_parts", 0)
+    return Parts(version=values["content_version"], count=count) if count else None
+
+
+async def write_parts(ask: Ask[Any], group: ConsumerGroup, content: bytes, version: str) -> None:
+    """Write the parts of a content, if it is a large one.
+
+    Raises:
+        StoreError: One could not be written.
+    """
+    if len(content) <= INLINE_MAX:
+        return
+    for number, part in enumerate(_pieces(content, _PART_MAX)):
+        key = part_key(group, version, number)
+        values: dict[str, Value] = {
+            f"p{place}": piece for place, piece in enumerate(_pieces(part, INLINE_MAX))
+        }
+        await ask(_put(key, values))
+
+
+async def delete_parts(ask: Ask[Any], group: ConsumerGroup, parts: Parts | None) -> None:
+    """Delete parts that no record names any more; what cannot be deleted stays, and costs space."""
+    for number in range(parts.count if parts else 0):
+        assert parts is not None
+        try:
+            await ask(_delete(part_key(group, parts.version, number)))
+        except StoreError:
+            return
+
+
+async def read_content(ask: Ask[Any], group: ConsumerGroup, entity: Entity) -> bytes | None:
+    """Return the content that an entity names; ``None`` if parts of it are gone by now.
+
+    Raises:
+        StoreCorruptError: It is damaged.
+    """
+    values: dict[str, Any] = dict(entity.values)
+    parts = parts_of(values)
+    content: bytes = values.get("content", b"")
+    if parts is not None:
+        keys = [part_key(group, parts.version, number) for number in range(parts.count)]
+        found: list[Entity | None] = await together(*(ask(_read(key)) for key in keys))
+        if None in found:
+            return None
+        whole: list[Any] = [part.values for part in found if part is not None]
+        content = b"".join(part[f"p{place}"] for part in whole for place in range(len(part)))
+    if _digest(content) != values.get("content_digest", _digest(b"")):
+        raise StoreCorruptError(
+            f"the content of {entity.key.row!r} ({entity.key.partition}) is damaged: restore the "
+            "table, or begin without state with `eventproc checkpoints reset`"
+        )
+    return content
+
+
+def _put(key: Key, values: dict[str, Value]) -> Call[None]:
+    return lambda table: table.put(key, values)
+
+
+def _delete(key: Key) -> Call[None]:
+    return lambda table: table.delete(key, etag=None)
+
+
+def _read(key: Key) -> Call[Entity | None]:
+    return lambda table: table.read(key)
+
+
+def _pieces(content: bytes, size: int) -> list[bytes]:
+    return [content[at : at + size] for at in range(0, len(content), size)]
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_DIGEST_BYTES).digest()

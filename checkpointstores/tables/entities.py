@@ -1,0 +1,150 @@
+"""Convert between entities and records. All functions are pure; ``records.py`` makes the requests.
+
+Every write has a random name, the property ``write``. After an attempt without an answer an entity
+with that name shows that the write succeeded.
+"""
+
+import struct
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
+from checkpointstores.tables.table import Entity, Value
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    Member,
+    OwnershipClaim,
+    PartitionOwnership,
+    SequenceRange,
+)
+
+WRITE: Final = "write"
+
+OWNERSHIP_COLUMNS: Final = ("partition_id", "owner_id", "epoch", WRITE)
+POSITION_COLUMNS: Final = ("partition_id", "position", "sequence_number", "writer")
+MEMBER_COLUMNS: Final = (
+    "owner_id",
+    "incarnation",
+    "status",
+    "hands_over",
+    "weight",
+    "capacity",
+    "ordinal",
+    "load",
+    "placement",
+    "deployment_id",
+    "lease_mode",
+    "offset_format",
+    "version",
+)
+RECORD_NAME: Final = "record"
+
+_NONE: Final = -1
+"""Stands for ``None`` where a property is a number: an update keeps what it does not name."""
+
+_RANGE: Final = struct.Struct(">qq")
+
+
+def ownership_values(claim: OwnershipClaim, write: str) -> dict[str, Value]:
+    """Return the properties of an ownership entity; an empty owner for a released partition."""
+    return {
+        "partition_id": claim.partition_id,
+        "owner_id": claim.owner_id or "",
+        "epoch": claim.epoch,
+        WRITE: write,
+    }
+
+
+def as_ownership(entity: Entity) -> PartitionOwnership:
+    """Return the ownership record in an entity."""
+    values = entity.values
+    return PartitionOwnership(
+        partition_id=str(values["partition_id"]),
+        owner_id=str(values.get("owner_id", "")) or None,
+        epoch=int(values.get("epoch", 0)),
+        etag=entity.etag,
+        last_modified=entity.last_modified,
+    )
+
+
+def claimed(claim: OwnershipClaim, etag: str, last_modified: datetime) -> PartitionOwnership:
+    """Return the ownership record that a claim wrote."""
+    return PartitionOwnership(
+        partition_id=claim.partition_id,
+        owner_id=claim.owner_id,
+        epoch=claim.epoch,
+        etag=etag,
+        last_modified=last_modified,
+    )
+
+
+def member_values(member: Member, write: str) -> dict[str, Value]:
+    """Return the properties of a member entity."""
+    values: dict[str, Any] = {name: getattr(member, name) for name in MEMBER_COLUMNS}
+    return values | {
+        "status": member.status.value,
+        "lease_mode": member.lease_mode.value,
+        "offset_format": member.offset_format.value,
+        "capacity": _NONE if member.capacity is None else member.capacity,
+        "ordinal": _NONE if member.ordinal is None else member.ordinal,
+        WRITE: write,
+    }
+
+
+def as_member(entity: Entity) -> Member:
+    """Return the member record in an entity."""
+    values: dict[str, Any] = {k: v for k, v in entity.values.items() if k in MEMBER_COLUMNS}
+    return Member(
+        **values
+        | {
+            "status": status_of(values.get("status", "")),
+            "lease_mode": lease_mode_of(values.get("lease_mode", "")),
+            "offset_format": offset_format_of(values.get("offset_format", "")),
+            "capacity": _or_none(values.get("capacity")),
+            "ordinal": _or_none(values.get("ordinal")),
+            "etag": entity.etag,
+            "last_modified": entity.last_modified,
+        }
+    )
+
+
+def checkpoint_values(update: CheckpointUpdate, write: str) -> dict[str, Value]:
+    """Return the properties of a checkpoint without those of its state."""
+    return {
+        "partition_id": update.partition_id,
+        "position": update.offset,  # ``offset`` is a word of the query language.
+        "sequence_number": update.sequence_number,
+        "writer": update.writer,
+        "completed": b"".join(_RANGE.pack(done.first, done.last) for done in update.completed),
+        "delivery_count": update.delivery_count,
+        WRITE: write,
+    }
+
+
+def as_checkpoint(entity: Entity, state: bytes | None) -> Checkpoint:
+    """Return the checkpoint in an entity; *state* was read apart."""
+    values: dict[str, Any] = dict(entity.values)
+    return Checkpoint(
+        partition_id=values["partition_id"],
+        offset=values["position"],
+        sequence_number=values["sequence_number"],
+        writer=values.get("writer"),
+        state=state,
+        state_sequence_number=values["state_number"] if state else None,
+        completed=tuple(SequenceRange(*pair) for pair in _RANGE.iter_unpack(values["completed"])),
+        delivery_count=values["delivery_count"],
+        etag=entity.etag,
+        last_modified=entity.last_modified,
+    )
+
+
+def as_partial(entity: Entity) -> Checkpoint:
+    """Return the position in an entity of a listing."""
+    values = dict(entity.values) | {"completed": b"", "delivery_count": 0}
+    return replace(as_checkpoint(replace(entity, values=values), None), is_partial=True)
+
+
+def _or_none(number: int | None) -> int | None:
+    return None if number == _NONE else number

@@ -1,0 +1,334 @@
+"""The checkpoint store over any table: each record is one entity.
+
+``round_trips.py`` makes the requests and finds out the outcomes of writes, ``renewals.py`` puts
+renewals into transactions, ``contents.py`` stores what is too large for an entity.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from checkpointstores.names import require_partition_id
+from checkpointstores.tables import entities
+from checkpointstores.tables.contents import (
+    Parts,
+    content_values,
+    delete_parts,
+    parts_of,
+    read_content,
+    write_parts,
+)
+from checkpointstores.tables.keys import (
+    RecordKind,
+    group_record_key,
+    partition_of,
+    record_key,
+)
+from checkpointstores.tables.renewals import renew
+from checkpointstores.tables.round_trips import RoundTrips, WriteAnswer, new_name
+from checkpointstores.tables.table import (
+    ConditionFailedError,
+    Entity,
+    Key,
+    Listing,
+    Right,
+    Value,
+    Write,
+)
+from eventproc.concurrency.tasks import together
+from eventproc.core.checkpoint_rules import checkpoint_after
+from eventproc.errors import StoreError, StoreUnavailableError
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    GroupRecord,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    PartitionOwnership,
+    RecordResult,
+    WriteOutcome,
+)
+from eventproc.ports import CheckpointStore
+
+RESOLUTION: Final = timedelta(seconds=1)
+"""Of ``as_of``, the header ``Date`` of an answer. The times of entities are finer."""
+
+_READS: Final = 5
+"""How often a large content is read when it is replaced meanwhile."""
+
+
+class TableRecords(RoundTrips, CheckpointStore):
+    """The records of groups in one table. A subclass connects to the table."""
+
+    def __init__(self, place: str, *, concurrency_max: int) -> None:
+        """*place* names the table without secrets, for messages and logs."""
+        super().__init__(place, concurrency_max=concurrency_max)
+        self._seen: dict[tuple[ConsumerGroup, str], PartitionOwnership] = {}
+        """Ownership records as last seen: they tell renewals from other claims."""
+
+        self._parts: dict[Key, tuple[str, Parts | None]] = {}
+        """The ETag of an entity as last seen, and the parts that it named."""
+
+        self._malformed_etag_by_key: dict[Key, str] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._place!r})"
+
+    async def _list(self, group: ConsumerGroup, kind: RecordKind, *columns: str) -> Listing:
+        partition = partition_of(group, kind)
+        return await self._ask(lambda table: table.list(partition, columns))
+
+    # --- ownership -------------------------------------------------------------------------------
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        listing = await self._list(group, RecordKind.OWNERSHIP, *entities.OWNERSHIP_COLUMNS)
+        ownerships = tuple(
+            entities.as_ownership(entity)
+            for entity in self._well_formed(listing.entities, "partition_id")
+        )
+        self._seen |= {(group, each.partition_id): each for each in ownerships}
+        return OwnershipSnapshot(ownerships=ownerships, as_of=listing.as_of, resolution=RESOLUTION)
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        for claim in claims:
+            require_partition_id(claim.partition_id)
+        writes = [_claim_write(group, claim) for claim in claims]
+        renewals = {
+            claim.partition_id: number
+            for number, claim in enumerate(claims)
+            if self._is_renewal(group, claim)
+        }
+        batch = {key: writes[number] for key, number in renewals.items()}
+        alone = [number for number in range(len(claims)) if number not in renewals.values()]
+        renewed, others = await asyncio.gather(
+            self._renew(group, batch),
+            together(*(self._write(writes[number]) for number in alone)),
+        )
+        answers = dict(zip(alone, others, strict=True))
+        answers |= {renewals[key]: answer for key, answer in renewed.items()}
+        results = [_claim_result(claim, answers[number]) for number, claim in enumerate(claims)]
+        self._seen |= {
+            (group, each.ownership.partition_id): each.ownership
+            for each in results
+            if each.ownership is not None
+        }
+        return results
+
+    def _is_renewal(self, group: ConsumerGroup, claim: OwnershipClaim) -> bool:
+        """Whether the claim's owner has the partition already, as this store last saw it."""
+        seen = self._seen.get((group, claim.partition_id))
+        return (
+            seen is not None
+            and claim.owner_id is not None
+            and (seen.owner_id, seen.etag) == (claim.owner_id, claim.expected_etag)
+        )
+
+    async def _renew(
+        self, group: ConsumerGroup, renewals: Mapping[str, Write]
+    ) -> dict[str, WriteAnswer]:
+        async def read_all() -> dict[str, Entity]:
+            listing = await self._list(group, RecordKind.OWNERSHIP, *entities.OWNERSHIP_COLUMNS)
+            found = self._well_formed(listing.entities, "partition_id")
+            return {str(entity.values["partition_id"]): entity for entity in found}
+
+        return await renew(
+            renewals,
+            lambda writes: self._change(lambda table: table.write_together(writes)),
+            read_all,
+            self._write,
+        )
+
+    # --- members ---------------------------------------------------------------------------------
+
+    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
+        listing = await self._list(
+            group, RecordKind.MEMBER, *entities.MEMBER_COLUMNS, entities.RECORD_NAME
+        )
+        etags = {
+            str(entity.values[entities.RECORD_NAME]): entity.etag
+            for entity in listing.entities
+            if entity.values.get(entities.RECORD_NAME)
+        }
+        members = [e for e in listing.entities if not e.values.get(entities.RECORD_NAME)]
+        return MembershipSnapshot(
+            members=tuple(
+                map(entities.as_member, self._well_formed(members, "owner_id", "incarnation"))
+            ),
+            as_of=listing.as_of,
+            resolution=RESOLUTION,
+            record_etags=etags,
+        )
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        key = record_key(group, RecordKind.MEMBER, member.owner_id)
+        values = entities.member_values(member, new_name())
+        answer = await self._write(Write(key=key, values=values, etag=member.etag))
+        is_won = answer.outcome is WriteOutcome.WON
+        stored = replace(member, etag=answer.etag, last_modified=answer.last_modified)
+        return MemberResult(
+            outcome=answer.outcome, member=stored if is_won else None, error=answer.error
+        )
+
+    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
+        key = record_key(group, RecordKind.MEMBER, member.owner_id)
+        try:
+            if member.etag is not None:
+                etag = member.etag
+                await self._ask(lambda table: table.delete(key, etag=etag), Right.DELETE)
+                return WriteOutcome.WON
+        except ConditionFailedError:
+            pass  # It changed.
+        except StoreError:
+            return WriteOutcome.UNKNOWN
+        try:
+            found = await self._ask(lambda table: table.read(key))
+        except StoreError:
+            return WriteOutcome.UNKNOWN
+        return WriteOutcome.WON if found is None else WriteOutcome.LOST
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
+        listing = await self._list(group, RecordKind.CHECKPOINT, *entities.POSITION_COLUMNS)
+        found = self._well_formed(listing.entities, *entities.POSITION_COLUMNS)
+        return [entities.as_partial(entity) for entity in found]
+
+    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        key = record_key(group, RecordKind.CHECKPOINT, require_partition_id(partition_id))
+        entity, content = await self._read_whole(group, key)
+        return None if entity is None else entities.as_checkpoint(entity, content or None)
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        key = record_key(group, RecordKind.CHECKPOINT, require_partition_id(update.partition_id))
+        replaces = update.replaces
+        if replaces is not None and replaces.is_partial and update.state is None:
+            # The result has the state, which the write keeps.
+            try:
+                whole = await self.read_checkpoint(group, update.partition_id)
+            except StoreError as error:
+                return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
+            if whole is None or whole.etag != replaces.etag:
+                return CheckpointResult(outcome=WriteOutcome.LOST)
+            replaces = whole
+        values = entities.checkpoint_values(update, new_name())
+        state, etag = update.state, replaces.etag if replaces else None
+        if state is not None:
+            values["state_number"] = update.sequence_number
+        elif replaces is None:
+            state = b""
+        answer = await self._write_whole(group, key, values, state, etag)
+        if answer.outcome is not WriteOutcome.WON or answer.last_modified is None:
+            return CheckpointResult(outcome=answer.outcome, error=answer.error)
+        stored = replace(
+            checkpoint_after(update, replaces),
+            etag=answer.etag,
+            last_modified=answer.last_modified,
+        )
+        return CheckpointResult(outcome=answer.outcome, checkpoint=stored)
+
+    # --- group records ---------------------------------------------------------------------------
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        entity, content = await self._read_whole(group, group_record_key(group, name))
+        if entity is None:
+            return None
+        return GroupRecord(name=name, content=content, etag=entity.etag)
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        key = group_record_key(group, record.name)
+        values: dict[str, Value] = {entities.RECORD_NAME: record.name, entities.WRITE: new_name()}
+        answer = await self._write_whole(group, key, values, record.content, record.etag)
+        is_won = answer.outcome is WriteOutcome.WON
+        stored = replace(record, etag=answer.etag) if is_won else None
+        return RecordResult(outcome=answer.outcome, record=stored, error=answer.error)
+
+    # --- entities with content -------------------------------------------------------------------
+
+    async def _read_whole(self, group: ConsumerGroup, key: Key) -> tuple[Entity | None, bytes]:
+        """Read an entity and its content, both of one version."""
+        for _ in range(_READS):
+            entity = await self._ask(lambda table: table.read(key))
+            if entity is None:
+                return None, b""
+            content = await read_content(self._ask, group, entity)
+            if content is not None:
+                self._parts[key] = (entity.etag, parts_of(entity.values))
+                return entity, content
+        raise StoreUnavailableError(
+            f"table {self._place}: parts of {key.row!r} were missing {_READS} times; another "
+            "processor replaces it all the time, or they were deleted"
+        )
+
+    async def _write_whole(
+        self,
+        group: ConsumerGroup,
+        key: Key,
+        values: dict[str, Value],
+        content: bytes | None,
+        etag: str | None,
+    ) -> WriteAnswer:
+        """Write an entity and its content; ``None`` keeps the content that is stored."""
+        seen_etag, former = self._parts.get(key, ("", None))
+        if seen_etag != etag:
+            former = None  # Not known: what this write replaces was not read here.
+        parts = former
+        if content is not None:
+            version = str(values[entities.WRITE])
+            values |= content_values(content, version)
+            parts = parts_of(values)
+            try:
+                await write_parts(self._change, group, content, version)
+            except StoreError as error:
+                return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
+        answer = await self._write(Write(key=key, values=values, etag=etag))
+        if answer.outcome is WriteOutcome.WON:
+            self._parts[key] = (answer.etag, parts)
+        if content is not None:
+            needless = {WriteOutcome.WON: former, WriteOutcome.LOST: parts}
+            await delete_parts(self._change, group, needless.get(answer.outcome))
+        return answer
+
+    def _well_formed(self, found: Sequence[Entity], *names: str) -> list[Entity]:
+        """Return the entities that have these properties; log others once for each version."""
+        whole = [entity for entity in found if all(name in entity.values for name in names)]
+        for entity in found:
+            if all(name in entity.values for name in names):
+                continue
+            if self._malformed_etag_by_key.get(entity.key) != entity.etag:
+                self._malformed_etag_by_key[entity.key] = entity.etag
+                self._log.warning(
+                    "store_record_malformed",
+                    entity=f"{entity.key.partition}/{entity.key.row}",
+                    etag=entity.etag,
+                    reason=f"it lacks one of {', '.join(names)}, and is left out",
+                )
+        return whole
+
+
+def _claim_write(group: ConsumerGroup, claim: OwnershipClaim) -> Write:
+    return Write(
+        key=record_key(group, RecordKind.OWNERSHIP, claim.partition_id),
+        values=entities.ownership_values(claim, new_name()),
+        etag=claim.expected_etag,
+    )
+
+
+def _claim_result(claim: OwnershipClaim, answer: WriteAnswer) -> ClaimResult:
+    ownership = None
+    if answer.last_modified is not None:
+        ownership = entities.claimed(claim, answer.etag, answer.last_modified)
+    elif answer.found is not None and "partition_id" in answer.found.values:
+        ownership = entities.as_ownership(answer.found)
+    return ClaimResult(claim=claim, outcome=answer.outcome, ownership=ownership, error=answer.error)

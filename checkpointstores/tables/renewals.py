@@ -1,0 +1,100 @@
+"""Renewals of a processor, up to 100 in one entity-group transaction, which costs as one request.
+
+Rule 1: a transaction has only renewals: claims whose owner already owns the partition, as this
+store last saw it. A steal is likely to lose, and would fail every renewal with it.
+Rule 2: one failed condition fails the whole transaction. Then one listing tells which renewals are
+lost, and the others are repeated in a new transaction.
+Rule 3: so also where an answer was lost, because the listing shows what was written.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from checkpointstores.tables.round_trips import WriteAnswer, answer_in
+from checkpointstores.tables.table import (
+    TRANSACTION_MAX,
+    ConditionFailedError,
+    Entity,
+    Write,
+    Written,
+)
+from eventproc.concurrency.tasks import together
+from eventproc.errors import StoreError
+from eventproc.models import WriteOutcome
+
+_ROUNDS: Final = 4
+"""Each round loses at least one renewal to another processor; more in a row are not to be expected,
+and what is left after them is written one by one."""
+
+Transact = Callable[[Sequence[Write]], Coroutine[Any, Any, Sequence[Written]]]
+ReadAll = Callable[[], Coroutine[Any, Any, Mapping[str, Entity]]]
+WriteOne = Callable[[Write], Coroutine[Any, Any, WriteAnswer]]
+
+
+async def renew(
+    writes: Mapping[str, Write], transact: Transact, read_all: ReadAll, write_one: WriteOne
+) -> dict[str, WriteAnswer]:
+    """Make writes by partition id, and return the outcome of each.
+
+    Args:
+        writes: At most one for each entity.
+        transact: Makes some of them together; raises ``ConditionFailedError`` or ``StoreError``.
+        read_all: Returns the ownership entities of the group, by partition id.
+        write_one: Makes one write by itself.
+    """
+    answers: dict[str, WriteAnswer] = {}
+    for _ in range(_ROUNDS):
+        pending = {key: write for key, write in writes.items() if key not in answers}
+        errors = await together(
+            *(_one_transaction(batch, transact, answers) for batch in _batches(pending))
+        )
+        pending = {key: write for key, write in writes.items() if key not in answers}
+        if not pending:
+            return answers
+        error = next((error for error in errors if error is not None), None)
+        answers |= await _settle(pending, read_all, error)
+    left = {key: write for key, write in writes.items() if key not in answers}
+    alone = await together(*(write_one(write) for write in left.values()))
+    return answers | dict(zip(left, alone, strict=True))
+
+
+async def _one_transaction(
+    batch: Mapping[str, Write], transact: Transact, answers: dict[str, WriteAnswer]
+) -> StoreError | None:
+    """Make one transaction; return its error if it has no answer."""
+    try:
+        written = await transact(list(batch.values()))
+    except ConditionFailedError:
+        return None
+    except StoreError as error:
+        return error
+    for key, version in zip(batch, written, strict=True):
+        if version.last_modified is not None:
+            answers[key] = WriteAnswer(WriteOutcome.WON, version.etag, version.last_modified)
+    return None
+
+
+async def _settle(
+    pending: Mapping[str, Write], read_all: ReadAll, error: StoreError | None
+) -> dict[str, WriteAnswer]:
+    """Return the outcomes that a listing shows; with *error* all others are unknown."""
+    try:
+        stored = await read_all()
+    except StoreError as failure:
+        return {key: WriteAnswer(WriteOutcome.UNKNOWN, error=failure) for key in pending}
+    answers = {}
+    for key, write in pending.items():
+        found = stored.get(key)
+        answer = answer_in(write, found)
+        if answer.outcome is WriteOutcome.LOST and found is not None and found.etag == write.etag:
+            if error is None:
+                continue  # It failed because of another one: repeat it.
+            answer = WriteAnswer(WriteOutcome.UNKNOWN, error=error)
+        answers[key] = answer
+    return answers
+
+
+def _batches(writes: Mapping[str, Write]) -> Iterator[dict[str, Write]]:
+    pairs = list(writes.items())
+    for at in range(0, len(pairs), TRANSACTION_MAX):
+        yield dict(pairs[at : at + TRANSACTION_MAX])

@@ -1,0 +1,175 @@
+"""The requests that the table store makes to a table, and the errors for their answers.
+
+``records.py`` uses this interface, so it does not depend on Azure's client.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from eventproc.errors import StoreRejectedError, StoreUnavailableError
+
+TRANSACTION_MAX: Final = 100
+"""Most entities in one entity-group transaction, which all have the same partition key."""
+
+ROLE: Final = "Storage Table Data Contributor"
+"""The role of Azure that has the rights which a store needs."""
+
+_RACES: Final = frozenset(
+    {
+        "ConditionNotMet",
+        "EntityAlreadyExists",
+        "EntityNotFound",
+        "ResourceNotFound",
+        "UpdateConditionNotSatisfied",
+    }
+)
+"""Error codes that mean that the entity changed since it was read."""
+
+_LACKS_RIGHT: Final = frozenset(
+    {"AuthorizationPermissionMismatch", "AuthorizationResourceTypeMismatch"}
+)
+_REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+_BUSY: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+
+Value = str | int | float | bool | bytes
+Values = Mapping[str, Value]
+
+
+class Right(StrEnum):
+    """The right that a request needs."""
+
+    READ = "read entities"
+    WRITE = "write entities"
+    DELETE = "delete entities"
+    CREATE_TABLE = "create the table"
+
+
+class ConditionFailedError(Exception):
+    """The entity was changed, created or deleted since the caller read it.
+
+    Never leaves the store: it reads the entity to see whether it has the caller's own write.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What names an entity in its table."""
+
+    partition: str
+    row: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """One version of an entity."""
+
+    key: Key
+    etag: str
+    last_modified: datetime
+    values: Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The version that a write created."""
+
+    etag: str
+    last_modified: datetime | None
+    """``None`` if the ETag does not tell it: then the entity has to be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A conditional write: with ``etag`` ``None`` only if there is no entity.
+
+    An update keeps the properties that it does not name.
+    """
+
+    key: Key
+    values: Values
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Entities with one partition key."""
+
+    entities: tuple[Entity, ...]
+    as_of: datetime
+    """The service's time in the answer with the first page. Relative to it, entities on later pages
+    can only appear younger than they are, never older."""
+
+
+class Table(Protocol):
+    """A table. Each method is one request, or one for each page of a listing.
+
+    All methods raise ``StoreUnavailableError`` if there is no answer or a temporary failure, and
+    ``StoreRejectedError`` if the service refuses permanently. Writes also raise
+    ``ConditionFailedError``.
+    """
+
+    async def list(
+        self, partition: str, columns: Sequence[str], *, row_prefix: str = ""
+    ) -> Listing:
+        """Return the entities of a partition key, with the named properties."""
+
+    async def read(self, key: Key) -> Entity | None:
+        """Return an entity with all properties, or ``None``."""
+
+    async def write(self, write: Write) -> Written:
+        """Make one conditional write."""
+
+    async def write_together(self, writes: Sequence[Write]) -> Sequence[Written]:
+        """Make up to ``TRANSACTION_MAX`` conditional writes, all or none of them."""
+
+    async def put(self, key: Key, values: Values) -> None:
+        """Write an entity, whether it exists or not."""
+
+    async def delete(self, key: Key, *, etag: str | None) -> None:
+        """Delete an entity, with *etag* ``None`` whatever its version.
+
+        One that does not exist counts as deleted.
+        """
+
+
+def meaning(
+    status: int, code: str, *, place: str, right: Right, is_identity: bool
+) -> StoreUnavailableError | StoreRejectedError | ConditionFailedError:
+    """Return the error for an answer that is not a success.
+
+    Args:
+        status: The HTTP status; 0 if the request could not be signed.
+        code: The service's error code; with status 0, the reason why signing failed.
+        place: The table, for error messages.
+        right: The right that the request needs.
+        is_identity: Whether the credential is a token of Entra ID, whose rights are roles.
+    """
+    if code in _RACES:
+        return ConditionFailedError("the entity changed since it was read")
+    answer = f"({status} {code})" if code else f"({status})"
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY or code == "TableBeingDeleted":
+        return StoreUnavailableError(f"table {place} cannot answer now {answer}")
+    if code == "TableNotFound":
+        why = (
+            "the table does not exist; create it with `eventproc store init`, or let it be created "
+            "(--create-container, create_table=True)"
+        )
+    elif not status:
+        why = f"no request can be signed with the credential ({code}); is the account key complete?"
+    elif code in _LACKS_RIGHT and is_identity:
+        why = (
+            f"the identity lacks the right to {right} {answer}; assign it the role {ROLE} on the "
+            "table or the storage account (it takes effect after some minutes)"
+        )
+    elif status in _REFUSED:
+        why = (
+            f"the credential is refused {answer} for the right to {right}; check the key, token or "
+            "role, and whether the account's network rules let this machine in"
+        )
+    else:
+        why = f"the service refuses the request {answer}"
+    return StoreRejectedError(f"table {place} cannot be used: {why}")

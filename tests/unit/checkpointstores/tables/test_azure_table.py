@@ -1,0 +1,38 @@
+"""What the client of Azure returns, as values of eventproc."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from checkpointstores.tables.azure_table import account_of, no_answer, time_in
+from eventproc.errors import ConfigurationError, StoreUnavailableError
+
+
+def test_an_etag_tells_when_the_entity_was_written():
+    """As the service writes it, with tenths of microseconds."""
+    etag = "W/\"datetime'2026-01-02T03%3A04%3A05.1234567Z'\""
+
+    assert time_in(etag) == datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("etag", ["0x8DB", "W/\"datetime'yesterday'\"", ""])
+def test_an_etag_of_another_form_tells_no_time(etag):
+    """Then the store reads the entity."""
+    assert time_in(etag) is None
+
+
+def test_a_connection_string_that_is_none_is_refused_without_its_secret():
+    """The client's own message quotes it."""
+    with pytest.raises(ConfigurationError, match="AccountName") as refused:
+        account_of("AccountKey=hush")
+
+    assert "hush" not in str(refused.value)
+
+
+def test_no_answer_names_the_table_and_the_reason():
+    """So that whoever reads it knows which store does not answer."""
+    error = no_answer(ConnectionResetError(104, "Connection reset by peer"), "host/leases")
+
+    assert isinstance(error, StoreUnavailableError)
+    assert "table host/leases" in str(error)
+    assert "reset" in str(error).lower()
