@@ -12,6 +12,7 @@ import ssl
 import struct
 import threading
 import time
+from contextlib import suppress
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 SASL_AUTHENTICATION_FAILED = 58
@@ -58,22 +59,29 @@ class PlayedKafkaEndpoint:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        for _ in range(10):  # Turns of the loop in which the sockets are closed.
+            await asyncio.sleep(0)
 
     async def _serve(self, reader, writer):
-        broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self.broker_port)
-        answers = asyncio.create_task(self._copy(broker_reader, writer))
         try:
-            await self._requests(reader, writer, broker_writer)
+            broker = await asyncio.open_connection("127.0.0.1", self.broker_port)
+        except OSError:  # it has stopped
+            writer.transport.abort()
+            return
+        answers = asyncio.create_task(self._copy(broker[0], writer))
+        try:
+            await self._requests(reader, writer, broker[1])
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
             answers.cancel()
-            broker_writer.close()
-            writer.close()
+            broker[1].transport.abort()
+            writer.transport.abort()
 
     async def _copy(self, reader, writer):
-        while content := await reader.read(65536):
-            writer.write(content)
+        with suppress(OSError):
+            while content := await reader.read(65536):
+                writer.write(content)
 
     async def _requests(self, reader, writer, broker_writer):
         cut = None
