@@ -132,7 +132,7 @@ def steady_of(history: History, size: str, mode: LeaseMode) -> Steady:
     hours = (end_s - begin_s) / HOUR_S
     lists = count_between(history.listings, begin_s, end_s) / hours
     writes = count_between(history.writes, begin_s, end_s) / hours
-    pages = pages_listed(history, begin_s, end_s) / hours
+    pages = pages_listed(history, begin_s, end_s, PriceList()) / hours
     return Steady(
         size=size,
         lease_mode=mode.value,
@@ -157,7 +157,7 @@ def line_of(event: EventReport, history: History, size: str, mode: LeaseMode) ->
     lists = count_between(history.listings, begin_s, end_s)
     checkpoints = count_between(history.checkpoint_operations, begin_s, end_s)
     dollars = PriceList().of(
-        writes=writes + checkpoints, pages=pages_listed(history, begin_s, end_s)
+        writes=writes + checkpoints, pages=pages_listed(history, begin_s, end_s, PriceList())
     )
     return Line(
         size=size,

@@ -1,4 +1,6 @@
-"""Moves a group's checkpoints, also while its processors run.
+"""What an operator changes in a group, also while its processors run: checkpoints and pauses.
+
+Pauses are one group record, which each processor reads again when it has changed. For a checkpoint:
 
 Rule 1: first the checkpoint is written, with a writer name that marks an operator's move. From then
 on every conditional write of the owner fails, and the owner finds out why.
@@ -9,17 +11,20 @@ Rule 3: if this process dies between the two writes, the checkpoint is moved, an
 out at its next checkpoint.
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from eventproc.core.checkpoint_rules import operators_writer
 from eventproc.core.ownership.liveness import live_partitions
-from eventproc.errors import StoreUnavailableError
+from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
+from eventproc.errors import ConfigurationError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
     ConsumerGroup,
+    GroupRecord,
     OwnershipClaim,
     PartitionOwnership,
     SequenceRange,
@@ -173,3 +178,119 @@ async def live_owners(
     owned = await store.list_ownership(group)
     live = live_partitions(owned, present, expiration)
     return {p: held for p, held in owned.by_partition.items() if p in live}
+
+
+# --- pauses --------------------------------------------------------------------------------------
+
+
+async def read_pauses(store: CheckpointStore, group: ConsumerGroup) -> Pauses:
+    """Return what is paused in a group.
+
+    Raises:
+        StoreCorruptError: the record is damaged, or a later version wrote it.
+        StoreUnavailableError: no answer; try again.
+    """
+    record = await store.read_record(group, PAUSES_RECORD)
+    return pauses_in(record.content) if record else NO_PAUSES
+
+
+async def pause_group(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    partition_ids: Collection[str] = (),
+    *,
+    reason: str,
+    expiration: timedelta,
+) -> Pauses:
+    """Pause partitions of a group, or all of it, until ``resume_group``; return all its pauses.
+
+    Each owner stops receiving from them at its next poll of the group; calls of the handler under
+    way finish. The pause lasts over moves and restarts. Calling again is safe.
+
+    Args:
+        store: An open store.
+        group: The consumer group.
+        partition_ids: The partitions; none: the whole group, with partitions that are added later.
+        reason: Why, for whoever looks at the group: 1 to 500 characters.
+        expiration: The group's ``ownership_expiration``; an older record has no live owner.
+
+    Raises:
+        ConfigurationError: the reason is empty or too long, or the group is one of resources or has
+            members of another SDK, which would go on receiving.
+        StoreCorruptError: the record is damaged: resume the whole group first.
+        StoreRejectedError: the store refuses the write, or a read that it needs.
+        StoreUnavailableError: the outcome is not known.
+    """
+    if group.is_of_resources or group.lease_id is not None:
+        raise ConfigurationError(
+            f"group {group.name!r} shares named resources: they are held and not received from, so "
+            "there is nothing to pause; stop the processes that hold them"
+        )
+    present = await store.list_members(group)
+    ours = {member.owner_id for member in present.members}
+    owned = await live_owners(store, group, expiration)
+    foreign = {o.owner_id for o in owned.values() if o.owner_id is not None} - ours
+    if foreign:
+        raise ConfigurationError(
+            f"{min(foreign)} is a processor of another SDK: it would take no notice of a pause, "
+            "and go on receiving; stop such processors first"
+        )
+    return await _change_pauses(
+        store, group, lambda pauses: pauses.paused(partition_ids, present.as_of, reason)
+    )
+
+
+async def resume_group(
+    store: CheckpointStore, group: ConsumerGroup, partition_ids: Collection[str] = ()
+) -> Pauses:
+    """End pauses of partitions, or all pauses of the group; return what is still paused.
+
+    Args:
+        store: An open store.
+        group: The consumer group.
+        partition_ids: The partitions; none: everything that is paused, also if the record is
+            damaged.
+
+    Raises:
+        ConfigurationError: the whole group is paused, and *partition_ids* names some of it.
+        StoreCorruptError: the record is damaged, and *partition_ids* names some partitions.
+        StoreRejectedError: the store refuses the write, or a read that it needs.
+        StoreUnavailableError: the outcome is not known.
+    """
+    return await _change_pauses(
+        store,
+        group,
+        lambda pauses: pauses.resumed(partition_ids),
+        is_whole=not partition_ids,
+    )
+
+
+async def _change_pauses(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    change: Callable[[Pauses], Pauses],
+    *,
+    is_whole: bool = False,
+) -> Pauses:
+    """Replace the record by what *change* makes of it; read it again after a conflict.
+
+    *is_whole*: the record is replaced whatever it has, so it need not be readable.
+    """
+    for _ in range(ATTEMPTS):
+        etag = (await store.list_members(group)).record_etags.get(PAUSES_RECORD)
+        former = None
+        if not is_whole and etag is not None:
+            # One that another operator wrote since the listing makes the write fail, by its ETag.
+            former = await read_pauses(store, group)
+        wanted = change(former or NO_PAUSES)
+        if wanted == former or (etag is None and wanted == NO_PAUSES):
+            return wanted
+        record = GroupRecord(name=PAUSES_RECORD, content=wanted.as_bytes(), etag=etag)
+        result = await store.write_record(group, record)
+        if result.outcome is WriteOutcome.WON:
+            return wanted
+        if result.error is not None and result.error.is_final:
+            raise result.error
+    raise StoreUnavailableError(
+        f"the pauses of the group could not be written in {ATTEMPTS} attempts: try again"
+    )

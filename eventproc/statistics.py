@@ -1,6 +1,7 @@
 """Snapshots of a processor and its partitions, for logs, metrics and health checks."""
 
 from dataclasses import dataclass, fields
+from datetime import datetime
 from enum import Enum
 from typing import Self
 
@@ -105,7 +106,13 @@ class PumpStatistics:
     """Whether the lease is trusted: if not, no event is delivered."""
 
     is_paused: bool
-    """Receiving is paused."""
+    """Receiving is paused, by this process or by an operator for the group."""
+
+    paused_since: datetime | None = None
+    """Since when an operator has paused it for the group, by the store's clock; else ``None``."""
+
+    pause_reason: str | None = None
+    """The operator's reason."""
 
     is_stalled: bool
     """The partition has work, and completed none of it for ``stall_timeout``."""

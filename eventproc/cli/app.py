@@ -13,6 +13,7 @@ from eventproc.cli.verbs.demo_rabbitmq import demo_rabbitmq
 from eventproc.cli.verbs.demo_spark import demo_spark
 from eventproc.cli.verbs.emulator import emulator
 from eventproc.cli.verbs.hold import hold
+from eventproc.cli.verbs.pauses import pause, resume
 from eventproc.cli.verbs.run import run
 from eventproc.cli.verbs.scale import scale
 from eventproc.cli.verbs.simulate import simulate
@@ -76,6 +77,17 @@ _VERBS: Final[_Examples] = {
     dashboard: (
         "eventproc dashboard --eventhub orders --store sqlite:group.db",
         "eventproc dashboard --eventhub orders --store blob:checkpoints --allow-changes",
+    ),
+    pause: (
+        "eventproc pause --reason 'database moves' --eventhub orders --store sqlite:group.db",
+        (
+            "eventproc pause --partition 3 --reason 'INC-481' --eventhub orders "
+            "--store blob:checkpoints"
+        ),
+    ),
+    resume: (
+        "eventproc resume --eventhub orders --store sqlite:group.db",
+        "eventproc resume --partition 3 --eventhub orders --store blob:checkpoints",
     ),
     scale: (
         "eventproc scale --eventhub orders --store blob:checkpoints --max 20",

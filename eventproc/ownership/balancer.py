@@ -21,6 +21,7 @@ from eventproc.core.ownership.memory import (
     observe,
 )
 from eventproc.core.ownership.rules import Rules
+from eventproc.core.pauses import PAUSES_RECORD, Pauses
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import Published, measured_by
 from eventproc.core.placement.schema import SCHEMA_RECORD
@@ -30,6 +31,7 @@ from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapsh
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.load_meter import LoadMeter
 from eventproc.ownership.membership import Membership
+from eventproc.ownership.pauses import PausesReader
 from eventproc.ownership.schemas import SchemaStore
 from eventproc.ports import CheckpointStore
 
@@ -45,6 +47,9 @@ class CycleResult:
     stolen: tuple[str, ...]
     conflict_count: int
     """How many claims another processor won."""
+
+    pauses: Pauses
+    """What an operator paused."""
 
 
 class Balancer:
@@ -82,6 +87,7 @@ class Balancer:
             log=log,
         )
         self._schemas = SchemaStore(store, group, log)
+        self._pauses = PausesReader(store, group, log)
         self._loads = LoadMeter(clock)
         self._rules = Rules(
             owner_id=member.owner_id,
@@ -162,6 +168,7 @@ class Balancer:
         asked_at_s = self._clock()
         present = await self._store.list_members(self._group)
         self.membership.note(present, asked_at_s)
+        await self._pauses.read(present.record_etags.get(PAUSES_RECORD), present.as_of)
 
         schema = None
         if self._follows_schema:
@@ -221,6 +228,7 @@ class Balancer:
             claimed=tuple(c.partition_id for c in actions.moves.claims if c.partition_id in won),
             stolen=tuple(stolen),
             conflict_count=sum(r.outcome is WriteOutcome.LOST for r in results),
+            pauses=self._pauses.known,
         )
 
     async def _fence(self, member: Member) -> bool:

@@ -3,14 +3,23 @@
 import asyncio
 from collections.abc import Callable
 
+from eventproc.core.pauses import Pause
 from eventproc.core.policy import BURST_S, Bucket
 from eventproc.pumps.stop_scope import StopScope
 
 
 class PauseSwitch:
-    """The switch behind ``pause`` and ``resume`` of one partition. Used on the pump's loop only."""
+    """The switch behind the pauses of one partition. Used on the pump's loop only.
+
+    There are two: one of this process, begun by ``pause`` and ended by ``resume``, and one of the
+    group, which ``follow`` tells of. Neither ends the other.
+    """
 
     def __init__(self) -> None:
+        self.is_paused_here = False
+        """Whether ``pause`` was called, and ``resume`` not since."""
+
+        self.group_pause: Pause | None = None
         self._opened = asyncio.Event()
         self._opened.set()
         self.on_pause: Callable[[], None] = lambda: None
@@ -23,13 +32,25 @@ class PauseSwitch:
 
     def pause(self) -> None:
         """Stop receiving, and call ``on_pause``."""
-        if not self.is_paused:
-            self._opened.clear()
-            self.on_pause()
+        self.is_paused_here = True
+        self._adjust()
 
     def resume(self) -> None:
-        """Allow receiving again."""
-        self._opened.set()
+        """End the pause of this process."""
+        self.is_paused_here = False
+        self._adjust()
+
+    def follow(self, group_pause: Pause | None) -> None:
+        """Pause while the group pauses the partition; ``None``: the group does not."""
+        self.group_pause = group_pause
+        self._adjust()
+
+    def _adjust(self) -> None:
+        if not self.is_paused_here and self.group_pause is None:
+            self._opened.set()
+        elif not self.is_paused:
+            self._opened.clear()
+            self.on_pause()
 
     async def until_open(self) -> None:
         """Wait while receiving is paused."""

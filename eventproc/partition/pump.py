@@ -15,6 +15,7 @@ from typing import Final
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import measured_by
 from eventproc.errors import OwnershipLostError
@@ -175,13 +176,17 @@ class PartitionPump:
         self._pause_switch.pause()
 
     def resume(self) -> None:
-        """Receive again."""
+        """End the pause that ``pause`` began."""
         self._pause_switch.resume()
+
+    def follow(self, pause: Pause | None) -> None:
+        """Receive nothing while the group pauses the partition."""
+        self._pause_switch.follow(pause)
 
     @property
     def is_paused(self) -> bool:
-        """Whether receiving is paused."""
-        return self._pause_switch.is_paused
+        """Whether ``pause`` was called, and ``resume`` not since."""
+        return self._pause_switch.is_paused_here
 
     @property
     def is_lost(self) -> bool:
@@ -200,7 +205,7 @@ class PartitionPump:
 
     def statistics(self) -> PumpStatistics:
         """Return a snapshot of this partition's position, lag and counters."""
-        refusal = self._checkpointer.refusal
+        refusal, group_pause = self._checkpointer.refusal, self._pause_switch.group_pause
         return PumpStatistics(
             partition_id=self._scope.identity.partition_id,
             sequence_number=self._context.sequence_number,
@@ -212,6 +217,8 @@ class PartitionPump:
             is_served=self._scope.activity.is_served,
             is_trusted=not self._stop_scope.is_waiting_for_trust,
             is_paused=self._pause_switch.is_paused,
+            paused_since=None if group_pause is None else group_pause.since,
+            pause_reason=None if group_pause is None else group_pause.reason,
             is_stalled=self._watchdog.is_stalled,
             progress_age_seconds=self._watchdog.progress_age_s,
             call_seconds=self._watchdog.call_s,

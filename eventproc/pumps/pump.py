@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.models import CloseReason
 from eventproc.statistics import Counters
@@ -91,7 +92,10 @@ class Pump(Protocol):
         """Begin nothing new until ``resume``."""
 
     def resume(self) -> None:
-        """End a pause."""
+        """End a pause that ``pause`` began."""
+
+    def follow(self, pause: Pause | None) -> None:
+        """Begin nothing new while the group pauses the partition, whatever ``resume`` does."""
 
     def force(self) -> None:
         """Try once what the failure policy gave up; call before ``run``."""

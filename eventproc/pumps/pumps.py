@@ -17,6 +17,7 @@ from typing import Final, Generic
 
 from eventproc.concurrency.tasks import users_code
 from eventproc.config import GroupConfig
+from eventproc.core.pauses import NO_PAUSES, Pauses
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.policy import backoff_s
 from eventproc.logs import Logger, shown
@@ -65,6 +66,7 @@ class Pumps(Generic[PumpT]):
         """Partitions whose pump closed because of a stall, with the lease not transferred yet."""
 
         self._paused: set[str] = set()
+        self._group_pauses = NO_PAUSES
         self._forced: set[str] = set()
         """Partitions whose next pump ignores the limit of deliveries for its first event."""
 
@@ -132,6 +134,15 @@ class Pumps(Generic[PumpT]):
             self._forced.add(partition_id)
             self._changed()
 
+    def follow(self, pauses: Pauses) -> None:
+        """Follow the group's pauses, which neither ``pause`` nor ``resume`` changes.
+
+        Call it before ``adjust``, so that a pump never starts without its pause.
+        """
+        self._group_pauses = pauses
+        for partition_id, pump in self._pump_by_partition.items():
+            pump.follow(pauses.of(partition_id))
+
     def adjust(
         self,
         owned: Collection[str],
@@ -186,6 +197,7 @@ class Pumps(Generic[PumpT]):
                 pump = self._pump_by_partition[partition_id] = self._make(partition_id)
                 if partition_id in self._paused:
                     pump.pause()
+                pump.follow(self._group_pauses.of(partition_id))
                 if partition_id in self._forced:
                     self._forced.discard(partition_id)
                     pump.force()

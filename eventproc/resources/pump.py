@@ -12,6 +12,7 @@ from typing import Final
 
 from eventproc.concurrency.tasks import end, users_code
 from eventproc.config import ResourceProcessorConfig
+from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason
@@ -114,6 +115,9 @@ class ResourcePump:
 
     def resume(self) -> None:
         """Do nothing."""
+
+    def follow(self, pause: Pause | None) -> None:
+        """Do nothing: no group of resources is paused."""
 
     def force(self) -> None:
         """Do nothing: nothing is given up."""

@@ -336,6 +336,7 @@ class ProcessorRun(Generic[PumpT]):
             self._roster.note_leader(leads=done.actions.is_leader)
         self._is_rebalancing = not done.actions.is_balanced
         held, actions = self.leases.held, done.actions
+        self.pumps.follow(done.pauses)
         self.pumps.adjust(held, actions.moves.hand_overs, actions.others)
         planned, me = actions.owner_by_partition, self._parts.member.owner_id
         self.preparations.adjust(

@@ -8,12 +8,13 @@ the foreign processors that can be simulated in place of ours.
 from eventproc.simulation.history import History
 from eventproc.simulation.other_systems.external import ClientProfile
 from eventproc.simulation.other_systems.systems import SYSTEMS
-from eventproc.simulation.price import PriceList
+from eventproc.simulation.price import PRICES, PriceList
 from eventproc.simulation.report import EventReport, Report, Totals, report_of
 from eventproc.simulation.script import Action, Script, ScriptedEvent, parse_event
 from eventproc.simulation.world import StoreFactory, play
 
 __all__ = [
+    "PRICES",
     "SYSTEMS",
     "Action",
     "ClientProfile",

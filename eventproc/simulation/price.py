@@ -3,20 +3,25 @@
 Azure bills each request by its type. A write of metadata is a write, a listing is billed for each
 page, and deleting is free: "Map each REST operation to a price",
 https://learn.microsoft.com/azure/storage/blobs/map-rest-apis-transaction-categories.
+
+Sources differ in whether a table's transaction is billed once or for each of its entities, so each
+entity counts as a write here: the price is at most that.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
-from eventproc.settings import Wanted, Within, check_settings
-
-BLOBS_PER_PAGE: Final = 5000
-"""Maximum number of records in one page of a listing, as the service sets it."""
+from eventproc.settings import Count, Wanted, Within, check_settings
 
 HOURS_PER_MONTH: Final = 730
 """As in Azure's price calculator."""
 
 _PRICED: Final = 10_000
+
+_BLOBS_PER_PAGE: Final = 5000
+_ENTITIES_PER_PAGE: Final = 1000
+"""Maximum number of records in one page of a listing, as the services set it."""
 
 Price: TypeAlias = Annotated[
     float, Within(least=0), Wanted("US dollars for 10,000 operations, 0 or more")
@@ -34,6 +39,8 @@ class PriceList:
 
     writes: Price = 0.05
     lists: Price = 0.05
+    records_per_page: Count = _BLOBS_PER_PAGE
+    """Most records in a page of a listing."""
 
     def __post_init__(self) -> None:
         """Check that every price is 0 or more."""
@@ -43,7 +50,15 @@ class PriceList:
         """Return the cost of this many writes and pages of listings, in US dollars."""
         return (writes * self.writes + pages * self.lists) / _PRICED
 
+    def pages_of(self, record_count: int) -> int:
+        """Return how many pages a listing of this many records has."""
+        return max(-(-record_count // self.records_per_page), 1)
 
-def pages_of(record_count: int) -> int:
-    """Return how many pages a listing of this many records has."""
-    return max(-(-record_count // BLOBS_PER_PAGE), 1)
+
+PRICES: Final[Mapping[str, PriceList]] = {
+    "blob": PriceList(),
+    "tables": PriceList(writes=0.00036, lists=0.00036, records_per_page=_ENTITIES_PER_PAGE),
+    "postgres": PriceList(writes=0, lists=0),
+}
+"""By store. Of a table: https://azure.microsoft.com/pricing/details/storage/tables/, LRS, East US,
+assumed like those of blobs. A PostgreSQL server is paid by the hour, not by the request."""

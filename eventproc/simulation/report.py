@@ -11,7 +11,7 @@ from eventproc.core.placement.placement import Placement
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.state import GroupState
 from eventproc.simulation.history import Count, History, Membership
-from eventproc.simulation.price import HOURS_PER_MONTH, PriceList, pages_of
+from eventproc.simulation.price import HOURS_PER_MONTH, PriceList
 
 HOUR_S: Final = 3600
 
@@ -114,9 +114,9 @@ def report_of(history: History, prices: PriceList | None = None) -> Report:
     hours = history.duration_s / HOUR_S
     lists_per_hour = len(history.listings) / hours
     writes_per_hour = sum(write.count for write in history.writes) / hours
-    dollars_per_hour = (prices or PriceList()).of(
-        writes=writes_per_hour, pages=pages_listed(history, 0, history.duration_s) / hours
-    )
+    prices = prices or PriceList()
+    pages = pages_listed(history, 0, history.duration_s, prices)
+    dollars_per_hour = prices.of(writes=writes_per_hour, pages=pages / hours)
     return Report(
         events=events,
         totals=Totals(
@@ -179,10 +179,11 @@ def _event(
     )
 
 
-def pages_listed(history: History, begin_s: float, end_s: float) -> int:
+def pages_listed(history: History, begin_s: float, end_s: float, prices: PriceList) -> int:
     """Return how many pages the listings between two times had."""
     last = history.memberships[-1]
-    of_ownership, of_members = pages_of(len(last.partition_ids)), pages_of(len(last.members))
+    of_ownership = prices.pages_of(len(last.partition_ids))
+    of_members = prices.pages_of(len(last.members))
     return sum(
         of_ownership if listing.is_ownership else of_members
         for listing in history.listings

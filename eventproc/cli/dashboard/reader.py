@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from eventproc.cli.group.connection import Connection
-from eventproc.cli.group.view import MemberRow, PartitionRow, Readings, read_group, view_of
+from eventproc.cli.group.readings import Readings, read_group
+from eventproc.cli.group.view import MemberRow, PartitionRow, view_of
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import is_moved_by_operator
 from eventproc.core.watching.group import HubEnd, WatchedGroup, WatchedMember, WatchedPartition

@@ -21,6 +21,8 @@ PARTITION_FIELDS: Final = (
     "checkpoint_age_s",
     "checkpoint_error",
     "lag",
+    "paused_since",
+    "pause_reason",
 )
 RESOURCE_FIELDS: Final = ("name", "owner_id", "epoch", "is_expired", "record_age_s")
 
@@ -54,6 +56,8 @@ def _partition_json(row: PartitionRow) -> dict[str, object]:
         "checkpoint_age_s": _seconds(row.checkpoint_age),
         "checkpoint_error": row.checkpoint_error,
         "lag": row.lag,
+        "paused_since": None if row.pause is None else row.pause.since.isoformat(),
+        "pause_reason": None if row.pause is None else row.pause.reason,
     }
 
 

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.records import title_of
-from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, SchemaRow
+from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, SchemaRow, in_order
+from eventproc.core.pauses import Pauses
 from eventproc.core.placement.even import Even
 from eventproc.resources.names import name_of
 
@@ -28,11 +29,12 @@ def as_tables(view: GroupView) -> RenderableType:
     title = Text(title_text(view), overflow="fold")
     if not view.partitions and not view.members:
         return Group(title, Text(empty_text(view)))
-    damage = [Text(line, style="red") for line in damage_lines(view)]
+    remarks = [Text(line, style="red") for line in damage_lines(view)]
+    remarks += [Text(line, style="yellow") for line in pause_lines(view.pauses)]
     partitions = _table(partition_cells(view))
     if view.lag is not None:
         partitions.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")
-    return Group(title, partitions, *damage, Text(), _table(member_cells(view)))
+    return Group(title, partitions, *remarks, Text(), _table(member_cells(view)))
 
 
 def title_text(view: GroupView) -> str:
@@ -64,6 +66,16 @@ def damage_lines(view: GroupView) -> list[str]:
     if view.schema is not None and view.schema.error is not None:
         lines.append(f"the schema cannot be read: {view.schema.error}")
     return lines
+
+
+def pause_lines(pauses: Pauses) -> list[str]:
+    """What an operator paused, since when and why."""
+    found = [] if pauses.group is None else [("the whole group", pauses.group)]
+    found += [(f"partition {p}", pauses.by_partition[p]) for p in in_order(pauses.by_partition)]
+    return [
+        f"{what} is paused since {pause.since:%Y-%m-%d %H:%M:%S} UTC: {pause.reason}"
+        for what, pause in found
+    ]
 
 
 def _schema_text(schema: SchemaRow) -> str:
@@ -129,6 +141,8 @@ def _owner(row: PartitionRow) -> Text:
         return Text("unowned", style="yellow")
     if row.is_expired:
         return Text(f"{row.owner_id} (expired)", style="red")
+    if row.pause is not None:
+        return Text(f"{row.owner_id} (paused)", style="yellow")
     return Text(row.owner_id)
 
 

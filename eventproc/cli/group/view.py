@@ -1,25 +1,21 @@
-"""A view of a group: the owner, position and lag of each partition, and the members.
-
-Nothing in this module writes, claims a partition or opens a receiver.
-"""
+"""A view of a group: the owner, position and lag of each partition, and the members."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
-from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import is_beyond_end, is_of_former_hub, pump_owner
+from eventproc.cli.group.readings import Readings, age_of
+from eventproc.core.checkpoint_rules import is_beyond_end, is_of_former_hub
 from eventproc.core.offset_format import offset_format_in
 from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.core.ownership.schemas import leader
 from eventproc.core.ownership.standby import active_members
+from eventproc.core.pauses import NO_PAUSES, Pause, Pauses
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import most_named
 from eventproc.core.placement.published import PREFIX
-from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
-from eventproc.errors import HubRecreatedError, StoreCorruptError
+from eventproc.errors import HubRecreatedError
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
@@ -27,13 +23,8 @@ from eventproc.models import (
     MembershipSnapshot,
     MemberStatus,
     OffsetFormat,
-    OwnershipSnapshot,
     PartitionProperties,
 )
-from eventproc.ports import CheckpointStore, EventSource
-
-SOUND_FOR: Final = timedelta(minutes=1)
-"""A checkpoint that the partition's owner wrote within this time is not checked for damage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +53,9 @@ class PartitionRow:
 
     lag: int | None
     """Events in the hub after the checkpoint; ``None`` if the hub was not asked."""
+
+    pause: Pause | None = None
+    """What pauses it: its own pause, or that of the whole group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +108,7 @@ class GroupView:
 
     partitions: tuple[PartitionRow, ...]
     members: tuple[MemberRow, ...]
+    pauses: Pauses = NO_PAUSES
 
     @property
     def has_names(self) -> bool:
@@ -127,119 +122,6 @@ class GroupView:
         return sum(lags) if lags else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
-    """What was read from the store, and from the hub if it was asked."""
-
-    owned: OwnershipSnapshot
-    present: MembershipSnapshot
-    checkpoints: Sequence[Checkpoint]
-    ends: Mapping[str, PartitionProperties]
-    """By partition id; empty if the hub was not asked."""
-
-    hub_created_at: datetime | None = None
-    """When the hub was created, if it was asked and says so."""
-
-    damage: Mapping[str, str]
-    """Errors of the checkpoints that cannot be read, by partition id."""
-
-    schema: Schema | None = None
-    schema_error: str | None = None
-    """Why the schema cannot be read."""
-
-
-async def read_group(
-    store: CheckpointStore,
-    group: ConsumerGroup,
-    source: EventSource | None,
-    error_by_version: dict[tuple[str, str], str | None],
-) -> Readings:
-    """Read all that a view shows from the store, and from the hub if a source is given.
-
-    Args:
-        store: An open store.
-        group: The group.
-        source: An open source, or ``None`` to leave the hub out.
-        error_by_version: A cache, empty at first: the error, if any, of each checkpoint that was
-            checked, by partition id and ETag. Each version is read once.
-
-    Raises:
-        StoreUnavailableError: The store did not answer.
-        SourceUnavailableError: The hub did not answer.
-    """
-    ends: dict[str, PartitionProperties] = {}
-    hub_created_at: datetime | None = None
-    present = await store.list_members(group)
-    owned = await store.list_ownership(group)
-    checkpoints = await store.list_checkpoints(group)
-    damage = await _damage(store, group, owned, checkpoints, error_by_version)
-    if source is not None:
-        # Read after the checkpoints, so that no lag is negative.
-        ids = await source.partition_ids()
-        properties = await together(*(source.partition_properties(p) for p in ids))
-        ends = {found.partition_id: found for found in properties}
-        hub_created_at = source.created_at
-    schema, schema_error = await _schema(store, group)
-    return Readings(
-        owned=owned,
-        present=present,
-        checkpoints=checkpoints,
-        ends=ends,
-        hub_created_at=hub_created_at,
-        damage=damage,
-        schema=schema,
-        schema_error=schema_error,
-    )
-
-
-async def _schema(store: CheckpointStore, group: ConsumerGroup) -> tuple[Schema | None, str | None]:
-    """Return the schema that is stored, and why it cannot be read."""
-    try:
-        record = await store.read_record(group, SCHEMA_RECORD)
-        return schema_in(record.content) if record else None, None
-    except StoreCorruptError as error:
-        return None, str(error)
-
-
-async def _damage(
-    store: CheckpointStore,
-    group: ConsumerGroup,
-    owned: OwnershipSnapshot,
-    checkpoints: Sequence[Checkpoint],
-    error_by_version: dict[tuple[str, str], str | None],
-) -> dict[str, str]:
-    """Read the checkpoints that may be damaged, and return their errors by partition id.
-
-    A listing has positions, but not states, so damage shows only when a checkpoint is read. One
-    that the current owner wrote recently is sound: a damaged one is neither adopted nor written.
-    Nor is one of another SDK read while it moves: its processors neither read nor write states.
-    """
-    owners = {(o.partition_id, o.owner_id) for o in owned.ownerships}
-    suspects = [
-        c
-        for c in checkpoints
-        if _age(c.last_modified, owned.as_of) > SOUND_FOR
-        or (c.writer is not None and (c.partition_id, pump_owner(c.writer)) not in owners)
-    ]
-
-    async def check(checkpoint: Checkpoint) -> None:
-        try:
-            await store.read_checkpoint(group, checkpoint.partition_id)
-        except StoreCorruptError as error:
-            error_by_version[checkpoint.partition_id, checkpoint.etag] = str(error)
-        else:
-            error_by_version[checkpoint.partition_id, checkpoint.etag] = None
-
-    current = {(c.partition_id, c.etag) for c in suspects}
-    for version in error_by_version.keys() - current:
-        del error_by_version[version]
-    await together(
-        *(check(c) for c in suspects if (c.partition_id, c.etag) not in error_by_version)
-    )
-    found = {c.partition_id: error_by_version[c.partition_id, c.etag] for c in suspects}
-    return {partition_id: error for partition_id, error in found.items() if error is not None}
-
-
 def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) -> GroupView:
     """Make the view from what was read; partitions are ordered by their ids."""
     owned, now = readings.owned, readings.owned.as_of
@@ -250,7 +132,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
     for partition_id in in_order({*ownership_by_id, *checkpoint_by_id, *readings.ends}):
         record = ownership_by_id.get(partition_id)
         checkpoint = checkpoint_by_id.get(partition_id)
-        age = None if record is None else _age(record.last_modified, now)
+        age = None if record is None else age_of(record.last_modified, now)
         position = None if checkpoint is None else checkpoint.sequence_number
         owner_id = None if record is None else record.owner_id
         rows.append(
@@ -262,13 +144,14 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 is_expired=owner_id is not None and partition_id not in live,
                 sequence_number=position,
                 checkpoint_age=(
-                    None if checkpoint is None else _age(checkpoint.last_modified, now)
+                    None if checkpoint is None else age_of(checkpoint.last_modified, now)
                 ),
                 checkpoint_error=readings.damage.get(partition_id)
                 or _recreation(readings, partition_id, checkpoint),
                 lag=lag_of(readings.ends[partition_id], _counted_from(checkpoint))
                 if partition_id in readings.ends
                 else None,
+                pause=readings.pauses.of(partition_id),
             )
         )
     sharing = _sharing(readings.present, rows, expiration)
@@ -280,6 +163,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         schema=_schema_row(placement, sharing, readings),
         partitions=tuple(rows),
         members=_members(readings.present, rows, expiration),
+        pauses=readings.pauses,
     )
 
 
@@ -300,10 +184,6 @@ def _counted_from(checkpoint: Checkpoint | None) -> int | None:
     if checkpoint is None or offset_format_in(checkpoint) is OffsetFormat.QUEUE:
         return None
     return checkpoint.sequence_number
-
-
-def _age(then: datetime, now: datetime) -> timedelta:
-    return max(timedelta(0), now - then)
 
 
 def lag_of(end: PartitionProperties, position: int | None) -> int:

@@ -17,6 +17,7 @@ from eventproc.cli.group.tables import (
     empty_text,
     member_cells,
     partition_cells,
+    pause_lines,
     title_text,
 )
 from eventproc.cli.group.view import GroupView
@@ -146,7 +147,7 @@ class GroupScreen(App[None]):
         shown = select(self._view, self._order, self._text)
         self.query_one("#head", Static).update(self._head(shown))
         problems = [] if self._error is None else [f"the last poll failed: {self._error}"]
-        problems += damage_lines(self._view)
+        problems += [*damage_lines(self._view), *pause_lines(self._view.pauses)]
         self.query_one("#damage", Static).update("\n".join(problems))
         self.query_one("#problems").display = bool(problems)
         _fill(self.query_one("#partitions", DataTable), partition_cells(shown))

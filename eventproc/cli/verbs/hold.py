@@ -97,8 +97,7 @@ def hold(
     once.
 
     Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER
-    and tables:TABLE,
-    NAME for --store postgres:NAME.
+    and tables:TABLE, NAME for --store postgres:NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at
     the start.

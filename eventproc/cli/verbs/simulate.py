@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -28,6 +29,7 @@ from eventproc.extras import needing
 from eventproc.models import LoadBalancingStrategy
 from eventproc.ports import CheckpointStore
 from eventproc.simulation import (
+    PRICES,
     SYSTEMS,
     History,
     PriceList,
@@ -79,6 +81,14 @@ COMPARED: Final = {
 COMPARISON_WIDTH: Final = 128
 
 
+class PricedStore(StrEnum):
+    """A store whose operations have a price."""
+
+    BLOB = "blob"
+    TABLES = "tables"
+    POSTGRES = "postgres"
+
+
 def simulate(
     *,
     partitions: Annotated[int, typer.Option(help="The number of partitions of the hub.")] = 32,
@@ -126,14 +136,25 @@ def simulate(
             metavar="FILE", help="Draw the result to a .svg or .png file.", show_default=False
         ),
     ] = None,
+    store: Annotated[
+        PricedStore,
+        typer.Option(help="The store whose price is reported. It changes nothing else."),
+    ] = PricedStore.BLOB,
     price_per_10k_writes: Annotated[
-        float,
-        typer.Option(help="In US dollars. By default Azure's list price for hot LRS, East US."),
-    ] = PriceList().writes,
+        float | None,
+        typer.Option(
+            help="In US dollars. By default Azure's list price of the store (LRS, hot, East US).",
+            show_default=False,
+        ),
+    ] = None,
     price_per_10k_lists: Annotated[
-        float,
-        typer.Option(help="In US dollars, for pages of 5,000 blobs. By default the same."),
-    ] = PriceList().lists,
+        float | None,
+        typer.Option(
+            help="In US dollars, for pages of 5,000 blobs or 1,000 entities. By default the list "
+            "price of the store.",
+            show_default=False,
+        ),
+    ] = None,
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
     """Simulate a group of processors, and report time to balance, moves and storage operations.
@@ -152,7 +173,11 @@ def simulate(
         weights=tuple(weight or [1.0]),
         seed=seed,
     )
-    prices = PriceList(writes=price_per_10k_writes, lists=price_per_10k_lists)
+    prices = PRICES[store.value]
+    if price_per_10k_writes is not None:
+        prices = replace(prices, writes=price_per_10k_writes)
+    if price_per_10k_lists is not None:
+        prices = replace(prices, lists=price_per_10k_lists)
     if plot is not None:
         from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
 

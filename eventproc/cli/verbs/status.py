@@ -13,9 +13,10 @@ from eventproc.cli.arguments.address import ShownAddress
 from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.fields import as_json, csv_rows
+from eventproc.cli.group.readings import read_group
 from eventproc.cli.group.selection import RowOrder, select
 from eventproc.cli.group.tables import as_tables
-from eventproc.cli.group.view import GroupView, read_group, view_of
+from eventproc.cli.group.view import GroupView, view_of
 from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import INTERRUPTED, OK
 from eventproc.errors import ConfigurationError

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, overload
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventproc.columns import COLUMNS, schema_of, to_columns
 from eventproc.models import EventBatch, ReceivedEvent
@@ -43,6 +45,24 @@ class KafkaBatch(EventBatch):
         return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=schema_of(names))
 
 
+def _bodies(messages: Sequence[Message]) -> pa.Array:
+    bodies = pa.array([message.value() for message in messages], COLUMNS["body"])
+    return bodies.fill_null(b"") if bodies.null_count else bodies  # Tombstones have none.
+
+
+def _numbers(messages: Sequence[Message]) -> pa.Array:
+    if messages:
+        first, last = messages[0].offset(), messages[-1].offset()
+        if last - first == len(messages) - 1:  # Offsets rise, so these have no gaps.
+            return pa.array(np.arange(first, last + 1), COLUMNS["sequenceNumber"])
+    return pa.array([message.offset() for message in messages], COLUMNS["sequenceNumber"])
+
+
+def _offsets(messages: Sequence[Message]) -> pa.Array:
+    numbers = _numbers(messages).cast(COLUMNS["offset"])
+    return pc.binary_join_element_wise(OFFSETS.prefix, numbers, "")
+
+
 def _field(column: str, value_of: Callable[[Message], object]) -> Callable[..., pa.Array]:
     return lambda messages: pa.array(list(map(value_of, messages)), COLUMNS[column])
 
@@ -53,9 +73,9 @@ def _times(messages: Sequence[Message]) -> pa.Array:
 
 
 _ARRAYS: Final[Mapping[str, Callable[[Sequence[Message]], pa.Array]]] = {
-    "body": _field("body", lambda message: message.value() or b""),
-    "offset": _field("offset", lambda message: f"{OFFSETS.prefix}{message.offset()}"),
-    "sequenceNumber": _field("sequenceNumber", lambda message: message.offset()),
+    "body": _bodies,
+    "offset": _offsets,
+    "sequenceNumber": _numbers,
     "enqueuedTime": _times,
     "partitionKey": _field("partitionKey", partition_key),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import methodcaller
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY, ReceivedEvent
 from eventproc.sources.kafka.position import OFFSETS
@@ -36,11 +36,11 @@ class Message(Protocol):
     def error(self) -> Error | None:
         """The error, if this is not a message."""
 
-    def partition(self) -> int | None:
-        """The partition of the message."""
+    def partition(self) -> Any:  # noqa: ANN401 - of a message always an int
+        """The partition of the message; ``None`` for some errors."""
 
-    def offset(self) -> int | None:
-        """The offset of the message in its partition."""
+    def offset(self) -> Any:  # noqa: ANN401 - of a message always an int
+        """The offset of the message in its partition; ``None`` for some errors."""
 
     def key(self) -> bytes | None:
         """The key of the message."""
@@ -66,7 +66,7 @@ class KafkaEvent(LazyEvent):
 
     def __init__(self, message: Message) -> None:
         """Keep the message."""
-        super().__init__(message, message.offset())  # type: ignore[arg-type]  # None: no message
+        super().__init__(message, message.offset())
 
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "body":

@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from itertools import dropwhile, islice
-from operator import lt, methodcaller
+from operator import lt
 from typing import Final
 
 from eventproc.errors import SourceError
@@ -18,9 +18,6 @@ from eventproc.sources.kafka.position import OFFSETS
 
 OVERHEAD_BYTES: Final = 500
 """Estimated memory of a queued message besides its value: the object, its key and its headers."""
-
-
-_OFFSET: Final = methodcaller("offset")
 
 
 class Feed:
@@ -41,8 +38,9 @@ class Feed:
         """
         self.partition = partition
         self.start = start
-        self._runs: deque[Sequence[Message]] = deque()
-        """Messages as they were read, together; the first run is what ``take`` left of one."""
+        self._runs: deque[tuple[Sequence[Message], int]] = deque()
+        """Messages as they were read, together, and their bytes; the first run is what ``take``
+        left of one."""
 
         self.arrived = asyncio.Event()
         self.is_awaited = False
@@ -62,12 +60,12 @@ class Feed:
 
     def put(self, messages: Sequence[Message]) -> None:
         """Add messages in order, except for those that were added before."""
-        offsets = list(map(_OFFSET, messages))
-        if offsets[0] < self._next or not all(map(lt, offsets, islice(offsets, 1, None))):
+        offsets = [message.offset() for message in messages]
+        if offsets[0] < self._next or not _rises(offsets):
             messages = self._new(messages)
             if not messages:
                 return
-        self._next = _OFFSET(messages[-1]) + 1
+        self._next = messages[-1].offset() + 1
         if (after_ms := self._after_ms) is not None:
             messages = list(dropwhile(lambda old: old.timestamp()[1] <= after_ms, messages))
             if not messages:
@@ -75,15 +73,16 @@ class Feed:
             self._after_ms = None
         self._newest = messages[-1]
         self._is_at_end = False
-        self._put_bytes += sum(map(len, messages)) + OVERHEAD_BYTES * len(messages)
+        size = _size(messages)
+        self._put_bytes += size
         self._put_count += len(messages)
-        self._runs.append(messages)
+        self._runs.append((messages, size))
 
     def _new(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return those that are above all messages before them: a client may fetch some again."""
         newest, found = self._next - 1, []
         for message in messages:
-            if (offset := _OFFSET(message)) > newest:
+            if (offset := message.offset()) > newest:
                 newest = offset
                 found.append(message)
         return found
@@ -122,13 +121,15 @@ class Feed:
         """Take out the next messages."""
         taken: list[Message] = []
         while self._runs and len(taken) < most:
-            run = self._runs.popleft()
-            if len(run) > most - len(taken):
-                self._runs.appendleft(run[most - len(taken) :])
-                run = run[: most - len(taken)]
+            run, size = self._runs.popleft()
+            if len(run) > (room := most - len(taken)):
+                part = run[:room]
+                part_size = _size(part)
+                self._runs.appendleft((run[room:], size - part_size))
+                run, size = part, part_size
             taken += run
+            self._taken_bytes += size
         self._taken_count += len(taken)
-        self._taken_bytes += sum(map(len, taken)) + OVERHEAD_BYTES * len(taken)
         return taken
 
     @property
@@ -150,3 +151,14 @@ class Feed:
             offset=OFFSETS.text(number),
             enqueued_time=enqueued_time(newest) if newest is not None and is_newest else None,
         )
+
+
+def _size(messages: Sequence[Message]) -> int:
+    return sum(map(len, messages)) + OVERHEAD_BYTES * len(messages)
+
+
+def _rises(offsets: Sequence[int]) -> bool:
+    """Return whether each is higher than the one before; most often it is by one."""
+    return offsets == list(range(offsets[0], offsets[0] + len(offsets))) or all(
+        map(lt, offsets, islice(offsets, 1, None))
+    )

@@ -195,7 +195,7 @@ def _read_to_end(
                 _accept_those_in_motion(tails, bounds)
                 break
             for message in consumer.read(SLICE_S):
-                tail = tails.get(message.partition())  # type: ignore[arg-type]  # None: none
+                tail = tails.get(message.partition())
                 if tail is not None:
                     _note(tail, message)
             for partition, tail in tails.items():

@@ -11,6 +11,8 @@ from typing import Final, Protocol
 from azure.storage.blob import ContainerClient
 
 from checkpointstores.postgres import PostgresCheckpointStore
+from checkpointstores.tables import TableCheckpointStore
+from eventproc.ports import CheckpointStore
 from eventproc.testing.servers.azurite import Azurite
 from eventproc.testing.servers.postgres_server import PostgresServer
 
@@ -75,11 +77,11 @@ class SqliteStore:
 class AzuriteStore:
     """Blob storage, which is paused or stopped during an outage."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, has_tables: bool = False) -> None:
         """Start nothing yet."""
         location = folder / "azurite"
         location.mkdir()
-        self._azurite = Azurite(location=location)
+        self._azurite = Azurite(location=location, has_tables=has_tables)
         self.spec = f"blob:{CONTAINER}"
         self.env: Mapping[str, str] = {}
 
@@ -106,6 +108,22 @@ class AzuriteStore:
         """Resume or start Azurite."""
         self._azurite.resume()
         self._azurite.start()
+
+
+class TablesStore(AzuriteStore):
+    """Table storage, with the outages of blob storage."""
+
+    def __init__(self, folder: Path) -> None:
+        """Start nothing yet."""
+        super().__init__(folder, has_tables=True)
+        self.spec = f"tables:{CONTAINER}"
+
+    def open(self) -> None:
+        """Start Azurite, with an empty table, too."""
+        super().open()
+        conn_str = self._azurite.connection_string
+        store = TableCheckpointStore.from_connection_string(conn_str, CONTAINER, create_table=True)
+        asyncio.run(_create(store))
 
 
 class PostgresStore:
@@ -142,7 +160,7 @@ class PostgresStore:
         self._server.start()
 
 
-async def _create(store: PostgresCheckpointStore) -> None:
+async def _create(store: CheckpointStore) -> None:
     async with store:
         pass
 
@@ -150,6 +168,7 @@ async def _create(store: PostgresCheckpointStore) -> None:
 STORES: Final[dict[str, Callable[[Path], Store]]] = {
     "sqlite": SqliteStore,
     "azurite": AzuriteStore,
+    "tables": TablesStore,
     "postgres": PostgresStore,
 }
 

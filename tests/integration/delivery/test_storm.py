@@ -13,7 +13,7 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, ConsumerGroup
-from tests.integration.delivery.environment import PostgresStore, SqliteStore
+from tests.integration.delivery.environment import PostgresStore, SqliteStore, TablesStore
 from tests.integration.delivery.fleet import KEYS, Fleet
 from tests.integration.delivery.hubs import EmulatorHub
 from tests.integration.delivery.storm import storm
@@ -131,11 +131,12 @@ def test_a_short_storm_on_sqlite_has_no_violations(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_a_short_storm_on_postgres_has_no_violations(tmp_path):
-    """The same, while the server is frozen and killed."""
+@pytest.mark.parametrize("kind", [PostgresStore, TablesStore])
+def test_a_short_storm_on_a_server_has_no_violations(tmp_path, kind):
+    """The same, while the server is frozen and stopped or killed."""
     progress: list[str] = []
     found = storm(
-        PostgresStore(tmp_path),
+        kind(tmp_path),
         EmulatorHub(tmp_path),
         tmp_path,
         seconds=30,

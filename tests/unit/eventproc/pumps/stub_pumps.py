@@ -6,6 +6,7 @@ from random import Random
 
 from eventproc import Backoff
 from eventproc.config import EventProcessorConfig
+from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason, WriteOutcome
@@ -20,6 +21,7 @@ class StubPump:
     def __init__(self) -> None:
         self.counters = DeliveryCounters()
         self.is_lost = self.is_paused = self.is_forced = False
+        self.group_pause: Pause | None = None
         self.budget: timedelta | None = None
         self.has_unstored_progress = False
         self.ended_by: CloseReason | None = None
@@ -51,6 +53,10 @@ class StubPump:
     def resume(self) -> None:
         """Note the end of a pause."""
         self.is_paused = False
+
+    def follow(self, pause) -> None:
+        """Note the group's pause."""
+        self.group_pause = pause
 
     def force(self) -> None:
         """Note that the limit of deliveries is to be ignored."""

@@ -16,9 +16,9 @@ def test_csv_has_a_line_for_each_partition_with_the_time_of_the_view():
 
     assert text == (
         "as_of,partition_id,owner_id,is_expired,record_age_s,sequence_number,checkpoint_age_s,"
-        "checkpoint_error,lag\n"
-        "2026-01-31T08:00:00+00:00,3,,false,2.0,1200,1.0,,\n"
-        "2026-01-31T08:00:00+00:00,4,host-1,false,2.0,1200,1.0,,12\n"
+        "checkpoint_error,lag,paused_since,pause_reason\n"
+        "2026-01-31T08:00:00+00:00,3,,false,2.0,1200,1.0,,,,\n"
+        "2026-01-31T08:00:00+00:00,4,host-1,false,2.0,1200,1.0,,12,,\n"
     )
 
 

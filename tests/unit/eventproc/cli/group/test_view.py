@@ -6,20 +6,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.group.fields import as_json
+from eventproc.cli.group.readings import Readings
 from eventproc.cli.group.tables import as_tables
-from eventproc.cli.group.view import Readings, read_group, view_of
+from eventproc.cli.group.view import view_of
 from eventproc.core.placement.schema import Schema
-from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
-    CheckpointUpdate,
     ConsumerGroup,
     Member,
     MembershipSnapshot,
     MemberStatus,
-    OwnershipClaim,
     OwnershipSnapshot,
     PartitionOwnership,
     PartitionProperties,
@@ -133,6 +130,8 @@ def test_json_has_ages_as_numbers_of_seconds():
             "checkpoint_age_s": 3.0,
             "checkpoint_error": None,
             "lag": 2,
+            "paused_since": None,
+            "pause_reason": None,
         }
     ]
 
@@ -354,47 +353,3 @@ def test_a_checkpoint_of_a_hub_that_was_created_again_is_shown(position, last, c
     error = found.partitions[0].checkpoint_error
 
     assert ("of a hub that does not exist any more" in (error or "")) is is_shown
-
-
-class DamagedStore(MemoryCheckpointStore):
-    """Records which checkpoints are read; some of them are damaged."""
-
-    def __init__(self, account, damaged):
-        super().__init__(account)
-        self.damaged = damaged
-        self.read = []
-
-    async def read_checkpoint(self, group, partition_id):
-        """Read it, or raise."""
-        self.read.append(partition_id)
-        if partition_id in self.damaged:
-            raise StoreCorruptError(f"the state of {partition_id} is damaged")
-        return await super().read_checkpoint(group, partition_id)
-
-
-async def test_checkpoints_that_may_be_damaged_are_read_once_for_each_version():
-    """One that its present owner has just written is sound; a listing shows writer and time."""
-    now = NOW
-    store = DamagedStore(MemoryAccount(now=lambda: now), {"1", "2"})
-    writers = {"0": "host-1/a/1", "1": "former/b/7", "2": "azure", "3": "host-1/a/2"}
-    async with store:
-        for partition_id, writer in writers.items():
-            claim = OwnershipClaim(partition_id=partition_id, owner_id="host-1", expected_etag=None)
-            await store.claim_ownership(GROUP, [claim])
-            update = CheckpointUpdate(
-                partition_id=partition_id,
-                offset="5",
-                sequence_number=5,
-                replaces=None,
-                writer=writer,
-            )
-            await store.update_checkpoint(GROUP, update)
-        error_by_version: dict[tuple[str, str], str | None] = {}
-        readings = [await read_group(store, GROUP, None, error_by_version) for _ in range(2)]
-        first = sorted(store.read)
-        now += timedelta(minutes=2)
-        await read_group(store, GROUP, None, error_by_version)
-
-    assert [set(reading.damage) for reading in readings] == [{"1", "2"}] * 2
-    assert first == ["1", "2"]
-    assert sorted(store.read) == ["0", "1", "2", "3"]

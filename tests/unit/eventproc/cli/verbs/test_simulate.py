@@ -99,6 +99,28 @@ def test_a_plot_without_its_extra_is_an_error(capsys, monkeypatch, tmp_path):
     assert "pip install 'eventproc[plot]'" in capsys.readouterr().err
 
 
+def priced(capsys, *arguments):
+    """Return the price of a month."""
+    assert main([*SMALL, *arguments, "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)["totals"]["dollars_per_month"]
+
+
+def test_a_table_costs_at_most_a_twentieth_of_blobs_and_postgres_nothing_by_request(capsys):
+    """The same operations, at the list price of each store."""
+    blob, tables = priced(capsys, "--store", "blob"), priced(capsys, "--store", "tables")
+
+    assert 0 < tables <= blob / 20
+    assert priced(capsys, "--store", "postgres") == 0
+    assert priced(capsys) == blob
+
+
+def test_a_given_price_goes_before_that_of_the_store(capsys):
+    """For another region, or another redundancy."""
+    given = ("--price-per-10k-writes", "0.05", "--price-per-10k-lists", "0.05")
+
+    assert priced(capsys, "--store", "tables", *given) == priced(capsys)
+
+
 def test_costs_follow_from_the_given_prices(capsys):
     """Here only listings cost anything."""
     arguments = [

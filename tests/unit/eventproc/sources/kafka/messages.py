@@ -3,12 +3,18 @@
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fault:
-    """An error of a message."""
+    """An error of a message. As the client's, it cannot be compared with anything else."""
 
     code: str
     text: str = "for this reason"
+
+    def __eq__(self, other):
+        return self.code == other.code
+
+    def __hash__(self):
+        return hash(self.code)
 
     def name(self):
         return self.code

@@ -158,6 +158,23 @@ async def test_the_end_of_a_partition_is_not_an_event():
         assert receiver.last_enqueued.sequence_number == 2
 
 
+async def test_one_read_has_messages_of_several_partitions_and_ends_between_them():
+    """Each partition gets its messages in order, with the gaps of a compacted topic."""
+    end = FakeMessage(9, partition=1, error=Fault("_PARTITION_EOF"))
+    consumer = FakeConsumer()
+    async with reading(consumer) as reader:
+        first = await opened(reader, feed_of())
+        second = await opened(reader, feed_of(partition=1))
+        places = [(0, 0), (0, 2), (1, 4), None, (0, 3), (1, 9), (1, 10)]
+        consumer.put.extend(
+            [end if p is None else FakeMessage(p[1], partition=p[0]) for p in places]
+        )
+
+        assert await take(first, 3) == [0, 2, 3]
+        assert await take(second, 3) == [4, 9, 10]
+        assert first._feed._bytes == second._feed._bytes == 0
+
+
 async def test_only_the_first_events_are_filtered_by_the_start_time():
     """A broker finds a time roughly; and times of later events need not rise."""
     consumer = FakeConsumer()

@@ -1,0 +1,106 @@
+"""``eventproc pause`` and ``eventproc resume``: stop and continue a group, or some partitions."""
+
+import asyncio
+import json
+from typing import Annotated
+
+import typer
+
+from eventproc.admin import pause_group, read_pauses, resume_group
+from eventproc.cli.arguments import options
+from eventproc.cli.arguments.address import GroupAddress
+from eventproc.cli.arguments.grouped import DEFAULTS
+from eventproc.cli.group.connection import Connection, connect
+from eventproc.cli.group.records import group_json, title_of
+from eventproc.cli.group.tables import pause_lines
+from eventproc.cli.terminal.console import standard_output
+from eventproc.cli.terminal.exits import OK
+from eventproc.core.pauses import Pauses
+from eventproc.models import ConsumerGroup
+
+Partitions = Annotated[
+    list[str],
+    typer.Option(
+        "--partition",
+        metavar="ID",
+        help="Only this partition. Repeat it for more. By default the whole group.",
+        show_default=False,
+    ),
+]
+
+
+def pause(
+    *,
+    address: GroupAddress,
+    reason: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="Why, for everybody who looks at the group."),
+    ],
+    partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
+    output: options.Format = options.OutputFormat.TABLE,
+) -> int:
+    """Pause a group or some of its partitions: they stay owned, and nothing is received.
+
+    Each process stops at its next poll of the group; handler calls under way finish. The pause is
+    kept in the store, so it lasts while partitions move and processes restart, until
+    `eventproc resume`. Groups with processors of other SDKs and groups of resources are refused.
+
+    Exit codes: 0 paused, 2 an option is wrong or the group cannot be paused, 3 the store or the hub
+    did not answer.
+    """
+
+    async def run() -> int:
+        async with connect(address) as connection:
+            ids = await _known(connection, partition)
+            pauses = await pause_group(
+                connection.store, connection.group, ids, reason=reason, expiration=expiration
+            )
+        return _show(connection.group, pauses, output)
+
+    return asyncio.run(run())
+
+
+def resume(
+    *,
+    address: GroupAddress,
+    partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
+    output: options.Format = options.OutputFormat.TABLE,
+) -> int:
+    """Resume a group, with all of its partitions, or only some of them, after `eventproc pause`.
+
+    Each process continues at its next poll of the group. While the whole group is paused, no single
+    partition can be resumed.
+
+    Exit codes: 0 resumed (or nothing was paused), 2 an option is wrong, 3 the store or the hub did
+    not answer.
+    """
+
+    async def run() -> int:
+        async with connect(address) as connection:
+            ids = await _known(connection, partition)
+            pauses = await resume_group(connection.store, connection.group, ids)
+        return _show(connection.group, pauses, output)
+
+    return asyncio.run(run())
+
+
+async def _known(connection: Connection, wanted: list[str]) -> list[str]:
+    """Return the wanted partitions, after a check that they exist."""
+    if not wanted:
+        return []
+    known = {*(await connection.store.list_ownership(connection.group)).by_partition}
+    known |= {c.partition_id for c in await connection.store.list_checkpoints(connection.group)}
+    if connection.source is None:
+        known |= {*(await read_pauses(connection.store, connection.group)).by_partition}
+    return await connection.partition_ids(wanted, list(known))
+
+
+def _show(group: ConsumerGroup, pauses: Pauses, output: options.OutputFormat) -> int:
+    if output is options.OutputFormat.JSON:
+        print(json.dumps({**group_json(group), "paused": json.loads(pauses.as_bytes())}))
+    else:
+        standard_output().print(title_of(group))
+        for line in pause_lines(pauses) or ["Nothing is paused."]:
+            standard_output().print(line, highlight=False, markup=False)
+    return OK

@@ -1,0 +1,64 @@
+"""Reads the group's record of pauses, in each cycle in which it changed."""
+
+from datetime import datetime
+
+from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in, unreadable
+from eventproc.errors import StoreCorruptError
+from eventproc.logs import ConditionLogger, Logger
+from eventproc.models import ConsumerGroup
+from eventproc.ports import CheckpointStore
+
+
+class PausesReader:
+    """The pauses of a group, as last read."""
+
+    def __init__(self, store: CheckpointStore, group: ConsumerGroup, log: Logger) -> None:
+        self._store = store
+        self._group = group
+        self._log = log
+        self._etag: str | None = None
+        """Of the record that was read last."""
+
+        self.known = NO_PAUSES
+        """What was read last."""
+
+        self._is_readable = True
+        self._unreadable = ConditionLogger(log, "pauses_unreadable", "pauses_readable")
+
+    async def read(self, etag: str | None, as_of: datetime) -> Pauses:
+        """Return the pauses that are stored.
+
+        If the record cannot be read, which is logged, those that were read last go on; a processor
+        that has read none yet takes the whole group as paused.
+
+        Args:
+            etag: Of the record, as last listed; ``None`` if there is none.
+            as_of: The store's time of that listing.
+
+        Raises:
+            StoreUnavailableError: no answer; try again.
+        """
+        if etag == self._etag and self._is_readable:
+            return self.known
+        former = self.known
+        try:
+            record = await self._store.read_record(self._group, PAUSES_RECORD) if etag else None
+            self.known = pauses_in(record.content) if record else NO_PAUSES
+        except StoreCorruptError as error:
+            self._unreadable.note(is_error=True, error=str(error))
+            if self._is_readable and self._etag is None:
+                self.known = unreadable(error, as_of)
+            self._is_readable = False
+            return self.known
+        self._is_readable = True
+        self._unreadable.end()
+        # One that was written after the listing is read again in the next cycle: that is harmless.
+        self._etag = etag
+        if self.known != former:
+            group = self.known.group
+            self._log.info(
+                "pauses_changed",
+                group_reason=None if group is None else group.reason,
+                partition_ids=sorted(self.known.by_partition),
+            )
+        return self.known

@@ -1,0 +1,194 @@
+"""``eventproc pause`` and ``eventproc resume``: what they print, and real processes that obey."""
+
+import asyncio
+import json
+import queue
+import subprocess
+import threading
+from textwrap import dedent
+
+import pytest
+from azure.eventhub import EventData, EventHubProducerClient
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.cli import main
+from eventproc.models import ConsumerGroup, OwnershipClaim
+
+HERE = ["--eventhub", "orders", "--store", "sqlite:group.db"]
+ALONE = [*HERE, "--namespace", "ns", "--without-hub"]
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
+
+
+@pytest.fixture(name="tool")
+def _tool(tmp_path, monkeypatch, capsys):
+    """Return a function that runs a verb on a group whose partition 3 was released."""
+    monkeypatch.chdir(tmp_path)
+
+    async def record():
+        async with SqliteCheckpointStore(tmp_path / "group.db") as store:
+            claim = OwnershipClaim(partition_id="3", owner_id=None, expected_etag=None)
+            await store.claim_ownership(GROUP, [claim])
+
+    asyncio.run(record())
+
+    def run(*arguments):
+        code = main([*arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_a_pause_is_shown_with_its_reason_until_it_is_resumed(tool):
+    """By the verbs, and by ``status`` in each of its formats."""
+    code, out, err = tool("pause", *ALONE, "--partition", "3", "--reason", "INC-481 [db]")
+    _, table, _ = tool("status", *ALONE)
+    _, text, _ = tool("status", *ALONE, "--format", "json")
+    _, csv, _ = tool("status", *ALONE, "--format", "csv")
+    (row,) = json.loads(text)["partitions"]
+
+    assert (code, err) == (0, "")
+    assert "partition 3 is paused since 20" in out
+    assert "UTC: INC-481 [db]" in out
+    assert "UTC: INC-481 [db]" in table
+    assert row["pause_reason"] == "INC-481 [db]"
+    assert csv.endswith(f",{row['paused_since']},INC-481 [db]\n")
+
+    code, out, _ = tool("resume", *ALONE, "--format", "json")
+    _, text, _ = tool("status", *ALONE, "--format", "json")
+
+    assert (code, json.loads(out)["paused"]["partitions"]) == (0, {})
+    assert json.loads(text)["partitions"][0]["pause_reason"] is None
+    assert "Nothing is paused." in tool("resume", *ALONE)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pause", "--reason", " "], "say in 1 to 500 why"),
+        (["pause", "--reason", "x", "--partition", "9"], "--partition 9: there is no such"),
+        (["resume", "--partition", "9"], "--partition 9: there is no such"),
+    ],
+)
+def test_what_cannot_be_paused_is_refused_with_the_reason(tool, arguments, message):
+    """Nothing is written."""
+    verb, *options = arguments
+    code, out, err = tool(verb, *ALONE, *options)
+
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_one_partition_of_a_paused_group_is_not_resumed(tool):
+    """The message says what to do."""
+    tool("pause", *ALONE, "--reason", "move")
+    code, _, err = tool("resume", *ALONE, "--partition", "3")
+
+    assert code == 2
+    assert "resume the whole group" in err
+
+
+HANDLER = """
+    from eventproc import PartitionHandler
+
+    class Count(PartitionHandler):
+        async def process_events(self, context, events):
+            for event in events:
+                print(context.partition_id, event.sequence_number, flush=True)
+"""
+FAST = ["--interval", "1s", "--expiration", "6s", "--checkpoint-events", "1"]
+
+
+class Processes:
+    """Processes of one group, and the events that they print."""
+
+    def __init__(self, command, env):
+        self._command, self._env = command, env
+        self._lines: queue.Queue[str] = queue.Queue()
+        self.running: list[subprocess.Popen[str]] = []
+
+    def start(self, owner_id):
+        """Start a process."""
+        process = self._command.start(
+            "run", "shop:Count", *HERE, *FAST, "--owner-id", owner_id, **self._env
+        )
+        for stream, put in ((process.stdout, self._lines.put), (process.stderr, lambda _: None)):
+            threading.Thread(target=lambda s=stream, p=put: [p(line) for line in s]).start()
+        self.running.append(process)
+        return process
+
+    def next_events(self, count):
+        """Return the next events, as texts of partition and number, sorted."""
+        return sorted(self._lines.get(timeout=90).strip() for _ in range(count))
+
+    def is_silent(self):
+        """Whether nothing more was printed."""
+        return self._lines.empty()
+
+    def kill(self):
+        """Kill all processes."""
+        for process in self.running:
+            process.kill()
+            process.wait()
+        self.running.clear()
+
+    def status(self):
+        """Return what ``status`` prints."""
+        _, out, _ = self._command.run("status", *HERE, "--format", "json", **self._env)
+        return json.loads(out)
+
+    def wait_for(self, is_so):
+        """Return when the partitions are so; each call of ``status`` takes its time."""
+        for _ in range(100):
+            if is_so(self.status()["partitions"]):
+                return
+        raise AssertionError(self.status())
+
+
+@pytest.mark.long
+def test_a_pause_outlasts_a_kill_of_the_whole_group_and_a_rebalance(command, orders, tmp_path):
+    """Nothing of the paused partitions is delivered, and all of it after the resume."""
+    (tmp_path / "shop.py").write_text(dedent(HANDLER))
+    env = {"EVENTPROC_CONNECTION_STRING": orders.connection_string}
+    group = Processes(command, env)
+
+    def publish():
+        with EventHubProducerClient.from_connection_string(
+            orders.connection_string_for("orders")
+        ) as producer:
+            for partition_id in "0123":
+                producer.send_batch([EventData("x")], partition_id=partition_id)
+
+    publish()
+    group.start("a")
+    assert group.next_events(4) == ["0 0", "1 0", "2 0", "3 0"]
+
+    reason = ["--reason", "INC-481", "--expiration", "6s"]
+    code, _, err = command.run(
+        "pause", *HERE, *reason, "--partition", "1", "--partition", "2", **env
+    )
+    assert (code, err) == (0, "")
+    group.running[0].terminate()
+    group.running[0].wait()
+    group.running.clear()
+    group.start("b")
+    publish()
+    assert group.next_events(2) == ["0 1", "3 1"]
+
+    # What is not checkpointed would be delivered again after a kill.
+    group.wait_for(lambda rows: [row["lag"] for row in rows] == [0, 1, 1, 0])
+
+    group.kill()
+    group.start("c")
+    group.start("d")
+    group.wait_for(lambda rows: {row["owner_id"] for row in rows} == {"c", "d"})
+    publish()
+    assert group.next_events(2) == ["0 2", "3 2"]
+    found = {p["partition_id"]: p["pause_reason"] for p in group.status()["partitions"]}
+    assert found == {"0": None, "1": "INC-481", "2": "INC-481", "3": None}
+    assert group.is_silent()
+
+    command.run("resume", *HERE, **env)
+    assert group.next_events(4) == ["1 1", "1 2", "2 1", "2 2"]
+    assert group.is_silent()
+    group.kill()
