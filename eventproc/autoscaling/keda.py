@@ -2,7 +2,7 @@
 
 The messages are those of KEDA's ``externalscaler.proto``, described here field by field, because
 a file that protoc generates works with few versions of protobuf. ``StreamMetricSpec`` is left out:
-it is optional, and the metric's target never changes.
+it is optional, and the metric's target changes only with the object.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -24,8 +24,12 @@ PACKAGE: Final = "externalscaler"
 SERVICE: Final = f"{PACKAGE}.ExternalScaler"
 
 METRIC: Final = "eventproc-replicas"
-TARGET: Final = 1
-"""One process for each unit of the metric: the vote itself is the number of replicas."""
+PROCESSES_PER_POD: Final = "processesPerPod"
+"""In the metadata of the trigger: how many processes a pod has, as with ``--workers``; 1 if it is
+not given. It is the target of the metric, so KEDA asks for the vote divided by it, rounded up."""
+
+COUNT_MAX: Final = 10_000
+"""More is a mistake."""
 
 GRACE_S: Final = 1.0
 """How long a call may continue when the server stops."""
@@ -94,6 +98,21 @@ def message_class(name: str) -> _Message:
     return _MESSAGES[f"{PACKAGE}.{name}"]
 
 
+def processes_per_pod(metadata: Mapping[str, str]) -> int:
+    """Return how many processes a pod of the scaled object has.
+
+    Raises:
+        ConfigurationError: it is no number from 1 to ``COUNT_MAX``.
+    """
+    text = metadata.get(PROCESSES_PER_POD, "1")
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= COUNT_MAX):
+        raise ConfigurationError(
+            f"{PROCESSES_PER_POD} is {text!r} in the metadata of the trigger: give the number of "
+            'processes in a pod, the N of --workers N, such as "4"'
+        )
+    return int(text)
+
+
 @asynccontextmanager
 async def serve_keda(address: ListenAddress, scaler: Autoscaler) -> AsyncIterator[ListenAddress]:
     """Serve for as long as the block lasts; yields the address with its port.
@@ -146,7 +165,7 @@ def _handler(
 
 
 class _Service:
-    """The methods of the service, for one group: which object asks makes no difference."""
+    """The methods of the service, for one group, whichever object asks."""
 
     def __init__(self, scaler: Autoscaler) -> None:
         self._scaler = scaler
@@ -162,9 +181,14 @@ class _Service:
                 former = replicas > 0
                 yield _is_active(replicas)
 
-    async def get_metric_spec(self, _: _Message, __: _Message) -> _Message:
+    async def get_metric_spec(self, scaled: _Message, call: _Message) -> _Message:
+        try:
+            target = processes_per_pod(scaled.scalerMetadata)
+        except ConfigurationError as error:
+            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise  # Not reached: abort raises.
         spec = message_class("MetricSpec")(
-            metricName=METRIC, targetSize=TARGET, targetSizeFloat=TARGET
+            metricName=METRIC, targetSize=target, targetSizeFloat=target
         )
         return message_class("GetMetricSpecResponse")(metricSpecs=[spec])
 

@@ -8,7 +8,9 @@ from datetime import timedelta
 
 from eventproc.concurrency.tasks import together
 from eventproc.core.ownership.liveness import live_members, live_partitions
+from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in, unreadable
 from eventproc.core.scaling.readings import PartitionReading, Reading
+from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     ConsumerGroup,
     MembershipSnapshot,
@@ -49,11 +51,15 @@ async def read_group(
     live = live_partitions(owned, present, expiration)
     owners = {p: held.owner_id for p, held in owned.by_partition.items() if p in live}
     handled = {c.partition_id: c.sequence_number for c in checkpoints}
+    pauses = await _pauses(store, group, present)
     return Reading(
         at_s=at_s,
         partitions={
             end.partition_id: _partition(
-                end, handled.get(end.partition_id), owners.get(end.partition_id)
+                end,
+                handled.get(end.partition_id),
+                owners.get(end.partition_id),
+                is_paused=pauses.of(end.partition_id) is not None,
             )
             for end in ends
         },
@@ -61,13 +67,28 @@ async def read_group(
     )
 
 
+async def _pauses(
+    store: CheckpointStore, group: ConsumerGroup, present: MembershipSnapshot
+) -> Pauses:
+    """Return what is paused, as the processors take it."""
+    if PAUSES_RECORD not in present.record_etags:
+        return NO_PAUSES
+    record = await store.read_record(group, PAUSES_RECORD)
+    try:
+        return pauses_in(record.content) if record else NO_PAUSES
+    except StoreCorruptError as error:
+        return unreadable(error, present.as_of)
+
+
 def _partition(
-    end: PartitionProperties, handled: int | None, owner_id: str | None
+    end: PartitionProperties, handled: int | None, owner_id: str | None, *, is_paused: bool
 ) -> PartitionReading:
     last = end.last_enqueued_sequence_number
     # Of an empty partition the hub reports the newest event that it ever had.
     first = last + 1 if end.is_empty else end.beginning_sequence_number
-    return PartitionReading(first=first, last=last, handled=handled, owner_id=owner_id)
+    return PartitionReading(
+        first=first, last=last, handled=handled, owner_id=owner_id, is_paused=is_paused
+    )
 
 
 def _sharing_members(

@@ -6,6 +6,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from eventproc.cli.arguments.grouped import with_groups
+from eventproc.cli.terminal.headings import HeadedCommand
 from eventproc.cli.verbs import checkpoints, dead_letters, store
 from eventproc.cli.verbs.dashboard import dashboard
 from eventproc.cli.verbs.demo import demo
@@ -103,6 +104,9 @@ _VERBS: Final[_Examples] = {
     ),
 }
 
+_HEADED: Final = (run, hold)
+"""Verbs with so many options that their help needs headings."""
+
 _CHECKPOINT_VERBS: Final[_Examples] = {
     checkpoints.list_: ("eventproc checkpoints list --eventhub orders --store sqlite:group.db",),
     checkpoints.lag: ("eventproc checkpoints lag --eventhub orders --store sqlite:group.db",),
@@ -168,9 +172,12 @@ def _epilog(examples: Sequence[str]) -> str:
 def _add_verbs(parent: typer.Typer, examples_by_verb: _Examples) -> None:
     for verb, examples in examples_by_verb.items():
         name = verb.__name__.rstrip("_").replace("_", "-")
-        parent.command(name, epilog=_epilog(examples), short_help=_sentence(verb))(
-            with_groups(verb)
-        )
+        parent.command(
+            name,
+            cls=HeadedCommand if verb in _HEADED else None,
+            epilog=_epilog(examples),
+            short_help=_sentence(verb),
+        )(with_groups(verb))
 
 
 _checkpoints_app = typer.Typer(

@@ -130,6 +130,8 @@ def _partition(pump: PumpStatistics) -> PartHealth:
             "checkpoint_age_s": round(pump.checkpoint_age_seconds, 3),
             "sequence_number": pump.sequence_number,
             "is_paused": pump.is_paused,
+            "paused_since": None if pump.paused_since is None else pump.paused_since.isoformat(),
+            "pause_reason": pump.pause_reason,
             "is_stalled": pump.is_stalled,
         },
     )

@@ -183,8 +183,8 @@ class PartitionHandler(Generic[T]):
         """Handle a batch as Arrow columns, a row for each event, in order; see ``columns``.
 
         It may be delivered again after a crash or a steal. Called by a processor if this handler
-        defines neither ``process_event`` nor ``process_events``, and by Spark's sink whenever it is
-        defined. Needs the extra ``columns``.
+        defines none of ``process_event``, ``process_value`` and ``process_events``, and by Spark's
+        sink whenever it is defined. Needs the extra ``columns``.
 
         After a ``RowError`` only the rows that it names are delivered again. After any other error
         all are, in halves, until the row is found that fails alone.

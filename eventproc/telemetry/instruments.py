@@ -177,6 +177,12 @@ _EVENT_GAUGES: Final[tuple[Gauge[ProcessorStatistics], ...]] = (
         lambda s: sum(pump.is_paused for pump in s.pumps),
     ),
     Gauge(
+        "eventproc.partitions.paused_by_operator",
+        "{partition}",
+        "Partitions that an operator has paused for the group.",
+        lambda s: sum(pump.pause_reason is not None for pump in s.pumps),
+    ),
+    Gauge(
         "eventproc.partitions.stopped",
         "{partition}",
         "Partitions that the failure policy stopped.",

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from eventproc.autoscaling.keda import processes_per_pod
 from eventproc.cli.app import app
 from eventproc.cli.arguments.placements import parse_placement
 from eventproc.config import EventProcessorConfig
@@ -121,11 +122,12 @@ def test_the_autoscaler_has_the_bounds_of_its_object(root):
     (pod,) = pods_of(list(parts.values()))
     args = pod["containers"][0]["args"]
     scaled, service = parts["ScaledObject"]["spec"], parts["Service"]
-    address = scaled["triggers"][0]["metadata"]["scalerAddress"]
+    metadata = scaled["triggers"][0]["metadata"]
+    address, per_pod = metadata["scalerAddress"], processes_per_pod(metadata)
     named, port = address.partition(".")[0], int(address.rpartition(":")[2])
 
-    assert f"--min={scaled['minReplicaCount']}" in args
-    assert f"--max={scaled['maxReplicaCount']}" in args
+    assert f"--min={scaled['minReplicaCount'] * per_pod}" in args
+    assert f"--max={scaled['maxReplicaCount'] * per_pod}" in args
     assert named == service["metadata"]["name"]
     assert port in {each["port"] for each in service["spec"]["ports"]}
     assert f"--grpc=0.0.0.0:{port}" in args

@@ -46,9 +46,9 @@ Workers = Annotated[
         envvar="EVENTPROC_WORKERS",
         metavar="N",
         min=0,
-        help="Run N processes on this host, to use N cores, and restart those that die. Their "
-        "names are --owner-id, or the host's name, with -0, -1 and so on. By default this process "
-        "does the work itself.",
+        help="Run N processes on this host, to use N cores, and restart those that die. They are "
+        "named NAME-0, NAME-1 and so on in the group; NAME is --owner-id, by default the host's "
+        "name. Without --workers this process does the work itself.",
         show_default=False,
     ),
 ]

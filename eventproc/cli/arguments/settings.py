@@ -1,4 +1,4 @@
-"""The options for settings of ``EventProcessorConfig``: by setting, in the order of ``--help``.
+"""The options for settings of ``EventProcessorConfig``: by setting.
 
 ``ConfigOptions`` takes their types and defaults from the config, and their names from
 ``option_names``.

@@ -161,6 +161,7 @@ class GroupReader:
             written_ago_s=_seconds(row.checkpoint_age),
             is_moved_by_operator=checkpoint is not None and is_moved_by_operator(checkpoint),
             error=row.checkpoint_error,
+            pause=row.pause,
             delivery_count=0 if whole is None else whole.delivery_count,
             done_above_count=0
             if whole is None

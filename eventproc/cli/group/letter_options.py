@@ -39,8 +39,8 @@ class LettersAddress(HubOptions):
             envvar="EVENTPROC_STORE",
             metavar="STORE",
             help="For eventhub: and stream:, which delete no single letters: the checkpoint store "
-            "(sqlite:PATH or blob:CONTAINER) that keeps which of them were replayed or dropped. "
-            "Use the same one each time.",
+            "(sqlite:PATH, blob:CONTAINER or postgres:NAME) that keeps which of them were "
+            "replayed or dropped. Use the same one each time.",
         ),
     ] = ""
 

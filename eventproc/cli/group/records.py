@@ -35,7 +35,9 @@ RECORD_FIELDS: Final = (
     "delivery_count",
     "writer",
 )
-LAG_FIELDS: Final = ("partition_id", "sequence_number", "last_sequence_number", "lag", "lag_s")
+LAG_FIELDS: Final = (
+    *("partition_id", "sequence_number", "last_sequence_number", "lag", "oldest_age_s"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +226,7 @@ def oldest_age(lags: Sequence[Lag]) -> timedelta | None:
 def lags_table(group: ConsumerGroup, lags: Sequence[Lag]) -> RenderableType:
     """The lags as a table."""
     table = Table("partition", box=None, pad_edge=False, header_style="bold")
-    for name in ("position", "last in hub", "lag", "oldest"):
+    for name in ("position", "last in hub", "lag", "oldest age"):
         table.add_column(name, justify="right")
     for lag in lags:
         table.add_row(
@@ -252,7 +254,7 @@ def lags_json(group: ConsumerGroup, lags: Sequence[Lag]) -> dict[str, object]:
         **group_json(group),
         "partitions": lag_rows(lags),
         "lag": sum(lag.events for lag in lags),
-        "lag_s": None if age is None else round(age.total_seconds(), 3),
+        "oldest_age_s": None if age is None else round(age.total_seconds(), 3),
     }
 
 
@@ -264,7 +266,7 @@ def lag_rows(lags: Sequence[Lag]) -> list[dict[str, object]]:
             "sequence_number": lag.sequence_number,
             "last_sequence_number": lag.last_sequence_number,
             "lag": lag.events,
-            "lag_s": None if lag.age is None else round(lag.age.total_seconds(), 3),
+            "oldest_age_s": None if lag.age is None else round(lag.age.total_seconds(), 3),
         }
         for lag in lags
     ]

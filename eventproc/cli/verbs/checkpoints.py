@@ -122,10 +122,11 @@ def lag(
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     output: options.RowFormat = options.RowsFormat.TABLE,
 ) -> int:
-    """Show how far the checkpoints are behind the hub, in events and in time.
+    """Show how many events the checkpoints are behind the hub, and how old the oldest of them is.
 
-    The lag in time is the age of the oldest event after the checkpoint. To read that event would
-    interrupt the owner of the partition, so for owned partitions it needs --lookup-group.
+    The age is the time since that event was published; the metric eventproc.lag.time compares the
+    last handled event with the newest one. To read the event would interrupt the owner of the
+    partition, so for owned partitions the age needs --lookup-group.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """

@@ -1,4 +1,4 @@
-"""``eventproc hold``: hold a share of a group's named resources, with the user's handler."""
+"""``eventproc hold``: hold some of a group's named resources, or one, with the user's handler."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -8,18 +8,15 @@ import typer
 from eventproc.cli.arguments.address import StoreAddress
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_function, load_resource_handler
-from eventproc.cli.arguments.options import Http, StopAtEof, Workers, make_health
-from eventproc.cli.arguments.rosters import RosterOption, check_supervised, make_roster
+from eventproc.cli.arguments.options import make_health
+from eventproc.cli.arguments.rosters import make_roster
 from eventproc.cli.arguments.settings import RESOURCES
-from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import OK
-from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
-from eventproc.cli.workers.supervisor import supervise
+from eventproc.cli.workers.process import ProcessOptions
 from eventproc.config import ResourceProcessorConfig
 from eventproc.errors import ConfigurationError
 from eventproc.processor import ResourceProcessor
 from eventproc.resources import Resources
-from eventproc.runtime.descriptors import raise_soft_limit
 
 
 def hold(
@@ -67,29 +64,13 @@ def hold(
             "do not exist.",
         ),
     ] = False,
-    owner_id: Annotated[
-        str,
-        typer.Option(
-            envvar="EVENTPROC_OWNER_ID",
-            metavar="NAME",
-            help="The name of this process in the group. Give one that stays the same over "
-            "restarts, such as the name of a pod. By default a new one is generated.",
-        ),
-    ] = "",
-    roster: RosterOption = "",
+    process: ProcessOptions,
     config: Annotated[ResourceProcessorConfig, ConfigOptions(RESOURCES, ResourceProcessorConfig())],
-    log_format: Annotated[
-        LogFormat,
-        typer.Option(help="The format of log lines. auto: text on a terminal, JSON otherwise."),
-    ] = LogFormat.AUTO,
-    log_level: Annotated[
-        LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
-    ] = LogLevel.INFO,
-    http: Http = "",
-    workers: Workers = 0,
-    stop_at_eof: StopAtEof = False,
 ) -> int:
-    """Hold a share of named resources: connections, licence keys, jobs, tenants.
+    """Hold some of a group's resources, or its only one: connections, licence keys, jobs, tenants.
+
+    A resource is anything with a name that one process at a time should hold. With one name, such
+    as --resources nightly-job, one process holds it and the others stand by.
 
     Start any number of processes, on any machines: those with the same group and store share the
     resources, and each resource has one holder. SIGTERM or Ctrl+C stops a process gracefully: its
@@ -102,30 +83,20 @@ def hold(
     Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at
     the start.
     """
-    if stop_at_eof:
-        stop_at_end_of_input()
-    if workers:
-        check_supervised(roster)
-        return supervise(
-            workers,
-            owner_id=owner_id,
-            config=config,
-            log_format=log_format,
-            log_level=log_level,
-            http=http,
-        )
+    code = process.supervise(config)
+    if code is not None:
+        return code
     processor = ResourceProcessor(
         resources=_resources(resources, resources_from, every),
         store=address.checkpoint_store(creates=create_container),
         group=group,
         handler=load_resource_handler(handler),
-        owner_id=owner_id or None,
-        roster=make_roster(roster),
-        health=make_health(http),
+        owner_id=process.owner_id or None,
+        roster=make_roster(process.roster),
+        health=make_health(process.http),
         config=config,
     )
-    log_to_stderr(log_format, log_level)
-    raise_soft_limit()
+    process.prepare()
     processor.run()
     return OK
 

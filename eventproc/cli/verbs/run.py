@@ -10,17 +10,14 @@ from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.dead_letters import make_sink
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
-from eventproc.cli.arguments.options import Http, StopAtEof, Workers, make_health
-from eventproc.cli.arguments.rosters import RosterOption, check_supervised, make_roster
+from eventproc.cli.arguments.options import make_health
+from eventproc.cli.arguments.rosters import make_roster
 from eventproc.cli.arguments.settings import PROCESSOR
-from eventproc.cli.terminal.end_of_input import stop_at_end_of_input
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
-from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
-from eventproc.cli.workers.supervisor import supervise
+from eventproc.cli.workers.process import ProcessOptions
 from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.config import EventProcessorConfig
 from eventproc.processor import EventProcessor
-from eventproc.runtime.descriptors import raise_soft_limit
 
 
 def run(
@@ -42,16 +39,7 @@ def run(
             "do not exist.",
         ),
     ] = False,
-    owner_id: Annotated[
-        str,
-        typer.Option(
-            envvar="EVENTPROC_OWNER_ID",
-            metavar="NAME",
-            help="The name of this processor in the group. Give one that stays the same over "
-            "restarts, such as the name of a pod. By default a new one is generated.",
-        ),
-    ] = "",
-    roster: RosterOption = "",
+    process: ProcessOptions,
     config: Annotated[EventProcessorConfig, ConfigOptions(PROCESSOR)],
     key_property: Annotated[
         str,
@@ -78,16 +66,6 @@ def run(
             "shows and replays them.",
         ),
     ] = "",
-    log_format: Annotated[
-        LogFormat,
-        typer.Option(help="The format of log lines. auto: text on a terminal, JSON otherwise."),
-    ] = LogFormat.AUTO,
-    log_level: Annotated[
-        LogLevel, typer.Option(help="The lowest level that is logged to standard error.")
-    ] = LogLevel.INFO,
-    http: Http = "",
-    workers: Workers = 0,
-    stop_at_eof: StopAtEof = False,
 ) -> int:
     """Run your handler on a share of an event hub's partitions; on several cores with --workers.
 
@@ -104,18 +82,9 @@ def run(
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.
     """
-    if stop_at_eof:
-        stop_at_end_of_input()
-    if workers:
-        check_supervised(roster)
-        return supervise(
-            workers,
-            owner_id=owner_id,
-            config=config,
-            log_format=log_format,
-            log_level=log_level,
-            http=http,
-        )
+    code = process.supervise(config)
+    if code is not None:
+        return code
     handler_class = load_handler(handler)
     source = address.source()
     assert source is not None, "a hub has one"
@@ -125,17 +94,16 @@ def run(
         handler=handler_class,
         dead_letters=make_sink(dead_letters, address.hub_access(), address.storage_access()),
         consumer_group=address.consumer_group,
-        owner_id=owner_id or None,
-        roster=make_roster(roster),
-        health=make_health(http),
+        owner_id=process.owner_id or None,
+        roster=make_roster(process.roster),
+        health=make_health(process.http),
         config=replace(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),
             failure_policy=delivery.failure_policy(config.failure_policy, give_up, dead_letters),
         ),
     )
-    log_to_stderr(log_format, log_level)
-    raise_soft_limit()
+    process.prepare()
     exclude_imports_from_collections()
     processor.run()
     abandoned = processor.statistics().abandoned

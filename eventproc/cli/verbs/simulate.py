@@ -159,6 +159,7 @@ def simulate(
 ) -> int:
     """Simulate a group of processors, and report time to balance, moves and storage operations.
 
+    It also shows for how long events stay unread (worst gap), and how many are delivered twice.
     The processors are the real ones. Store, hub and time are simulated in this process.
 
     Exit codes: 0 simulated, 2 an option is wrong.

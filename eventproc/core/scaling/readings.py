@@ -29,10 +29,13 @@ class PartitionReading:
     owner_id: str | None
     """The live owner."""
 
+    is_paused: bool = False
+    """Whether an operator has paused it."""
+
     @property
     def backlog(self) -> int:
-        """Retained events that no checkpoint covers."""
-        return max(0, self.last - self.start)
+        """Retained events that no checkpoint covers; none in a pause, which no process can end."""
+        return 0 if self.is_paused else max(0, self.last - self.start)
 
     @property
     def start(self) -> int:

@@ -47,6 +47,8 @@ class Case:
         if known.unserved_since_s is not None:
             is_long = self.group.at_s - known.unserved_since_s > self.rules.expiration_s
             return (Kind.UNOWNED, p.owner_id or "") if is_long else None
+        if p.pause is not None:
+            return Kind.PAUSED, f"{p.pause.since.isoformat()} {p.pause.reason}"
         if self.is_not_moving(known):
             has_own_cause = (
                 p.is_moved_by_operator or p.delivery_count >= DELIVERED_AGAIN or p.done_above_count
@@ -236,6 +238,22 @@ def _conflict(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     )
 
 
+def _paused(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
+    pause = stuck[0].seen.pause
+    assert pause is not None, "it is paused"
+    waiting = sum(each.seen.end.lag for each in stuck if each.seen.end is not None)
+    waits = f" {waiting:,} events wait." if waiting else ""
+    verb = "is" if len(stuck) == 1 else "are"
+    return (
+        (
+            f"{_subject(stuck)} {verb} paused by an operator since "
+            f"{pause.since:%Y-%m-%d %H:%M:%S} UTC: {pause.reason}.{waits}"
+        ),
+        "Nothing is delivered until `eventproc resume`.",
+        pause.since.timestamp(),
+    )
+
+
 def _behind(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     arrival = sum(each.arrival_per_s or 0 for each in stuck)
     drain = sum(each.drain_per_s or 0 for each in stuck)
@@ -258,5 +276,6 @@ _EXPLAIN: Final[dict[Kind, Callable[[Case, str, Sequence[PartitionMemory]], _Exp
     Kind.UNOWNED: _unowned,
     Kind.NOT_MOVING: _not_moving,
     Kind.CONFLICT: _conflict,
+    Kind.PAUSED: _paused,
     Kind.BEHIND: _behind,
 }

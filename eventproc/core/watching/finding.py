@@ -13,6 +13,7 @@ class Kind(StrEnum):
     UNOWNED = "no owner"
     NOT_MOVING = "no progress"
     CONFLICT = "conflict"
+    PAUSED = "paused"
     BEHIND = "falls behind"
     LATE = "late member"
     STOPPED = "stopped"

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from eventproc.core.pauses import Pause
 from eventproc.models import MemberStatus
 
 
@@ -63,6 +64,9 @@ class WatchedPartition:
     done_above_count: int = 0
     """Events above the position that are handled; 0 as long as that was not read."""
 
+    pause: Pause | None = None
+    """What an operator's pause says, if it is paused."""
+
     end: HubEnd | None = None
     """``None`` if the hub was not asked."""
 
@@ -73,8 +77,8 @@ class WatchedPartition:
 
     @property
     def has_work(self) -> bool:
-        """Whether events wait, as far as is known."""
-        return self.end is not None and self.end.lag > 0
+        """Whether events wait to be handled now, as far as is known: not during a pause."""
+        return self.pause is None and self.end is not None and self.end.lag > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

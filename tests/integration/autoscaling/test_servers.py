@@ -59,7 +59,10 @@ def call(channel, name):
 
 
 def test_keda_gets_the_vote_by_the_published_field_numbers(command, env, publish):
-    """All four calls, from zero processes to the first one that an event wakes."""
+    """All four calls, from zero processes to the first one that an event wakes.
+
+    The target is how many processes a pod has, by the metadata of the object that asks.
+    """
     process = command.start(*SCALE, *FAST, "--min", "0", "--grpc", "127.0.0.1:0", **env)
     port = port_of(process, "gRPC")
     first = json.loads(process.stdout.readline())
@@ -70,6 +73,9 @@ def test_keda_gets_the_vote_by_the_published_field_numbers(command, env, publish
         is_active = call(channel, "IsActive")(scaled_object_ref(), timeout=30)
         zero = call(channel, "GetMetrics")(get_metrics_request(), timeout=30)
         spec = call(channel, "GetMetricSpec")(scaled_object_ref(), timeout=30)
+        workers = call(channel, "GetMetricSpec")(scaled_object_ref(processesPerPod="4"), timeout=30)
+        with pytest.raises(grpc.RpcError) as refused:
+            call(channel, "GetMetricSpec")(scaled_object_ref(processesPerPod="0"), timeout=30)
         publish()
         awake = next(stream)
         one = call(channel, "GetMetrics")(get_metrics_request(), timeout=30)
@@ -80,6 +86,9 @@ def test_keda_gets_the_vote_by_the_published_field_numbers(command, env, publish
     assert (asleep, is_active, awake) == (b"", b"", b"\x08\x01")  # False is the default: no field.
     assert fields_of(spec).keys() == {1}
     assert fields_of(fields_of(spec)[1][0]) == {1: [b"eventproc-replicas"], 2: [1], 3: [1.0]}
+    assert fields_of(fields_of(workers)[1][0]) == {1: [b"eventproc-replicas"], 2: [4], 3: [4.0]}
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "processesPerPod is '0'" in refused.value.details()
     assert fields_of(zero) == {1: [text(1, "eventproc-replicas")]}
     assert fields_of(fields_of(one)[1][0]) == {1: [b"eventproc-replicas"], 2: [1], 3: [1.0]}
     assert process.wait(20) == 0

@@ -14,10 +14,11 @@ def text(number, value):
     return bytes([number << 3 | TEXT, len(content)]) + content
 
 
-def scaled_object_ref():
+def scaled_object_ref(**more):
     """name = 1, namespace = 2, scalerMetadata = 3, a map of strings."""
-    metadata = text(1, "scalerAddress") + text(2, "eventproc-scale:6000")
-    return text(1, "orders") + text(2, "default") + text(3, metadata)
+    metadata = {"scalerAddress": "eventproc-scale:6000", **more}
+    entries = [text(3, text(1, key) + text(2, value)) for key, value in metadata.items()]
+    return text(1, "orders") + text(2, "default") + b"".join(entries)
 
 
 def get_metrics_request():

@@ -1,6 +1,7 @@
 """Verdicts on processors: live, ready, and each partition by itself."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -87,6 +88,21 @@ def test_a_processor_that_owns_nothing_is_ready():
 def test_a_partition_that_is_served_is_ready(pump):
     """Also one that is paused by choice; a stall concerns its partition alone."""
     assert why_not_ready(of_partitions(pump)) == []
+
+
+def test_a_pause_by_an_operator_has_its_reason_among_the_facts():
+    """It is no complaint."""
+    since = datetime(2026, 1, 31, 8, tzinfo=UTC)
+    pump = replace(PUMP, is_paused=True, paused_since=since, pause_reason="INC-481")
+    (paused,) = parts(of_partitions(pump), str)
+    (other,) = parts(of_partitions(PUMP), str)
+
+    assert not paused.reasons
+    assert (paused.facts["pause_reason"], paused.facts["paused_since"]) == (
+        "INC-481",
+        "2026-01-31T08:00:00+00:00",
+    )
+    assert (other.facts["pause_reason"], other.facts["paused_since"]) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ def test_lag_is_a_number_of_events_and_the_age_of_the_oldest():
                 console.print(lags_table(scene.group, lags))
             shown.append(capture.get())
             parts = [*output["partitions"], output]
-            return [(part["lag"], part["lag_s"]) for part in parts]
+            return [(part["lag"], part["oldest_age_s"]) for part in parts]
 
         shown: list[str] = []
         free = await read()

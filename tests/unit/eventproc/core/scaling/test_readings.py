@@ -1,5 +1,7 @@
 """Backlogs and rates of successive readings."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +46,13 @@ def rates(*readings):
 def test_a_backlog_counts_from_the_checkpoint_or_the_oldest_retained_event(found, backlog):
     """What retention deleted is no backlog, nor is a checkpoint beyond the end a negative one."""
     assert found.backlog == backlog
+
+
+def test_what_waits_in_a_paused_partition_is_no_backlog():
+    """More processes would not handle it."""
+    paused = replace(partition(99, 49), is_paused=True)
+
+    assert reading(0, paused, partition(9, 4)).backlog == 5
 
 
 def test_rates_are_events_per_second_between_the_first_and_the_last_reading():

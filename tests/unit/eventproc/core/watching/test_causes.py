@@ -1,9 +1,11 @@
 """Why a partition is stuck, by what the readings show."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from eventproc.core.pauses import Pause
 from eventproc.core.watching.finding import Kind
 from tests.unit.eventproc.core.watching.readings import end, group, member, partition, watched
 
@@ -55,6 +57,43 @@ def test_a_partition_is_stuck_after_the_time_that_an_operator_allows(seconds, is
     found = findings(lambda at_s: group(at_s, [stuck(at_s)]), seconds)
 
     assert [f.kind for f in found] == [Kind.NOT_MOVING] * is_stuck
+
+
+PAUSE = Pause(since=datetime(2026, 1, 31, 8, tzinfo=UTC), reason="INC-481")
+
+
+def test_a_paused_partition_is_paused_and_not_stuck():
+    """However long events wait; the finding has the operator's reason, and since when."""
+    finding = only(
+        findings(
+            lambda at_s: group(at_s, [stuck(at_s, pause=PAUSE), stuck(at_s, "1", pause=PAUSE)])
+        )
+    )
+
+    assert (finding.kind, finding.is_stuck) == (Kind.PAUSED, False)
+    assert finding.partition_ids == ("0", "1")
+    assert "since 2026-01-31 08:00:00 UTC: INC-481. 180 events wait" in finding.text
+    assert finding.since_s == PAUSE.since.timestamp()
+
+
+def test_a_partition_that_resumed_has_time_to_make_progress():
+    """Its events did not wait for it during the pause."""
+
+    def resumed_at(resumed_s):
+        return findings(
+            lambda at_s: group(at_s, [stuck(at_s, pause=PAUSE if at_s < resumed_s else None)]), 300
+        )
+
+    assert resumed_at(260) == ()
+    assert only(resumed_at(200)).kind is Kind.NOT_MOVING
+
+
+def test_a_paused_partition_without_an_owner_has_no_owner():
+    """A pause does not explain that nobody claims it."""
+    alone = partition("0", None, renewed_ago_s=100, pause=PAUSE, end=end(0, 100))
+    found = findings(lambda at_s: group(at_s, [alone], [member("b")]))
+
+    assert only(found).kind is Kind.UNOWNED
 
 
 def test_the_first_reading_finds_what_has_been_stuck_for_long():
