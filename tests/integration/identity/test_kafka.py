@@ -6,16 +6,19 @@ The endpoint is played in front of a real broker. Only its answers to the two re
 import json
 import signal
 import time
+from textwrap import dedent
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from eventproc.cli.terminal.exits import BAD_INPUT, OK
 from eventproc.testing.servers.kafka_broker import KafkaBroker
 
 from .played_kafka_endpoint import PlayedKafkaEndpoint
-from .test_command import FAST, HANDLER, dedent, read_until
+from .test_command import FAST, HANDLER, read_until
 
 HOST = "localhost"
 AUDIENCE = f"https://{HOST}"
@@ -50,7 +53,7 @@ def _publish(endpoint, identity, tls):
         assert status == 200
         return answer["access_token"], float(answer["expires_on"])
 
-    config = {
+    config: dict[str, Any] = {
         "bootstrap.servers": f"{HOST}:{endpoint.port}",
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "OAUTHBEARER",

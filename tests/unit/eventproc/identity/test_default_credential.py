@@ -25,7 +25,7 @@ class Refusing(HTTPServer):
     """Answers every request with 404, and keeps its first line."""
 
     def __init__(self):
-        self.lines = []
+        self.lines: list[str] = []
         seen = self.lines
 
         class Handler(BaseHTTPRequestHandler):
