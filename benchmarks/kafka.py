@@ -7,9 +7,9 @@
 The broker (Tansu) is a process of its own, and so is each reader. *bare* is librdkafka's consumer
 with all partitions assigned, which reads offset and value and does nothing else; *source* is
 ``KafkaEventSource`` with a receiver for each partition, which reads the same of each event;
-*processor* is a whole ``EventProcessor`` with a store in memory, *columns* the same with a handler
-of columns, in batches of up to 10,000. *Frozen* readers call ``gc.freeze`` first, as a program may
-do after its imports. Only a backlog is read: processor
+*processor* is a whole ``EventProcessor`` with a store in memory, in batches of up to 1,000 as in
+the loop, *columns* the same with a handler of columns, in batches of up to 10,000. *Frozen* readers
+call ``gc.freeze`` first, as a program may do after its imports. Only a backlog is read: processor
 time of the reading process for each event, librdkafka's threads included, and events per second.
 
 With ``--idle``: *one for all* is the source, *one for each* a bare consumer for every partition.
@@ -94,7 +94,9 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
     readers: dict[str, Callable[[], int]] = {
         "bare": lambda: read_bare(servers, partitions, events),
         "source": lambda: asyncio.run(read_source(source, partitions, events)),
-        "processor": lambda: asyncio.run(read_processor(source, events, config)),
+        "processor": lambda: asyncio.run(
+            read_processor(source, events, replace(config, batch_size_max=BATCH))
+        ),
         "columns": lambda: asyncio.run(
             read_columns(source, events, replace(config, batch_size_max=10_000))
         ),

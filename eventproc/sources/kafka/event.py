@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from operator import methodcaller
 from typing import Any, Final, Protocol
 
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY, ReceivedEvent
@@ -78,16 +77,21 @@ class KafkaEvent(LazyEvent):
         return _attached(self._message)
 
 
-def events_of(messages: Sequence[Message]) -> list[ReceivedEvent]:
-    """Return an event over each message; no Python statement runs for each of them."""
-    bodies = list(map(_VALUE, messages))
-    if None in bodies:
-        bodies = [body or b"" for body in bodies]
-    return list(filled_events(KafkaEvent, messages, map(_OFFSET, messages), bodies))
+class _UnfilledEvent(KafkaEvent):
+    """An event that ``events_of`` fills: Python makes one without a call of ``__init__``."""
+
+    __slots__ = ()
+    __init__ = object.__init__
 
 
-_VALUE: Final = methodcaller("value")
-_OFFSET: Final = methodcaller("offset")
+def events_of(messages: Sequence[Message]) -> Sequence[ReceivedEvent]:
+    """Return an event over each message; faster than a call of the class for each."""
+    return filled_events(
+        [_UnfilledEvent() for _ in messages],
+        messages,
+        [message.offset() for message in messages],
+        [message.value() or b"" for message in messages],
+    )
 
 
 def _attached(message: Message) -> dict[str, object]:
