@@ -1,7 +1,7 @@
 """Changes that an operator makes on the page: computed, shown, confirmed, and then carried out.
 
-To add an action, write a class with a method ``plan`` and name it in ``ACTIONS``; the page has a
-button for each of them.
+To add an action, write a method of ``Changes`` that plans it, and name it in ``ACTIONS``; the
+buttons of the page are in ``page/change.js``.
 """
 
 import asyncio
@@ -9,10 +9,11 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
+from eventproc.admin import pause_group, resume_group
 from eventproc.cli.dashboard.guard import RefusedError
 from eventproc.cli.group.changes import (
     carry_out,
@@ -24,6 +25,7 @@ from eventproc.cli.group.changes import (
 from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.targets import parse_target
 from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.core.pauses import NO_PAUSES
 from eventproc.errors import EventProcError
 
 PLANS_MAX: Final = 16
@@ -56,12 +58,10 @@ class Changes:
 
         The page gives ``to``, as in ``checkpoints reset``, ``partitions`` and ``keeps_state``.
         """
-        to, partitions = asked.get("to"), asked.get("partitions")
-        is_list = isinstance(partitions, list) and all(isinstance(p, str) for p in partitions)
-        if not isinstance(to, str) or not is_list or not partitions:
-            raise RefusedError(
-                HTTPStatus.BAD_REQUEST, "Say where to, and which partitions: to, partitions."
-            )
+        partitions = _partitions_of(asked)
+        to = asked.get("to")
+        if not isinstance(to, str):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "Say where to.")
         await self._refuse_foreign_group()
         changes = await plan_reset(
             self.connection,
@@ -81,6 +81,49 @@ class Changes:
         warnings = [text.plain for text in warnings_for(changes)]
         return Plan(summary={**summary, "warnings": warnings}, carry_out=move)
 
+    async def plan_pause(self, asked: Json) -> Plan:
+        """Plan to pause partitions, as ``eventproc pause`` does; the page gives ``reason``."""
+        partitions = await self._known(asked)
+        names = ", ".join(partitions)
+        reason = str(asked.get("reason", "")).strip()
+        NO_PAUSES.paused(partitions, datetime.now(UTC), reason)  # refuses a wrong reason now
+        await self._refuse_foreign_group()
+
+        async def pause() -> Json:
+            await pause_group(
+                self.connection.store,
+                self.connection.group,
+                partitions,
+                reason=reason,
+                expiration=self.expiration,
+            )
+            return {"text": f"Paused: {names}. Owners hear of it at their next poll."}
+
+        text = (
+            f"Nothing is received from {names} until you resume, also after restarts and by other "
+            "owners. Handler calls under way finish."
+        )
+        return Plan(summary={"text": text}, carry_out=pause)
+
+    async def plan_resume(self, asked: Json) -> Plan:
+        """Plan to resume partitions, as ``eventproc resume`` does."""
+        partitions = await self._known(asked)
+        names = ", ".join(partitions)
+
+        async def resume() -> Json:
+            await resume_group(self.connection.store, self.connection.group, partitions)
+            return {"text": f"Resumed: {names}. Owners hear of it at their next poll."}
+
+        text = f"The owners of {names} continue where they stopped."
+        return Plan(summary={"text": text}, carry_out=resume)
+
+    async def _known(self, asked: Json) -> list[str]:
+        """Return the partitions asked for, after a check that they exist."""
+        wanted = _partitions_of(asked)
+        current = await read_group_state(self.connection, self.expiration)
+        known = {*current.owner_by_partition, *current.records}
+        return await self.connection.partition_ids(wanted, list(known))
+
     async def _refuse_foreign_group(self) -> None:
         """Refuse to change a group in which another SDK takes part: it would not take notice."""
         current = await read_group_state(self.connection, self.expiration)
@@ -95,8 +138,21 @@ class Changes:
 
 ACTIONS: Final[Mapping[str, Callable[[Changes, Json], Awaitable[Plan]]]] = {
     "reset": Changes.plan_reset,
+    "pause": Changes.plan_pause,
+    "resume": Changes.plan_resume,
 }
 """What can be done on the page."""
+
+
+def _partitions_of(asked: Json) -> list[str]:
+    partitions = asked.get("partitions")
+    if (
+        not isinstance(partitions, list)
+        or not partitions
+        or not all(isinstance(each, str) for each in partitions)
+    ):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "Say which partitions: a list of their ids.")
+    return partitions
 
 
 class PendingChanges:

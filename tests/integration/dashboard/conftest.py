@@ -9,6 +9,7 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.admin import read_pauses
 from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
 from tests.integration.cli.conftest import command, orders
 
@@ -93,6 +94,12 @@ class Records:
         async with SqliteCheckpointStore(self._path) as store:
             found = await store.list_checkpoints(self._group)
             return {c.partition_id: c.sequence_number for c in found}
+
+    async def pauses(self):
+        """Return the reason of each partition's pause."""
+        async with SqliteCheckpointStore(self._path) as store:
+            found = await read_pauses(store, self._group)
+            return {p: pause.reason for p, pause in found.by_partition.items()}
 
 
 @pytest.fixture

@@ -77,6 +77,32 @@ async def test_checkpoints_are_moved_on_the_page(records, start_page):
 
 
 @pytest.mark.long
+async def test_a_partition_is_paused_and_resumed_on_the_page(records, start_page):
+    """Selected, asked for a reason, shown, confirmed; the page then says that it is paused."""
+    await records.write()
+    page = start_page("--allow-changes")
+    async with looking_at(f"{page.origin}/#token={page.token}") as browser:
+        await browser.get_by_label("Select partition 0").check()
+        await browser.get_by_role("button", name="Pause (1)").click()
+        await browser.get_by_label("Reason").fill("a wrong price")
+        await browser.get_by_role("button", name="Show what changes").click()
+        await shown(browser, "#change-plan", "until you resume")
+        assert await records.pauses() == {}
+        await browser.get_by_role("button", name="Pause 1 partition").click()
+        await shown(browser, "#change-plan", "Paused: 0")
+        await browser.keyboard.press("Escape")
+        await shown(browser, "#findings", "a wrong price")
+        await shown(browser, "#partitions tbody", "paused")
+
+        await browser.get_by_role("button", name="Resume (1)").click()
+        assert await browser.get_by_label("Reason").is_hidden()
+        await browser.get_by_role("button", name="Show what changes").click()
+        await browser.get_by_role("button", name="Resume 1 partition").click()
+        await shown(browser, "#change-plan", "Resumed: 0")
+    assert await records.pauses() == {}
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1360, 390])
 async def test_texts_can_be_read_in_both_themes(records, start_page, scheme, width):

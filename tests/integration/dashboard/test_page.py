@@ -84,6 +84,25 @@ async def test_a_change_is_shown_confirmed_and_made_once(records, start_page):
     assert result["changes"][0]["notified_owner_id"] == "one"
 
 
+async def test_partitions_are_paused_and_resumed(records, start_page):
+    """After the confirmation, and with the reason."""
+    await records.write(partitions=("0", "1"))
+    page = start_page("--allow-changes")
+    found = []
+    for asked in (
+        {"action": "pause", "partitions": ["0"], "reason": "a wrong price"},
+        {"action": "resume", "partitions": ["0"]},
+    ):
+        _, plan = await page.change("/changes", asked)
+        found.append(await records.pauses())
+        _, result = await page.change("/changes/confirm", {"id": plan["id"]})
+        found.append(await records.pauses())
+        assert result["text"].startswith(f"{asked['action'].capitalize()}d: 0.")
+
+    paused = {"0": "a wrong price"}
+    assert found == [{}, paused, paused, {}]
+
+
 FOREIGN_HEADERS: tuple[dict[str, str], ...] = (
     {},
     {"X-Eventproc-Token": "another"},
@@ -100,7 +119,26 @@ async def test_a_request_without_the_token_or_from_elsewhere_changes_nothing(rec
     await records.write()
     page = start_page("--allow-changes")
     _, plan = await page.change("/changes", RESET)
-    for headers in FOREIGN_HEADERS:
+    for headers in async def test_partitions_are_paused_and_resumed(records, start_page):
+    """After the confirmation, and with the reason."""
+    await records.write(partitions=("0", "1"))
+    page = start_page("--allow-changes")
+    found = []
+    for asked in (
+        {"action": "pause", "partitions": ["0"], "reason": "a wrong price"},
+        {"action": "resume", "partitions": ["0"]},
+    ):
+        _, plan = await page.change("/changes", asked)
+        found.append(await records.pauses())
+        _, result = await page.change("/changes/confirm", {"id": plan["id"]})
+        found.append(await records.pauses())
+        assert result["text"].startswith(f"{asked['action'].capitalize()}d: 0.")
+
+    paused = {"0": "a wrong price"}
+    assert found == [{}, paused, paused, {}]
+
+
+FOREIGN_HEADERS:
         given = {name: value.format(token=page.token) for name, value in headers.items()}
 
         asked, answer = await page.post("/changes", RESET, **given)
@@ -127,6 +165,10 @@ IMPOSSIBLE = (
     ({**RESET, "partitions": ["9"]}, "there is no such partition"),
     ({**RESET, "partitions": []}, "which partitions"),
     ({**RESET, "partitions": "0"}, "which partitions"),
+    ({**RESET, "to": 0}, "where to"),
+    ({"action": "pause", "partitions": ["0"]}, "the reason of a pause"),
+    ({"action": "pause", "partitions": ["9"], "reason": "x"}, "there is no such partition"),
+    ({"action": "resume", "partitions": []}, "which partitions"),
     ({"action": "drop"}, "There is no such action"),
 )
 

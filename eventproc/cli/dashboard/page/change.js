@@ -1,4 +1,4 @@
-// The dialog that moves checkpoints: ask, show what changes, confirm.
+// The dialog of every change: ask, show what changes, confirm.
 
 import { by, element } from "./dom.js";
 import { number, plural } from "./format.js";
@@ -8,6 +8,13 @@ const VALUES = {
   forward: ["How many events forward", "1000", (text) => `+${text.replace(/^[-+]/, "")}`],
   number: ["Sequence number of the next event", "", (text) => text],
   time: ["Time, for example 2026-01-31T08:00:00Z", "", (text) => text],
+};
+
+// Buttons of selected partitions, and what the dialog asks for each: the id of a part of its form.
+export const ACTIONS = {
+  reset: { title: "Move checkpoints", ask: "change-ask" },
+  pause: { title: "Pause", ask: "change-why" },
+  resume: { title: "Resume" },
 };
 
 // The token is in the part of the URL that browsers do not send; it is kept for this tab alone, and
@@ -35,19 +42,25 @@ export class ChangeDialog {
     });
   }
 
-  open(partitions) {
+  open(action, partitions) {
+    this.action = action;
     this.partitions = partitions;
     this.plan = null;
+    by("change-title").textContent = ACTIONS[action].title;
     by("change-what").textContent = partitions.length > 12
       ? plural(partitions.length, "partition")
       : `Partition${partitions.length > 1 ? "s" : ""} ${partitions.join(", ")}`;
     by("change-plan").replaceChildren();
     by("change-error").textContent = "";
-    by("change-ask").hidden = false;
+    this.showAsk(ACTIONS[action].ask);
     this.button("Show what changes", "primary");
     by("change-cancel").textContent = "Cancel";
     this.ask();
     this.dialog.showModal();
+  }
+
+  showAsk(id) {
+    for (const each of ["change-ask", "change-why"]) by(each).hidden = each !== id;
   }
 
   ask() {
@@ -97,10 +110,16 @@ export class ChangeDialog {
 
   async show() {
     this.plan = await this.post("changes", {
-      action: "reset", partitions: this.partitions, to: this.target(), keeps_state: by("change-keeps").checked,
+      action: this.action, partitions: this.partitions,
+      to: this.target(), keeps_state: by("change-keeps").checked, // of reset
+      reason: by("change-reason").value.trim(), // of pause
     });
+    this.showAsk(null);
+    if (this.action !== "reset") {
+      by("change-plan").replaceChildren(element("p", { textContent: this.plan.text }));
+      return this.button(`${ACTIONS[this.action].title} ${plural(this.partitions.length, "partition")}`, "danger");
+    }
     const needed = this.plan.changes.filter((change) => change.is_needed).length;
-    by("change-ask").hidden = true;
     by("change-plan").replaceChildren(this.table(), ...this.plan.warnings.map((text) => element("p", { className: "warn", textContent: text })));
     if (needed) return this.button(`Move ${plural(needed, "checkpoint")}`, "danger");
     by("change-next").hidden = true;
@@ -111,10 +130,11 @@ export class ChangeDialog {
     const plan = this.plan;
     this.plan = null;
     const done = await this.post("changes/confirm", { id: plan.id });
-    const moved = done.changes.filter((change) => change.is_moved).length;
-    const failed = done.changes.filter((change) => change.error);
+    const { changes = [] } = done;
+    const moved = changes.filter((change) => change.is_moved).length;
+    const failed = changes.filter((change) => change.error);
     by("change-plan").replaceChildren(
-      element("p", { role: "status", textContent: `${plural(moved, "checkpoint")} moved. The owners begin there within seconds.` }),
+      element("p", { role: "status", textContent: done.text ?? `${plural(moved, "checkpoint")} moved. The owners begin there within seconds.` }),
       ...failed.map((change) => element("p", { className: "error", textContent: `Partition ${change.partition_id}: ${change.error}` })),
     );
     by("change-next").hidden = true;

@@ -1,6 +1,6 @@
 // Receives the readings, and has every part of the page show them.
 
-import { ChangeDialog, readToken } from "./change.js";
+import { ACTIONS, ChangeDialog, readToken } from "./change.js";
 import { by, setText } from "./dom.js";
 import { span } from "./format.js";
 import { Log } from "./log.js";
@@ -51,7 +51,7 @@ async function start() {
   setText(by("foot"), `Read every ${span(about.every)} while a page is open. A lease expires after ${span(about.expiration)}; without progress for ${span(about.stuck_after)}, waiting events are stuck. Times are those of this browser's zone, by the store's clock.`);
 
   const token = readToken();
-  const mayChange = about.actions.includes("reset") && token !== null;
+  const mayChange = about.actions.length > 0 && token !== null;
   const dialog = mayChange ? new ChangeDialog(token) : null;
   by("mode").hidden = false;
   setText(by("mode"), mayChange ? "changes allowed" : "read-only");
@@ -59,7 +59,7 @@ async function start() {
 
   const picture = new Picture(model);
   const verdict = new Verdict(model);
-  const actions = mayChange ? [["Move checkpoints", (partitions) => dialog.open(partitions)]] : null;
+  const actions = mayChange ? about.actions.map((each) => [ACTIONS[each].title, (partitions) => dialog.open(each, partitions)]) : null;
   const parts = [new Tiles(model), picture, new Members(model), new Partitions(model, actions)];
   const log = new Log(model);
   watchTheme(picture);
