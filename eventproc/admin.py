@@ -19,7 +19,7 @@ from typing import Final
 from eventproc.core.checkpoint_rules import operators_writer
 from eventproc.core.ownership.liveness import live_partitions
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
-from eventproc.errors import ConfigurationError, StoreUnavailableError
+from eventproc.errors import ConfigurationError, EventProcError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
@@ -72,6 +72,10 @@ class CheckpointMove:
         )
 
 
+class CheckpointExistsError(EventProcError):
+    """A checkpoint was to be created, and the partition has one; it was not changed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointMoved:
     """The result of ``move_checkpoint``."""
@@ -88,6 +92,7 @@ async def move_checkpoint(
     *,
     token: str,
     expiration: timedelta,
+    replaces: bool = True,
 ) -> CheckpointMoved:
     """Move one checkpoint, forward or back, and have its owner begin there.
 
@@ -98,25 +103,37 @@ async def move_checkpoint(
         token: Random text, the same for one run of the command: identifies its own write if the
             answer was lost.
         expiration: The group's ``ownership_expiration``; an older record has no live owner.
+        replaces: ``False`` writes only if the partition has no checkpoint.
 
     Raises:
+        CheckpointExistsError: the partition has a checkpoint, and *replaces* is ``False``.
         StoreRejectedError: the store refuses the write, or a read that it needs.
         StoreCorruptError: the stored checkpoint is damaged, and *move* keeps its state.
         StoreUnavailableError: the outcome is not known, or the owner wrote between each read and
             write. Calling again is safe.
     """
-    checkpoint = await _write(store, group, move, operators_writer(token))
+    checkpoint = await _write(store, group, move, operators_writer(token), replaces=replaces)
     owner_id = await _notify_owner(store, group, move.partition_id, expiration)
     return CheckpointMoved(checkpoint=checkpoint, notified_owner_id=owner_id)
 
 
 async def _write(
-    store: CheckpointStore, group: ConsumerGroup, move: CheckpointMove, writer: str
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    move: CheckpointMove,
+    writer: str,
+    *,
+    replaces: bool,
 ) -> Checkpoint:
     for _ in range(ATTEMPTS):
         found = await _find(store, group, move)
         if found is not None and found.writer == writer:
             return found  # An earlier attempt took effect, although its answer was lost.
+        if found is not None and not replaces:
+            raise CheckpointExistsError(
+                f"partition {move.partition_id!r} has a checkpoint now, at number "
+                f"{found.sequence_number}: it was not replaced"
+            )
         update = move.update(replaces=found, writer=writer)
         result = await store.update_checkpoint(group, update)
         if result.checkpoint is not None:

@@ -74,8 +74,8 @@ class TableRecords(RoundTrips, CheckpointStore):
         self._seen: dict[tuple[ConsumerGroup, str], PartitionOwnership] = {}
         """Ownership records as last seen: they tell renewals from other claims."""
 
-        self._parts: dict[Key, tuple[str, Parts | None]] = {}
-        """The ETag of an entity as last seen, and the parts that it named."""
+        self._parts: dict[Key, Parts | None] = {}
+        """The parts that an entity named when it was last read or written here."""
 
         self._malformed_etag_by_key: dict[Key, str] = {}
 
@@ -127,10 +127,9 @@ class TableRecords(RoundTrips, CheckpointStore):
     def _is_renewal(self, group: ConsumerGroup, claim: OwnershipClaim) -> bool:
         """Whether the claim's owner has the partition already, as this store last saw it."""
         seen = self._seen.get((group, claim.partition_id))
-        return (
-            seen is not None
-            and claim.owner_id is not None
-            and (seen.owner_id, seen.etag) == (claim.owner_id, claim.expected_etag)
+        return seen is not None and (seen.owner_id, seen.etag) == (
+            claim.owner_id,
+            claim.expected_etag,
         )
 
     async def _renew(
@@ -264,7 +263,7 @@ class TableRecords(RoundTrips, CheckpointStore):
                 return None, b""
             content = await read_content(self._ask, group, entity)
             if content is not None:
-                self._parts[key] = (entity.etag, parts_of(entity.values))
+                self._parts[key] = parts_of(entity.values)
                 return entity, content
         raise StoreUnavailableError(
             f"table {self._place}: parts of {key.row!r} were missing {_READS} times; another "
@@ -280,10 +279,7 @@ class TableRecords(RoundTrips, CheckpointStore):
         etag: str | None,
     ) -> WriteAnswer:
         """Write an entity and its content; ``None`` keeps the content that is stored."""
-        seen_etag, former = self._parts.get(key, ("", None))
-        if seen_etag != etag:
-            former = None  # Not known: what this write replaces was not read here.
-        parts = former
+        parts = former = self._parts.get(key)
         if content is not None:
             version = str(values[entities.WRITE])
             values |= content_values(content, version)
@@ -294,7 +290,7 @@ class TableRecords(RoundTrips, CheckpointStore):
                 return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         answer = await self._write(Write(key=key, values=values, etag=etag))
         if answer.outcome is WriteOutcome.WON:
-            self._parts[key] = (answer.etag, parts)
+            self._parts[key] = parts
         if content is not None:
             needless = {WriteOutcome.WON: former, WriteOutcome.LOST: parts}
             await delete_parts(self._change, group, needless.get(answer.outcome))

@@ -19,6 +19,7 @@ JWT_TYPE: Final = "jwt"
 """The type with which clients present a token of Entra ID; others have one for signatures."""
 
 _PARTS: Final = 3
+_LATEST_S: Final = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 
 
 class Right(StrEnum):
@@ -53,8 +54,10 @@ class TokenRules:
             raise RefusedError(
                 AUTH_FAILED, f"InvalidAudience: The token has an invalid audience: '{audience}'."
             )
-        if not isinstance(expires_on, int | float) or expires_on <= now_s:
-            at = datetime.fromtimestamp(float(expires_on or 0), UTC)  # type: ignore[arg-type]
+        if not isinstance(expires_on, int | float) or not 0 <= expires_on <= _LATEST_S:
+            raise RefusedError(AUTH_FAILED, "InvalidToken: The token has no expiration time.")
+        if expires_on <= now_s:
+            at = datetime.fromtimestamp(expires_on, UTC)
             raise RefusedError(
                 AUTH_FAILED,
                 f"ExpiredToken: The token is expired. Expiration time: '{at:%Y-%m-%d %H:%M:%SZ}'.",
@@ -83,7 +86,7 @@ def _claims_of(token: str) -> dict[str, object]:
     try:
         padded = parts[1] + "=" * (-len(parts[1]) % 4) if len(parts) == _PARTS else ""
         claims = json.loads(base64.urlsafe_b64decode(padded))
-    except ValueError:
+    except (ValueError, RecursionError):
         claims = None
     if not isinstance(claims, dict):
         raise RefusedError(AUTH_FAILED, "InvalidToken: The token is not a JSON web token.")

@@ -13,6 +13,7 @@ from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
 from eventproc.models import CheckpointUpdate, CloseReason
 from eventproc.telemetry import count_batch
+from spark_integration.option_names import naming_options
 from spark_integration.sink.options import SinkOptions
 from spark_integration.sink.partition import SinkPartition
 from spark_integration.sink.records import (
@@ -85,7 +86,7 @@ async def _partition_factory(
 ) -> Callable[[str], SinkPartition]:
     """Open the store and the sink that a task's partitions share; return their factory."""
     group = options.group.make()
-    store = await stack.enter_async_context(options.store.make())
+    store = await stack.enter_async_context(naming_options(options.store.make()))
     dead_letters = options.make_dead_letters()
     if dead_letters is not None:
         await dead_letters.open()
@@ -131,7 +132,7 @@ def commit_reports(
 
 
 async def _commit(options: SinkOptions, updates: Sequence[CheckpointUpdate]) -> None:
-    async with options.store.make() as store:
+    async with naming_options(options.store.make()) as store:
         checkpoints = Checkpoints(store, options.group.make(), options.patience)
         results = await asyncio.gather(*map(checkpoints.commit, updates), return_exceptions=True)
     for result in results:

@@ -22,6 +22,7 @@ from eventproc.models import (
 )
 from eventproc.ports import EventSource
 from eventproc.retries import attempts_within
+from spark_integration.option_names import naming_options
 from spark_integration.options import SourceOptions
 from spark_integration.positions import Positions, refuse_other_protocol
 from spark_integration.source.outage import BACKOFF
@@ -119,7 +120,7 @@ class Hub:
 
     async def _request_once(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
         options = self._options.hub_options(prefetch=1)
-        async with self._options.source.make(options) as source:
+        async with naming_options(self._options.source.make(options)) as source:
             return await request(source)
 
     async def _find(
@@ -144,7 +145,7 @@ class Hub:
             eventhub_name=source.eventhub_name,
             name=self._options.consumer_group,
         )
-        async with self._options.store.make() as store:
+        async with naming_options(self._options.store.make()) as store:
             checkpoints = await store.list_checkpoints(group)
         self._log.info("checkpoints_read", partition_count=len(checkpoints))
         return checkpoints

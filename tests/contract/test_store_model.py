@@ -5,6 +5,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -17,6 +18,7 @@ from hypothesis.stateful import (
 from checkpointstores.memory import MemoryCheckpointStore
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.tables import TableCheckpointStore
 from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,
@@ -211,6 +213,31 @@ def test_postgres_has_the_results_of_the_model(postgres):
     """The PostgreSQL store, on a real server."""
     run_state_machine_as_test(
         lambda: PostgresMachine(postgres.dsn),  # type: ignore[arg-type]
+        settings=settings(max_examples=15, stateful_step_count=20, deadline=None),
+    )
+
+
+class TableMachine(StoreMachine):
+    """The model against the table store; each history has a table of its own."""
+
+    def __init__(self, conn_str):
+        self.conn_str = conn_str
+        super().__init__()
+
+    def make_stores(self):
+        """Return two stores over one table."""
+        name = f"t{uuid.uuid4().hex}"
+        return [
+            TableCheckpointStore.from_connection_string(self.conn_str, name, create_table=True)
+            for _ in range(2)
+        ]
+
+
+@pytest.mark.long
+def test_tables_have_the_results_of_the_model(tables):
+    """The table store, on a real service."""
+    run_state_machine_as_test(
+        lambda: TableMachine(tables.connection_string),  # type: ignore[arg-type]
         settings=settings(max_examples=15, stateful_step_count=20, deadline=None),
     )
 

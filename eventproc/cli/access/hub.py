@@ -1,12 +1,13 @@
 """How the hub is reached."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from eventproc.errors import ConfigurationError
 from eventproc.identity.network import DIRECT, Network
+from eventproc.ports import EventSource
 
 if TYPE_CHECKING:
     from eventproc.sources.eventhubs import EventHubOptions
@@ -22,10 +23,11 @@ T = TypeVar("T")
 
 
 class TransportName(StrEnum):
-    """The transport below AMQP, by its option."""
+    """How Event Hubs are reached, by its option."""
 
     AMQP = "amqp"
     WEBSOCKET = "websocket"
+    KAFKA = "kafka"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +50,37 @@ class HubAccess:
                 f"({HUB_VARIABLE}), which has a key; not both"
             )
 
+    def kafka_source(self, eventhub: str) -> EventSource:
+        """Make a source that reads an event hub through its Kafka endpoint, with an identity.
+
+        Raises:
+            ConfigurationError: An option is missing, or has no effect over Kafka.
+        """
+        from eventproc.sources.kafka import KafkaEventSource  # noqa: PLC0415 - it is an extra
+
+        if not eventhub:
+            raise ConfigurationError("which event hub? Give --eventhub")
+        if self.network.proxy is not None:
+            raise ConfigurationError(
+                "--proxy is not possible with --transport kafka: give --transport websocket"
+            )
+        bundle = self.network.ca_bundle
+        return KafkaEventSource.with_identity(
+            self.namespace,
+            eventhub,
+            self.network.credential(),
+            bootstrap_servers=self.custom_endpoint.removeprefix("sb://").rstrip("/") or None,
+            config={"ssl.ca.location": bundle} if bundle else None,
+        )
+
+    def over_amqp(self) -> "HubAccess":
+        """Return how the hub is reached without its Kafka endpoint, which publishes nothing."""
+        if self.transport is TransportName.KAFKA:
+            return replace(self, transport=TransportName.AMQP, custom_endpoint="")
+        return self
+
     def options(self) -> "EventHubOptions":
-        """Return how to connect to an event hub."""
+        """Return how to connect to an event hub over AMQP."""
         from eventproc.sources.eventhubs import (  # noqa: PLC0415 - it is an extra
             EventHubOptions,
             Transport,
@@ -69,6 +100,10 @@ class HubAccess:
                 raise ConfigurationError("which event hub? Give --eventhub")
             credential = self.network.credential()
             return kind(self.namespace, eventhub, credential, options=self.options())
+        if self.transport is TransportName.KAFKA:
+            raise ConfigurationError(
+                "--transport kafka needs --namespace; for a connection string put kafka+ before it"
+            )
         made: T = kind.from_connection_string(  # type: ignore[attr-defined]
             self.connection_string, eventhub_name=eventhub, options=self.options()
         )

@@ -110,7 +110,8 @@ class HubOptions(StorageOptions):
         TransportName,
         typer.Option(
             envvar="EVENTPROC_TRANSPORT",
-            help="How Event Hubs are reached: amqp over TCP, port 5671, or websocket, port 443.",
+            help="How Event Hubs are reached: amqp over TCP, port 5671; websocket, port 443; or, "
+            "with --namespace, kafka, port 9093.",
         ),
     ] = TransportName.AMQP
 

@@ -103,7 +103,9 @@ def make_sink(spec: str, hub: HubAccess, storage: StorageAccess) -> DeadLetterSi
 
 def _over_amqp(hub: HubAccess) -> HubAccess:
     """Return how the hub is reached without its Kafka endpoint."""
-    return replace(hub, connection_string=hub.connection_string.removeprefix(KAFKA_ENDPOINT))
+    return replace(
+        hub.over_amqp(), connection_string=hub.connection_string.removeprefix(KAFKA_ENDPOINT)
+    )
 
 
 def make_reader(

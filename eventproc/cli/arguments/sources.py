@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import unquote, urlencode
 
-from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess, TransportName
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventSource
 
@@ -45,6 +45,8 @@ def make_source(access: HubAccess, eventhub: str) -> EventSource:
             "rabbitmq-stream://USER:PASSWORD@HOST of RabbitMQ's streams, or to "
             "amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition queues"
         )
+    if access.namespace and access.transport is TransportName.KAFKA:
+        return access.kafka_source(eventhub)
     if not connection_string.startswith(OTHER_BROKERS):
         from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
 

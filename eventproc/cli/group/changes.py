@@ -6,7 +6,7 @@ what was shown is written.
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -35,6 +35,7 @@ from eventproc.cli.group.targets import (
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.core.offset_format import offset_format_in, offset_format_of
+from eventproc.core.ownership.liveness import live_members
 from eventproc.errors import ConfigurationError, EventProcError
 from eventproc.models import Checkpoint, ConsumerGroup, OffsetFormat, PartitionProperties
 from eventproc.ownership.compatibility import NAMES
@@ -64,6 +65,9 @@ class Change:
     is_foreign: bool
     """The owner is a processor of another SDK, whose checkpoints are not conditional."""
 
+    is_new: bool
+    """The partition has no checkpoint yet."""
+
     is_needed: bool
     """False if the checkpoint is already as it should be."""
 
@@ -76,6 +80,9 @@ class GroupState:
     owner_by_partition: Mapping[str, str]
     present: frozenset[str]
     """Owners with a member record: processors of this library."""
+
+    live: frozenset[str]
+    """Owners that run: those with a fresh member record or a lease, of any SDK."""
 
     def _refuse_mixing(self, move: CheckpointMove) -> None:
         mine = offset_format_of(move.offset)
@@ -112,6 +119,7 @@ class GroupState:
             state=_state_change(record, move) if is_needed else "",
             owner_id=owner_id,
             is_foreign=owner_id is not None and owner_id not in self.present,
+            is_new=record is None,
             is_needed=is_needed,
         )
 
@@ -125,10 +133,13 @@ async def read_group_state(connection: Connection, expiration: timedelta) -> Gro
     connection.refuse_queues()
     present = await connection.store.list_members(connection.group)
     held = await live_owners(connection.store, connection.group, expiration)
+    owners = {p: o.owner_id for p, o in held.items() if o.owner_id is not None}
+    members = live_members(present, owners.values(), expiration)
     return GroupState(
         records=await read_records(connection),
-        owner_by_partition={p: o.owner_id for p, o in held.items() if o.owner_id is not None},
+        owner_by_partition=owners,
         present=frozenset(member.owner_id for member in present.members),
+        live=frozenset(owners.values()) | {member.owner_id for member in members},
     )
 
 
@@ -166,6 +177,25 @@ def _is_in_place(record: Record, move: CheckpointMove) -> bool:
 
 def _is_same_state(record: Record, move: CheckpointMove) -> bool:
     return not record.is_damaged and (move.state or None) == (record.checkpoint.state or None)
+
+
+def import_refusal(
+    changes: Sequence[Change], live: Collection[str], *, overwrites: bool, while_running: bool
+) -> str | None:
+    """Return why an import may not make these changes, with the remedy; ``None``: it may."""
+    needed = [change for change in changes if change.is_needed]
+    existing = [change.move.partition_id for change in needed if not change.is_new]
+    if existing and not overwrites:
+        return (
+            f"{len(existing)} of {len(changes)} partitions have another checkpoint already (the "
+            f"first is {existing[0]}): give --overwrite to replace them, or --partition for others"
+        )
+    if needed and live and not while_running:
+        return (
+            f"processors of the group run: {', '.join(sorted(live))}. Stop them first, or give "
+            "--while-running, and each owner begins again at its new position"
+        )
+    return None
 
 
 # --- from a target to changes --------------------------------------------------------------------
@@ -235,9 +265,16 @@ async def _position(
 
 
 async def carry_out(
-    connection: Connection, changes: Sequence[Change], *, expiration: timedelta
+    connection: Connection,
+    changes: Sequence[Change],
+    *,
+    expiration: timedelta,
+    replaces: bool = True,
 ) -> dict[str, CheckpointMoved | EventProcError]:
-    """Make every change that is needed; if one fails, the others are still made."""
+    """Make every change that is needed; if one fails, the others are still made.
+
+    Without *replaces*, a checkpoint that another process wrote in between is an error.
+    """
     token, slots = secrets.token_hex(8), asyncio.Semaphore(AT_ONCE_MAX)
 
     async def done(change: Change) -> CheckpointMoved | EventProcError:
@@ -249,6 +286,7 @@ async def carry_out(
                     change.move,
                     token=token,
                     expiration=expiration,
+                    replaces=replaces,
                 )
             except EventProcError as error:
                 return error

@@ -40,4 +40,4 @@ def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
         return PartitionPublisher(url, prefix=eventhub, count=count)
     from eventproc.sources.eventhubs import EventHubPublisher  # noqa: PLC0415 - it is an extra
 
-    return access.make(EventHubPublisher, eventhub)
+    return access.over_amqp().make(EventHubPublisher, eventhub)

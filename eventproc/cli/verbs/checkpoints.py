@@ -21,6 +21,7 @@ from eventproc.cli.group.changes import (
     carry_out,
     changes_json,
     changes_table,
+    import_refusal,
     plan_reset,
     read_group_state,
     warnings_for,
@@ -272,11 +273,19 @@ def import_(
             "--another-hub", help="Accept a file of another event hub, such as a replica."
         ),
     ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace checkpoints that the group has already.")
+    ] = False,
+    while_running: Annotated[
+        bool,
+        typer.Option("--while-running", help="Write although processors of the group run."),
+    ] = False,
     mode: ChangeMode,
 ) -> int:
     """Write checkpoints from a file to a group, in the same store or another one.
 
-    Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
+    Checkpoints that are equal already stay as they are, so an import that ended halfway can be
+    repeated. Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
     """
     given = read_file(file)
     contents = given.contents
@@ -302,12 +311,32 @@ def import_(
                     )
             current = await read_group_state(connection, mode.expiration)
             changes = [current.change(move, None) for move in moves]
-            return await _change(connection, changes, mode)
+            refusal = import_refusal(
+                changes, current.live, overwrites=overwrite, while_running=while_running
+            )
+            if refusal is not None and not mode.dry_run:
+                raise ConfigurationError(f"{refusal}. Nothing was changed")
+            if refusal is not None:
+                print_error(f"without --dry-run this import is refused: {refusal}")
+            if mode.output is options.OutputFormat.TABLE:
+                print(f"{file}: {_counts(changes)}")
+            return await _change(connection, changes, mode, replaces=overwrite)
 
     return asyncio.run(move())
 
 
-async def _change(connection: Connection, changes: Sequence[Change], mode: ChangeMode) -> int:
+def _counts(changes: Sequence[Change]) -> str:
+    needed = [change for change in changes if change.is_needed]
+    new = sum(change.is_new for change in needed)
+    return (
+        f"{len(changes)} checkpoints, {new} new, {len(needed) - new} that replace another one, "
+        f"{len(changes) - len(needed)} in place already"
+    )
+
+
+async def _change(
+    connection: Connection, changes: Sequence[Change], mode: ChangeMode, *, replaces: bool = True
+) -> int:
     """Show the changes, ask for confirmation, carry them out, and print the results."""
     is_table = mode.output is options.OutputFormat.TABLE
     if not (is_table or mode.dry_run or mode.yes):
@@ -325,7 +354,7 @@ async def _change(connection: Connection, changes: Sequence[Change], mode: Chang
         if not (mode.yes or await asyncio.to_thread(_ask, len(needed))):
             print("Nothing was changed.")
             return FAILED
-        results = await carry_out(connection, needed, expiration=mode.expiration)
+        results = await carry_out(connection, needed, expiration=mode.expiration, replaces=replaces)
     failed = {p: r for p, r in results.items() if isinstance(r, EventProcError)}
     if not is_table:
         print(json.dumps(changes_json(connection.group, changes, results)))

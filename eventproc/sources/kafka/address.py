@@ -6,7 +6,7 @@ protocol finds its former records and is refused, instead of silently starting a
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eventproc.errors import ConfigurationError
@@ -21,8 +21,15 @@ _EVENT_HUBS: Final = re.compile(
     re.IGNORECASE,
 )
 _SERVER: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:,/@\[\]]+):\d{1,5}")
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]+")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """A valid name of a topic in Kafka; the name of an event hub is always one."""
+
+_OF_AZURE: Final[Mapping[str, object]] = {
+    # Azure closes a connection that is idle for four minutes.
+    "connections.max.idle.ms": 180_000,
+    "socket.keepalive.enable": True,
+}
 
 _CONNECTION_STRING_USER: Final = "$ConnectionString"
 """The SASL user name that tells Event Hubs that the password is a connection string."""
@@ -102,8 +109,21 @@ def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) 
             "sasl.mechanism": "PLAIN",
             "sasl.username": _CONNECTION_STRING_USER,
             "sasl.password": conn_str,
-            # Azure closes a connection that is idle for four minutes.
-            "connections.max.idle.ms": 180_000,
-            "socket.keepalive.enable": True,
+            **_OF_AZURE,
         },
     )
+
+
+def endpoint_of(host: str, topic: str, bootstrap_servers: str | None) -> TopicAddress:
+    """Return the address of Event Hubs' Kafka endpoint for a namespace.
+
+    Raises:
+        ConfigurationError: a name is not valid.
+    """
+    if not _HOST.fullmatch(host):
+        raise ConfigurationError(
+            f"fully_qualified_namespace is {host!r}: give its host name alone, for example "
+            "contoso.servicebus.windows.net"
+        )
+    address = address_of(bootstrap_servers or f"{host}:{PORT_OF_EVENT_HUBS}", topic, host)
+    return replace(address, settings=_OF_AZURE)

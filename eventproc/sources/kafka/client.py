@@ -15,13 +15,17 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Producer as KafkaProducer
 
 from eventproc.errors import ConfigurationError, SourceRejectedError
-from eventproc.sources.kafka.errors import ClientError, error_for
+from eventproc.sources.kafka.errors import NO_TOKEN, ClientError, error_for
 from eventproc.sources.kafka.event import Message
 from eventproc.sources.kafka.options import DEFAULTS, FIXED
+from eventproc.sources.kafka.tokens import Tokens
 from eventproc.sources.log_offsets import Bounds
 
 READ_MAX: Final = 1000
 """Most messages of one read. A partition may exceed its ``prefetch`` by this many."""
+
+_AUTHENTICATION: Final = "_AUTHENTICATION"
+"""The client's name of any failure of authentication, a missing token among them."""
 
 _CLIENT_LOG: Final = logging.getLogger("eventproc.sources.kafka.librdkafka")
 
@@ -30,14 +34,20 @@ class Consumer:
     """A consumer of one topic. It starts to connect when it is created."""
 
     def __init__(
-        self, bootstrap_servers: str, topic: str, group: str, settings: Mapping[str, object]
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        group: str,
+        settings: Mapping[str, object],
+        tokens: Tokens | None = None,
     ) -> None:
-        """Create the client.
+        """Create the client. With tokens it blocks for a second or more, until it has one.
 
         Raises:
             ConfigurationError: the client refuses a setting.
         """
         self._topic = topic
+        self._tokens = tokens
         self._client_errors: list[ClientError] = []
         config: dict[str, Any] = {
             **DEFAULTS,
@@ -48,15 +58,22 @@ class Consumer:
             "error_cb": self._note,
         }
         config.setdefault("logger", _CLIENT_LOG)
+        if tokens is not None:
+            config["oauth_cb"] = tokens.for_client
         try:
             self._client = KafkaConsumer(config)
         except (KafkaException, TypeError, ValueError) as error:
+            if tokens is not None and tokens.reason:
+                raise error_for("the Kafka client", NO_TOKEN, tokens.reason) from error
             raise ConfigurationError(
                 f"the Kafka client refuses its settings: {_text(error)}"
             ) from error
 
     def _note(self, error: KafkaError) -> None:
-        self._client_errors.append(ClientError(error.name(), error.str(), error.fatal()))
+        name, text = error.name(), error.str()
+        if name == _AUTHENTICATION and self._tokens is not None and self._tokens.reason:
+            name, text = NO_TOKEN, self._tokens.reason
+        self._client_errors.append(ClientError(name, text, error.fatal()))
 
     def client_errors(self) -> list[ClientError]:
         """Return the errors that the client reported in calls of ``read`` since the last call."""

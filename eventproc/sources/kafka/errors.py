@@ -37,12 +37,21 @@ SUSPECT: Final = frozenset({"_RESOLVE", "_SSL"})
 """Temporary errors that at startup probably mean a wrong setting."""
 
 END_OF_PARTITION: Final = "_PARTITION_EOF"
+NO_TOKEN: Final = "_NO_TOKEN"  # noqa: S105
+"""Our own name of librdkafka's ``_AUTHENTICATION`` where no token was to be had."""
+
 OUT_OF_RANGE: Final = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"})
 UNKNOWN_PARTITION: Final = "_UNKNOWN_PARTITION"
 
-FATAL_TO_ALL: Final = PERMANENT | SUSPECT | {"_ALL_BROKERS_DOWN", "_FATAL"}
+FATAL_TO_ALL: Final = PERMANENT | SUSPECT | {"_ALL_BROKERS_DOWN", "_FATAL", NO_TOKEN}
 """Errors that end all receivers if the client reports them for no particular partition. A single
 broken connection (``_TRANSPORT``) does not: the client opens another."""
+
+
+class TokenError(SuspectSettingError):
+    """The identity gives no token; another attempt may succeed. The message has the remedy."""
+
+    names_remedy = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,8 @@ class ClientError:
 def error_for(what: str, name: str, text: str) -> SourceError:
     """Return the error of ``eventproc.errors`` for an error name of the client."""
     message = f"{what}: {text} ({name})"
+    if name == NO_TOKEN:
+        return TokenError(f"{what}: {text}")
     if name in PERMANENT:
         return SourceRejectedError(message)
     if name in SUSPECT:

@@ -39,13 +39,8 @@ Question = Callable[[Consumer, float], T]
 class AdminQueries:
     """Sends metadata requests, one after another."""
 
-    def __init__(self, make_consumer: Callable[[], Consumer], budget: timedelta) -> None:
-        """Create the client.
-
-        Raises:
-            ConfigurationError: the client refuses a setting.
-        """
-        self._consumer = make_consumer()
+    def __init__(self, consumer: Consumer, budget: timedelta) -> None:
+        self._consumer = consumer
         self._budget_s = budget.total_seconds()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="eventproc-kafka-ask")
         self._is_closing = False

@@ -40,14 +40,10 @@ CLOSE_MAX_S: Final = 2.0
 class Reader:
     """Reads the partitions that are opened, each into its feed."""
 
-    def __init__(self, make_consumer: Callable[[], Consumer], name: str) -> None:
-        """Start the thread, on the running loop.
-
-        Raises:
-            ConfigurationError: the client refuses a setting.
-        """
+    def __init__(self, consumer: Consumer, name: str) -> None:
+        """Start the thread, on the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._consumer = make_consumer()
+        self._consumer = consumer
         self._feeds: dict[int, Feed] = {}
         self._paused: dict[int, Feed] = {}
         self._requests: deque[tuple[Callable[[], None], Future[None]]] = deque()

@@ -1,21 +1,30 @@
 """A Kafka topic as an ``EventSource``."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Self
 
-from eventproc.errors import ConfigurationError, SourceRejectedError, SuspectSettingError
+from eventproc.errors import (
+    ConfigurationError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
+from eventproc.identity import AnyTokenCredential, SharedCredential
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
-from eventproc.sources.kafka.address import address_in, address_of
+from eventproc.sources.kafka.address import address_in, address_of, endpoint_of
 from eventproc.sources.kafka.client import Consumer
+from eventproc.sources.kafka.errors import TokenError
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.options import KafkaOptions, check_config
 from eventproc.sources.kafka.position import OFFSETS, is_end_needed
 from eventproc.sources.kafka.queries import AdminQueries, end_question, properties_question
 from eventproc.sources.kafka.reader import Reader
 from eventproc.sources.kafka.receiver import KafkaReceiver
+from eventproc.sources.kafka.tokens import SETTINGS, Tokens
 from eventproc.sources.log_offsets import Bounds, last_ms_before
 
 _DIGITS_MAX = 9
@@ -58,6 +67,9 @@ class KafkaEventSource(EventSource):
         check_config(config or {})
         self._settings = dict(config or {})
         self._options = options or KafkaOptions()
+        self._tokens: Tokens | None = None
+        self._is_open = False
+        self._making = asyncio.Lock()  # A client is made in a thread, and once.
         self._queries: AdminQueries | None = None
         self._readers: dict[str, Reader] = {}
 
@@ -95,6 +107,44 @@ class KafkaEventSource(EventSource):
             options=options,
         )
 
+    @classmethod
+    @checked
+    def with_identity(
+        cls,
+        fully_qualified_namespace: str,
+        topic: str,
+        credential: Annotated[AnyTokenCredential | SharedCredential, SECRET],
+        *,
+        bootstrap_servers: str | None = None,
+        config: Annotated[Mapping[str, object] | None, SECRET] = None,
+        options: KafkaOptions | None = None,
+    ) -> Self:
+        """Build a source for Event Hubs' Kafka endpoint that uses tokens of Entra ID.
+
+        Args:
+            fully_qualified_namespace: such as ``contoso.servicebus.windows.net``.
+            topic: the event hub.
+            credential: of ``azure.identity`` or ``azure.identity.aio``; it is not closed.
+            bootstrap_servers: servers to connect to instead of the namespace's port 9093.
+            config: as for the class, without ``oauth_cb``.
+            options: how to read.
+
+        Raises:
+            ConfigurationError: a name is not valid, or a setting is refused.
+        """
+        if config and "oauth_cb" in config:
+            raise ConfigurationError("config sets 'oauth_cb', but the credential gives the tokens")
+        address = endpoint_of(fully_qualified_namespace, topic, bootstrap_servers)
+        source = cls(
+            address.bootstrap_servers,
+            topic=address.topic,
+            namespace=address.namespace,
+            config={**address.settings, **SETTINGS, **(config or {})},
+            options=options,
+        )
+        source._tokens = Tokens(credential, address.namespace)
+        return source
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.bootstrap_servers!r}, {self._topic!r})"
 
@@ -115,12 +165,12 @@ class KafkaEventSource(EventSource):
         return OffsetFormat.KAFKA
 
     async def open(self) -> None:
-        if self._queries is None:
-            self._queries = AdminQueries(
-                partial(self._make_consumer, _ANY_GROUP), self._options.connect_timeout
-            )
+        self._is_open = True
+        if self._tokens is None:  # Otherwise the first request connects: it may lack a token.
+            await self._open_queries()
 
     async def close(self) -> None:
+        self._is_open = False
         readers, self._readers = list(self._readers.values()), {}
         queries, self._queries = self._queries, None
         for reader in readers:
@@ -131,6 +181,8 @@ class KafkaEventSource(EventSource):
     async def check_consumer_group(self, name: str) -> None:
         try:
             await self.partition_ids()
+        except TokenError as error:
+            raise ConfigurationError(str(error)) from error
         except (SourceRejectedError, SuspectSettingError) as error:
             raise ConfigurationError(
                 f"topic {self._topic!r} at {self._address.bootstrap_servers} cannot be read in "
@@ -139,7 +191,8 @@ class KafkaEventSource(EventSource):
             ) from error
 
     async def partition_ids(self) -> Sequence[str]:
-        count = await self._open_queries().ask(
+        queries = await self._open_queries()
+        count = await queries.ask(
             f"requesting the partitions of {self!r} failed",
             lambda consumer, timeout_s: consumer.partition_count(timeout_s),
         )
@@ -152,7 +205,8 @@ class KafkaEventSource(EventSource):
     async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
         partitions = [self._number(partition_id) for partition_id in partition_ids]
         named = ", ".join(map(repr, partition_ids))
-        return await self._open_queries().ask(
+        queries = await self._open_queries()
+        return await queries.ask(
             f"requesting properties of partition {named} from {self!r} failed",
             properties_question(partitions),
         )
@@ -160,7 +214,7 @@ class KafkaEventSource(EventSource):
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
-        partition, queries = self._number(partition_id), self._open_queries()
+        partition, queries = self._number(partition_id), await self._open_queries()
         what = f"opening partition {partition_id!r} of {self!r} failed"
         bounds = await queries.ask(
             what, lambda consumer, timeout_s: consumer.bounds(partition, timeout_s)
@@ -181,7 +235,7 @@ class KafkaEventSource(EventSource):
             room_bytes=self._options.prefetch_bytes,
         )
         feed.high = bounds.high
-        reader = self._reader(consumer_group)
+        reader = await self._reader(consumer_group)
         await reader.open(feed)
         return KafkaReceiver(reader, feed)
 
@@ -204,19 +258,39 @@ class KafkaEventSource(EventSource):
             )
         return int(partition_id)
 
-    def _open_queries(self) -> AdminQueries:
-        if self._queries is None:
-            raise RuntimeError("the source is not open: use `async with`, or call open() first")
-        return self._queries
+    async def _open_queries(self) -> AdminQueries:
+        if self._tokens is not None and self._is_open:
+            await self._check_token(self._tokens)
+        async with self._making:
+            if self._queries is None:
+                consumer = await self._make_consumer(_ANY_GROUP)
+                self._queries = AdminQueries(consumer, self._options.connect_timeout)
+            return self._queries
 
-    def _reader(self, group: str) -> Reader:
+    async def _check_token(self, tokens: Tokens) -> None:
+        try:
+            await tokens.check()
+        except TokenError as error:
+            raise TokenError(f"{self!r} cannot be read: {error}") from error
+
+    async def _reader(self, group: str) -> Reader:
         """Return the reader of a group; create one if there is none or the former has ended."""
-        reader = self._readers.get(group)
-        if reader is None or reader.is_over:
-            reader = self._readers[group] = Reader(
-                partial(self._make_consumer, group), f"eventproc-kafka-{group}"
-            )
-        return reader
+        async with self._making:
+            reader = self._readers.get(group)
+            if reader is None or reader.is_over:
+                consumer = await self._make_consumer(group)
+                reader = self._readers[group] = Reader(consumer, f"eventproc-kafka-{group}")
+            return reader
 
-    def _make_consumer(self, group: str) -> Consumer:
-        return Consumer(self._address.bootstrap_servers, self._topic, group, self._settings)
+    async def _make_consumer(self, group: str) -> Consumer:
+        if not self._is_open:
+            raise RuntimeError("the source is not open: use `async with`, or call open() first")
+        servers, topic = self._address.bootstrap_servers, self._topic
+        make = partial(Consumer, servers, topic, group, self._settings, self._tokens)
+        if self._tokens is None:
+            return make()
+        consumer = await asyncio.to_thread(make)
+        if not self._is_open:
+            await asyncio.to_thread(consumer.close)
+            raise SourceUnavailableError("the source is closed")
+        return consumer

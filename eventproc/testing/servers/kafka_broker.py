@@ -59,6 +59,8 @@ class KafkaBroker(ChildServer):
     Args:
         asks_credentials: Refuse clients that do not authenticate. No user exists, so this serves
             only to test a refusal.
+        advertised: The ``host:port`` that it tells clients to connect to, instead of its own: of a
+            proxy in front of it.
         start_timeout: Raise an error if it does not listen by then.
     """
 
@@ -66,9 +68,11 @@ class KafkaBroker(ChildServer):
         self,
         *,
         asks_credentials: bool = False,
+        advertised: str | None = None,
         start_timeout: timedelta = timedelta(seconds=20),
     ) -> None:
         super().__init__(start_timeout)
+        self._advertised = advertised
         self._options = ("--authentication",) if asks_credentials else ()
 
     @property
@@ -92,10 +96,11 @@ class KafkaBroker(ChildServer):
         program = find_tansu()
         self._port = self._port or _free_port()
         url = f"tcp://{self.bootstrap_servers}"
+        advertised = f"tcp://{self._advertised or self.bootstrap_servers}"
         self._process = subprocess.Popen(
             [
                 *("/bin/sh", "-c", _GUARDED, "sh", program, "--silent"),
-                *("--listener-url", url, "--advertised-listener-url", url, *self._options),
+                *("--listener-url", url, "--advertised-listener-url", advertised, *self._options),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

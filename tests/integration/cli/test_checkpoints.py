@@ -181,7 +181,7 @@ def test_export_and_import_move_checkpoints_to_another_store_and_group(
     found = json.loads(tool("list", *there, "--format", "json")[1])
     json_of(tool, "reset", "--partition", "0", "--to", "12", "--keep-state", "--yes")
     code, _, _ = tool("export", *HERE, "out-of-step.json")
-    warnings = tool("import", *there, "out-of-step.json", "--yes")[2]
+    warnings = tool("import", *there, "out-of-step.json", "--yes", "--overwrite")[2]
     after = json.loads(tool("list", *there, "--format", "json")[1])
 
     assert exported == (0, "2 checkpoints written to orders.json\n", "")

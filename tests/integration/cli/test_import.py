@@ -1,10 +1,13 @@
-"""``import`` and ``set`` refuse checkpoints that no store can keep, before anything is written."""
+"""``import`` and ``set`` refuse what no store can keep, and an import over what is there."""
 
+import asyncio
 import json
 
 import pytest
 
+from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.cli import main
+from eventproc.models import ConsumerGroup, Member, MemberStatus
 
 HERE = [
     "--store",
@@ -117,10 +120,71 @@ def test_importing_an_equal_state_at_another_position_does_not_replace_it(tool, 
         tmp_path / "f.json",
         {"sequence_number": 9, "state": "c3RhdGU=", "state_sequence_number": 9},
     )
-    out = tool("import", "f.json", "--yes")[1]
+    out = tool("import", "f.json", "--yes", "--overwrite")[1]
 
     assert "as it is (5 bytes)" in out
     assert out.splitlines()[-1] == "1 of 1 moved."
+
+
+def test_import_over_another_checkpoint_needs_overwrite(tool, tmp_path):
+    """Without it nothing is written, not even the partitions that have no checkpoint."""
+    write(tmp_path / "f.json", {})
+    tool("import", "f.json", "--yes")
+    write(tmp_path / "f.json", {"sequence_number": 9}, {"partition_id": "1"})
+    shown = tool("import", "f.json", "--dry-run")
+    refused = tool("import", "f.json", "--yes")
+    before = stored(tool)
+    code, out, _ = tool("import", "f.json", "--yes", "--overwrite")
+
+    assert shown[0] == 0
+    assert "without --dry-run this import is refused: 1 of 2 partitions" in shown[2]
+    assert refused[:2] == (2, "")
+    assert "give --overwrite" in refused[2]
+    assert before == {"0": 7}
+    assert (code, stored(tool)) == (0, {"0": 9, "1": 7})
+    assert "2 checkpoints, 1 new, 1 that replace another one, 0 in place already" in out
+
+
+def test_an_import_that_ended_halfway_is_completed_by_a_repetition(tool, tmp_path):
+    """What is in place already counts as that, and needs no ``--overwrite``."""
+    write(tmp_path / "f.json", {}, {"partition_id": "1"}, {"partition_id": "2"})
+    tool("import", "f.json", "--yes", "--partition", "1")
+    code, out, _ = tool("import", "f.json", "--yes")
+
+    assert code == 0
+    assert "3 checkpoints, 2 new, 0 that replace another one, 1 in place already" in out
+    assert out.splitlines()[-1] == "2 of 2 moved."
+    assert stored(tool) == {"0": 7, "1": 7, "2": 7}
+
+
+def test_import_into_a_running_group_needs_while_running(tool, tmp_path):
+    """A member that owns nothing yet counts as running; its name is in the message."""
+    asyncio.run(announce(tmp_path / "group.db", "worker-1"))
+    write(tmp_path / "f.json", {})
+    refused = tool("import", "f.json", "--yes")
+    before = stored(tool)
+    forced = tool("import", "f.json", "--yes", "--while-running")
+    again = tool("import", "f.json", "--yes")
+
+    assert refused[:2] == (2, "")
+    assert "processors of the group run: worker-1." in refused[2]
+    assert before == {}
+    assert (forced[0], stored(tool)) == (0, {"0": 7})
+    assert again[0] == 0, "nothing has to be written"
+
+
+async def announce(path, owner_id):
+    """Write the member record of a processor."""
+    group = ConsumerGroup(fully_qualified_namespace="host", eventhub_name="orders", name="$Default")
+    member = Member(owner_id=owner_id, incarnation="i", status=MemberStatus.ACTIVE)
+    async with SqliteCheckpointStore(path) as store:
+        await store.announce_member(group, member)
+
+
+def stored(tool):
+    """Return the position of each partition."""
+    listed = json.loads(tool("list", "--format", "json")[1])["checkpoints"]
+    return {c["partition_id"]: c["sequence_number"] for c in listed}
 
 
 @pytest.mark.parametrize(

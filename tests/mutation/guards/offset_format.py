@@ -80,8 +80,8 @@ KAFKA_FEED = guards_in(
     Guard(
         name="an event that was read before is dropped",
         without_it="a client that fetches again delivers events twice",
-        words="            if (offset := _OFFSET(message)) > newest:",
-        mutated="            if offset := _OFFSET(message):",
+        words="            if (offset := message.offset()) > newest:",
+        mutated="            if (offset := message.offset()) >= 0:",
         is_simulated=False,
     ),
     Guard(

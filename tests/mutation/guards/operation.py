@@ -106,7 +106,7 @@ DECODING = guards_in(
 
 DECODER = guards_in(
     "eventproc/decoders/decoder.py",
-    ["tests/stories/test_decoding.py", "tests/unit/eventproc/decoders/test_decoder.py"],
+    ["tests/unit/eventproc/decoders/test_decoder.py"],
     Guard(
         name="whatever a decoder raises is a DecodeError",
         without_it="a body that no attempt can decode is retried for ever",

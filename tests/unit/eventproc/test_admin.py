@@ -15,13 +15,19 @@ from eventproc import (
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.admin import CheckpointMove, CheckpointMoved, move_checkpoint
+from eventproc.admin import (
+    CheckpointExistsError,
+    CheckpointMove,
+    CheckpointMoved,
+    move_checkpoint,
+)
 from eventproc.core.checkpoint_rules import operators_writer
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
+    ConsumerGroup,
     LeaseMode,
     Member,
     MemberStatus,
@@ -278,3 +284,27 @@ def test_a_move_that_the_store_rejects_is_not_repeated(rejects):
         return store.attempt_count
 
     assert run_virtual(scenario()) == 1
+
+
+async def test_a_move_that_only_creates_keeps_a_checkpoint_that_exists():
+    """A second move with ``replaces=False`` is an error; a repetition of the first one is not."""
+    store = MemoryCheckpointStore()
+    group = ConsumerGroup(fully_qualified_namespace="host", eventhub_name="orders", name="$Default")
+    await store.open()
+
+    async def create(number: int, token: str) -> CheckpointMoved:
+        asked = CheckpointMove(partition_id="0", offset=str(number), sequence_number=number)
+        return await move_checkpoint(
+            store, group, asked, token=token, expiration=EXPIRATION, replaces=False
+        )
+
+    await create(5, "first")
+    repeated = await create(5, "first")
+    with pytest.raises(CheckpointExistsError, match="at number 5"):
+        await create(9, "second")
+    found = await store.read_checkpoint(group, "0")
+    await store.close()
+
+    assert repeated.checkpoint.sequence_number == 5
+    assert found is not None
+    assert found.sequence_number == 5

@@ -103,7 +103,7 @@ async def until(is_so):
 @asynccontextmanager
 async def reading(consumer):
     """A reader that is closed in any case."""
-    reader = Reader(lambda: consumer, "test")
+    reader = Reader(consumer, "test")
     try:
         yield reader
     finally:
@@ -114,7 +114,7 @@ async def reading(consumer):
 async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(room, room_bytes):
     """In messages and in bytes. When it is read again, no message is missing or repeated."""
     consumer: Any = FakeConsumer(500)
-    reader = Reader(lambda: consumer, "test")
+    reader = Reader(consumer, "test")
     slow = await opened(reader, feed_of(room=room, room_bytes=room_bytes))
     quick = await opened(reader, feed_of(partition=1, room=room, room_bytes=room_bytes))
 

@@ -1,0 +1,140 @@
+"""Event Hubs' Kafka endpoint with an identity: the genuine client, TLS, SASL's OAUTHBEARER.
+
+The endpoint is played in front of a real broker. Only its answers to the two requests of SASL are.
+"""
+
+import json
+import signal
+import time
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from eventproc.cli.terminal.exits import BAD_INPUT, OK
+from eventproc.testing.servers.kafka_broker import KafkaBroker
+
+from .played_kafka_endpoint import PlayedKafkaEndpoint
+from .test_command import FAST, HANDLER, read_until
+
+HOST = "localhost"
+AUDIENCE = f"https://{HOST}"
+
+
+@pytest.fixture(name="endpoint")
+def _endpoint(tls):
+    """Yield the endpoint, in front of a broker that tells clients to connect to it."""
+    with PlayedKafkaEndpoint(tls, AUDIENCE) as endpoint:
+        with KafkaBroker(advertised=f"{HOST}:{endpoint.port}") as broker:
+            endpoint.broker_port = int(broker.bootstrap_servers.rpartition(":")[2])
+            yield endpoint
+
+
+@pytest.fixture(name="here")
+def _here(endpoint, command, tmp_path):
+    """Return the options that name hub and store, without a secret."""
+    (tmp_path / "shop.py").write_text(dedent(HANDLER))
+    (tmp_path / "x.db").touch()
+    return [
+        *("--namespace", HOST, "--eventhub", "orders", "--transport", "kafka"),
+        *("--custom-endpoint", f"sb://{HOST}:{endpoint.port}", "--store", "sqlite:x.db"),
+    ]
+
+
+@pytest.fixture(name="publish")
+def _publish(endpoint, identity, tls):
+    """Return a function that publishes events through the endpoint."""
+
+    def token(_):
+        status, answer = identity._answer(AUDIENCE)
+        assert status == 200
+        return answer["access_token"], float(answer["expires_on"])
+
+    config: dict[str, Any] = {
+        "bootstrap.servers": f"{HOST}:{endpoint.port}",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "ssl.ca.location": str(tls.ca),
+        "oauth_cb": token,
+    }
+    admin = AdminClient(config)
+    (created,) = admin.create_topics([NewTopic("orders", 1, 1)]).values()
+    created.result(30)
+    producer = Producer(config | {"batch.num.messages": 1})
+
+    def publish(*bodies):
+        for body in bodies:
+            producer.produce("orders", body)
+            assert producer.flush(30) == 0
+
+    yield publish
+    producer.flush(0)
+
+
+@pytest.mark.long
+def test_events_are_read_over_several_tokens(command, endpoint, identity, here, publish):
+    """The client asks for the namespace's own scope, again before a token expires."""
+    publish("a")
+    identity.lifetime_s = 8.0
+    process = command.start("run", "shop:Count", *here, *FAST)
+    first = read_until(process, 1)
+    before = len(endpoint.tokens)
+    deadline = time.monotonic() + 90
+    while len(endpoint.tokens) < before + 4:
+        assert time.monotonic() < deadline, endpoint.tokens
+        time.sleep(0.1)
+    identity.lifetime_s = 3600.0
+    publish("b")
+    second = read_until(process, 1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    events = {json.loads(line)["event"] for line in err.splitlines()}
+
+    assert (process.returncode, first, second) == (OK, ["a"], ["b"])
+    assert "partition_ids_failed" not in events
+    assert set(identity.asked) == {AUDIENCE}
+    assert endpoint.refused == []
+
+
+@pytest.mark.long
+def test_an_identity_that_gives_no_token_is_an_error_with_its_remedy(command, here, identity):
+    """The same line as over AMQP, at the start."""
+    identity.status = 400
+    code, _, err = command.run("checkpoints", "lag", *here)
+
+    assert code == BAD_INPUT
+    assert "no credential gave a token. ManagedIdentityCredential failed: " in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.long
+def test_a_token_that_is_refused_is_an_error_at_once(command, endpoint, here, identity, publish):
+    """The text of the endpoint is kept."""
+    publish("a")
+    identity.audience = "https://elsewhere.example"
+    code, _, err = command.run("checkpoints", "lag", *here)
+
+    assert code == BAD_INPUT, err
+    assert "Unauthorized access" in err
+
+
+@pytest.mark.long
+def test_reading_goes_on_after_the_identity_was_away(command, endpoint, identity, here, publish):
+    """The token expires meanwhile; the log names the reason, and no event is lost."""
+    publish("a")
+    identity.lifetime_s = 8.0
+    process = command.start("run", "shop:Count", *here, *FAST, "--log-format", "json")
+    first = read_until(process, 1)
+    identity.status = 500
+    failed = next(json.loads(line) for line in process.stderr if "gave no token" in line)
+    identity.status, identity.lifetime_s = 200, 3600.0
+    publish("b")
+    second = read_until(process, 1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+
+    assert (process.returncode, first, second) == (OK, ["a"], ["b"])
+    assert "cannot be read: the credential gave no token: " in failed["error"]
