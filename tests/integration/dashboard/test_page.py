@@ -89,15 +89,13 @@ async def test_partitions_are_paused_and_resumed(records, start_page):
     await records.write(partitions=("0", "1"))
     page = start_page("--allow-changes")
     found = []
-    for asked in (
-        {"action": "pause", "partitions": ["0"], "reason": "a wrong price"},
-        {"action": "resume", "partitions": ["0"]},
-    ):
+    for action, reason in (("pause", "a wrong price"), ("resume", "")):
+        asked = {"action": action, "partitions": ["0"], "reason": reason}
         _, plan = await page.change("/changes", asked)
         found.append(await records.pauses())
         _, result = await page.change("/changes/confirm", {"id": plan["id"]})
         found.append(await records.pauses())
-        assert result["text"].startswith(f"{asked['action'].capitalize()}d: 0.")
+        assert result["text"].startswith(f"{action.capitalize()}d: 0.")
 
     paused = {"0": "a wrong price"}
     assert found == [{}, paused, paused, {}]
@@ -119,26 +117,7 @@ async def test_a_request_without_the_token_or_from_elsewhere_changes_nothing(rec
     await records.write()
     page = start_page("--allow-changes")
     _, plan = await page.change("/changes", RESET)
-    for headers in async def test_partitions_are_paused_and_resumed(records, start_page):
-    """After the confirmation, and with the reason."""
-    await records.write(partitions=("0", "1"))
-    page = start_page("--allow-changes")
-    found = []
-    for asked in (
-        {"action": "pause", "partitions": ["0"], "reason": "a wrong price"},
-        {"action": "resume", "partitions": ["0"]},
-    ):
-        _, plan = await page.change("/changes", asked)
-        found.append(await records.pauses())
-        _, result = await page.change("/changes/confirm", {"id": plan["id"]})
-        found.append(await records.pauses())
-        assert result["text"].startswith(f"{asked['action'].capitalize()}d: 0.")
-
-    paused = {"0": "a wrong price"}
-    assert found == [{}, paused, paused, {}]
-
-
-FOREIGN_HEADERS:
+    for headers in FOREIGN_HEADERS:
         given = {name: value.format(token=page.token) for name, value in headers.items()}
 
         asked, answer = await page.post("/changes", RESET, **given)
