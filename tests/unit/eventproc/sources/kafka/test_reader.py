@@ -195,6 +195,28 @@ async def test_messages_that_were_fetched_again_are_not_returned_twice():
         assert await take(receiver, 3) == [2, 3, 4]
 
 
+async def test_a_read_that_has_a_message_twice_returns_it_once():
+    """Also if the read begins where the last one ended."""
+    consumer = FakeConsumer()
+    async with reading(consumer) as reader:
+        receiver = await opened(reader, feed_of())
+        consumer.put.extend([FakeMessage(n) for n in (0, 1, 2, 1, 2, 3)])
+
+        assert await take(receiver, 4) == [0, 1, 2, 3]
+
+
+async def test_bytes_that_wait_are_those_of_messages_that_were_not_taken():
+    """Also if a read was taken only in part."""
+    feed = feed_of()
+    feed.put([FakeMessage(n, b"x" * size) for n, size in enumerate((1, 10, 100))])
+    left = []
+    for _ in range(3):
+        feed.take(1)
+        left.append(feed._bytes)
+
+    assert left == [110 + 2 * OVERHEAD_BYTES, 100 + OVERHEAD_BYTES, 0]
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "message"),
     [
