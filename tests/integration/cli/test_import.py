@@ -1,6 +1,7 @@
 """``import`` and ``set`` refuse what no store can keep, and an import over what is there."""
 
 import asyncio
+import io
 import json
 
 import pytest
@@ -171,6 +172,25 @@ def test_import_into_a_running_group_needs_while_running(tool, tmp_path):
     assert before == {}
     assert (forced[0], stored(tool)) == (0, {"0": 7})
     assert again[0] == 0, "nothing has to be written"
+
+
+def test_import_keeps_a_checkpoint_that_is_created_while_it_asks(tool, tmp_path, monkeypatch):
+    """Another operator writes between the table and the answer; the exit code is 1."""
+
+    class Answer(io.StringIO):
+        def readline(self, size=-1):
+            at = ("--partition", "0", "--sequence-number", "50", "--offset", "9000")
+            assert main(["checkpoints", "set", *at, "--yes", *HERE]) == 0
+            return super().readline(size)
+
+    write(tmp_path / "f.json", {})
+    monkeypatch.setattr("sys.stdin", Answer("y\n"))
+    code, out, err = tool("import", "f.json")
+
+    assert code == 1
+    assert out.splitlines()[-1] == "0 of 1 moved."
+    assert "has a checkpoint now, at number 50" in err
+    assert stored(tool) == {"0": 50}
 
 
 async def announce(path, owner_id):
