@@ -17,7 +17,12 @@ from eventproc.sources.eventhubs import EventHubOptions, Transport
 from eventproc.sources.eventhubs.options import PREFETCH_MAX
 from eventproc.validation.option_values import parse_duration
 from spark_integration.positions import Positions, parse_positions
-from spark_integration.recipes import NetworkRecipe, SourceRecipe, StoreRecipe
+from spark_integration.recipes import (
+    OF_STORAGE_ACCOUNT,
+    NetworkRecipe,
+    SourceRecipe,
+    StoreRecipe,
+)
 from spark_integration.secrets import Secret
 
 SOURCE_OPTIONS: Final = (
@@ -141,7 +146,8 @@ class SourceOptions:
         if by_checkpoints and self.store is None:
             raise ConfigurationError(
                 "positions are to be read from checkpoints, but from which store? Give the option "
-                "checkpointStore (sqlite:PATH, blob:CONTAINER or module:function)"
+                "checkpointStore (sqlite:PATH, blob:CONTAINER, tables:TABLE, postgres:NAME or "
+                "module:function)"
             )
         if self.tasks_max is not None and self.events_per_task_max is not None:
             raise ConfigurationError(
@@ -189,7 +195,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
     if given.text("minOffsetsPerTrigger") is None:
         given.refuse(_WITHOUT_EFFECT_WITHOUT_A_LEAST)
     network = parse_network(given)
-    of_blob = (given.text("checkpointStore") or "").startswith("blob:")
+    kind, _, _ = (given.text("checkpointStore") or "").partition(":")
     return SourceOptions(
         source=SourceRecipe(
             connection=given.secret("connectionString"),
@@ -210,7 +216,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
             given.text("endingPositions"),
             otherwise=EventPosition.latest(),
         ),
-        store=parse_store(given, network if of_blob else NetworkRecipe()),
+        store=parse_store(given, network if kind in OF_STORAGE_ACCOUNT else NetworkRecipe()),
         events_per_trigger_max=given.count("maxEventsPerTrigger"),
         events_per_trigger_min=given.count("minOffsetsPerTrigger") or 1,
         trigger_delay_max=given.span("maxTriggerDelay", otherwise=timedelta(minutes=15)),
@@ -327,7 +333,7 @@ def parse_store(given: OptionReader, network: NetworkRecipe) -> StoreRecipe | No
     """
     spec = given.text("checkpointStore")
     if spec is None:
-        reason = "has no effect without checkpointStore=blob:CONTAINER: give both or neither"
+        reason = "has no effect without checkpointStore=blob:CONTAINER or tables:TABLE: give both"
         given.refuse(dict.fromkeys(("storageConnectionString", "storageAccount"), reason))
         return None
     return StoreRecipe(

@@ -8,16 +8,20 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.identity.network import Network
-from eventproc.identity.storage_account import account_url
+from eventproc.identity.storage_account import Service, account_url
 from eventproc.network import HttpProxy
 from eventproc.ports import CheckpointStore, EventSource
 from eventproc.settings import SECRET, check_settings
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration.secrets import Secret
+
+if TYPE_CHECKING:
+    from checkpointstores.blob import BlobCheckpointStore
+    from checkpointstores.tables import TableCheckpointStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +103,28 @@ class SourceRecipe:
         )
 
 
+OF_STORAGE_ACCOUNT: Final = frozenset({"blob", "tables"})
+"""Kinds of stores that are in a storage account."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreRecipe:
-    """Makes a checkpoint store from ``sqlite:PATH``, ``blob:CONTAINER``, or ``module:function``."""
+    """Makes a checkpoint store from the option ``checkpointStore``.
+
+    One of ``sqlite:PATH``, ``blob:CONTAINER``, ``tables:TABLE``, ``postgres:NAME`` and
+    ``module:function``. ``NAME`` is the environment variable that has the connection string, on
+    the driver and on every executor.
+    """
 
     spec: str
     storage: Annotated[Secret | None, SECRET] = None
-    """The storage account's connection string, for ``blob``."""
+    """The storage account's connection string, for ``blob`` and ``tables``."""
 
     account: str | None = None
     """Instead of it the account's name or URL, reached with the identity of the process."""
 
     network: NetworkRecipe = field(default_factory=NetworkRecipe)
-    """How the storage account is reached, for ``blob``."""
+    """How the storage account is reached."""
 
     def __post_init__(self) -> None:
         """Check that the fields name one store."""
@@ -119,16 +132,22 @@ class StoreRecipe:
         kind, _, place = self.spec.partition(":")
         if not kind or not place:
             raise ConfigurationError(
-                f"checkpointStore is {self.spec!r}: give sqlite:PATH, blob:CONTAINER or "
-                "module:function"
+                f"checkpointStore is {self.spec!r}: give sqlite:PATH, blob:CONTAINER, "
+                "tables:TABLE, postgres:NAME or module:function"
+            )
+        if kind == "postgresql" or (kind == "postgres" and not place.isidentifier()):
+            raise ConfigurationError(  # It may have a password, so it is not quoted.
+                "checkpointStore=postgres: give the name of an environment variable, such as "
+                "postgres:ORDERS_DSN, and set it to the connection string on the driver and on "
+                "every executor"
             )
         if self.storage is not None and self.account is not None:
             raise ConfigurationError(
                 "give storageAccount, which uses an identity, or storageConnectionString, which "
                 "has a key; not both"
             )
-        if kind != "blob":
-            self._refuse_options_of_blob()
+        if kind not in OF_STORAGE_ACCOUNT:
+            self._refuse_options_of_storage_account()
         elif self.account is not None:
             account_url(self.account, option="storageAccount")
         elif self.storage is None:
@@ -137,7 +156,7 @@ class StoreRecipe:
                 "(env:NAME, file:PATH, or the string itself), or storageAccount to use an identity"
             )
 
-    def _refuse_options_of_blob(self) -> None:
+    def _refuse_options_of_storage_account(self) -> None:
         values = {
             "storageConnectionString": self.storage,
             "storageAccount": self.account,
@@ -148,7 +167,7 @@ class StoreRecipe:
             if value is not None:
                 raise ConfigurationError(
                     f"{name} has no effect on checkpointStore={self.spec}: remove it, or give "
-                    "blob:CONTAINER"
+                    "blob:CONTAINER or tables:TABLE"
                 )
 
     def make(self) -> AbstractAsyncContextManager[CheckpointStore]:
@@ -166,16 +185,30 @@ class StoreRecipe:
         if kind == "blob":
             from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
 
-            network = self.network.make()
-            settings: dict[str, Any] = {"ca_bundle": network.ca_bundle, "http_proxy": network.proxy}
-            if self.account is not None:
-                url = account_url(self.account, option="storageAccount")
-                return BlobCheckpointStore(url, place, network.credential(), **settings)
-            assert self.storage is not None
-            return BlobCheckpointStore.from_connection_string(
-                self.storage.read(), place, **settings
-            )
+            return self._in_storage_account(BlobCheckpointStore, place, "blob")
+        if kind == "tables":
+            from checkpointstores.tables import TableCheckpointStore  # noqa: PLC0415 - an extra
+
+            return self._in_storage_account(TableCheckpointStore, place, "table")
+        if kind == "postgres":
+            from checkpointstores.postgres import PostgresCheckpointStore  # noqa: PLC0415 - an extra
+
+            return PostgresCheckpointStore(Secret(f"env:{place}").read())
         return load("checkpointStore", self.spec)()  # type: ignore[no-any-return]
+
+    def _in_storage_account(
+        self,
+        store: type["BlobCheckpointStore | TableCheckpointStore"],
+        place: str,
+        service: Service,
+    ) -> "BlobCheckpointStore | TableCheckpointStore":
+        network = self.network.make()
+        settings: dict[str, Any] = {"ca_bundle": network.ca_bundle, "http_proxy": network.proxy}
+        if self.account is not None:
+            url = account_url(self.account, option="storageAccount", service=service)
+            return store(url, place, network.credential(), **settings)
+        assert self.storage is not None
+        return store.from_connection_string(self.storage.read(), place, **settings)
 
 
 def refuse_key_and_identity(connection: Secret | None, namespace: str | None) -> None:

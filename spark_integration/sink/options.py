@@ -196,7 +196,8 @@ def parse_sink_options(
     if handler is None or store is None:
         raise ConfigurationError(
             "the sink needs the options handler (module:Class, importable on every executor) and "
-            "checkpointStore (blob:CONTAINER, sqlite:PATH or module:function); or, to publish the "
+            "checkpointStore (blob:CONTAINER, tables:TABLE, postgres:NAME, sqlite:PATH or "
+            "module:function); or, to publish the "
             "rows, the option publish (eventhub, kafka or module:function)"
         )
     recipe = parse_store(given, parse_network(given))

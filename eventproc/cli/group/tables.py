@@ -27,10 +27,10 @@ class Cells:
 def as_tables(view: GroupView) -> RenderableType:
     """The view as two tables, partitions and members, below the names of the group."""
     title = Text(title_text(view), overflow="fold")
+    pauses = [Text(line, style="yellow") for line in pause_lines(view.pauses)]
     if not view.partitions and not view.members:
-        return Group(title, Text(empty_text(view)))
-    remarks = [Text(line, style="red") for line in damage_lines(view)]
-    remarks += [Text(line, style="yellow") for line in pause_lines(view.pauses)]
+        return Group(title, Text(empty_text(view)), *pauses)
+    remarks = [*(Text(line, style="red") for line in damage_lines(view)), *pauses]
     partitions = _table(partition_cells(view))
     if view.lag is not None:
         partitions.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")

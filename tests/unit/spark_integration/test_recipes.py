@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.tables import TableCheckpointStore
 from eventproc.errors import ConfigurationError
 from eventproc.extras import MissingExtraError
 from eventproc.identity.network import Network
@@ -120,6 +122,37 @@ def test_a_connection_string_is_used_through_the_same_network():
     assert isinstance(store, BlobCheckpointStore)
     assert store._ca_bundle == "ca.pem"
     assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
+
+
+def test_a_table_is_reached_as_a_container_is():
+    """By the account's name, at its table endpoint, or by a connection string."""
+    key = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV0;"
+    for recipe in (
+        StoreRecipe(spec="tables:box", account="contoso"),
+        StoreRecipe(spec="tables:box", storage=Secret(key)),
+    ):
+        store = pickle.loads(pickle.dumps(recipe)).make()
+
+        assert isinstance(store, TableCheckpointStore)
+        assert store._account_url == "https://contoso.table.core.windows.net"
+
+
+def test_the_connection_string_of_postgresql_is_in_a_variable_of_each_machine(monkeypatch):
+    """It is not sent, and looked up where the store is made."""
+    recipe = pickle.loads(pickle.dumps(StoreRecipe(spec="postgres:ORDERS_DSN")))
+    with pytest.raises(ConfigurationError, match="'ORDERS_DSN' is not set"):
+        recipe.make()
+    monkeypatch.setenv("ORDERS_DSN", "postgresql://anna:hush@db/orders")
+
+    assert isinstance(recipe.make(), PostgresCheckpointStore)
+
+
+def test_a_connection_string_of_postgresql_is_refused_and_not_shown():
+    """It would be visible in Spark's UI."""
+    for spec in ("postgresql://anna:hush@db/orders", "postgres://anna:hush@db/orders"):
+        with pytest.raises(ConfigurationError, match="name of an environment variable") as refused:
+            StoreRecipe(spec=spec)
+        assert "hush" not in str(refused.value)
 
 
 def test_a_proxy_may_be_a_secret(monkeypatch):
