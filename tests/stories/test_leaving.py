@@ -35,6 +35,9 @@ class StubPump:
         """Begin to drain."""
         self._ended.set()
 
+    def follow(self, pause):
+        """Nothing is paused."""
+
     async def run(self):
         """Serve until ended and drained."""
         await self._ended.wait()

@@ -22,6 +22,9 @@ from eventproc.logs import Logger
 WITHIN: Final = timedelta(seconds=2)
 """How long a worker may take to answer. A probe has to wait longer: see ``docs/health.md``."""
 
+END_NOTICED_S: Final = 0.1
+"""A process that has ended answers nothing; its worker knows of the end this much later."""
+
 
 @asynccontextmanager
 async def gathering(
@@ -83,7 +86,7 @@ class Gathering:
             body = answer.body if answer is not None else None
             entries = body.get("processors") if isinstance(body, dict) else None
             if entries is None:
-                entries = [self._without_answer(worker, path)]
+                entries = [await self._without_answer(worker, path)]
             found += [{**entry, "worker": worker.number} for entry in entries]
         return found
 
@@ -96,12 +99,14 @@ class Gathering:
                 self._answered[worker] = pid
         return answers
 
-    def _without_answer(self, worker: Worker, path: str) -> Body:
+    async def _without_answer(self, worker: Worker, path: str) -> Body:
         """Return the entry of a worker that did not answer.
 
         While it is started, and while the supervisor waits before it starts it again, it is no
         reason to restart the supervisor as well.
         """
+        if worker.pid is not None:
+            await asyncio.sleep(END_NOTICED_S)
         if worker.pid is None:
             reason, is_live = "the process ended, and is started again", True
         elif self._answered.get(worker) != worker.pid and worker.age_s < STEADY.total_seconds():
