@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.core.checkpoint_rules import is_beyond_end
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER, is_beyond_end
 from eventproc.errors import (
     OwnershipLostError,
     ReceiverDisplacedError,
@@ -145,9 +145,7 @@ class PartitionReader:
         while True:
             if self._pause_switch.is_paused:
                 await self._wait_while_paused()
-            created_at = self.hub_created_at
-            if created_at and self.known_since and created_at > self.known_since:
-                raise FormerHubError
+            self._refuse_former_hub(position)
             try:
                 receiver = self._receiver or await self._open(position())
                 return await self._receive(receiver, events_max, wait_max)
@@ -155,6 +153,18 @@ class PartitionReader:
                 if isinstance(error, SourceRejectedError) and await self._is_beyond_end(position()):
                     raise FormerHubError from error
                 await self._recover(error)
+
+    def _refuse_former_hub(self, position: Callable[[], EventPosition]) -> None:
+        """Raise ``FormerHubError`` if the hub is newer than the position."""
+        created_at = self.hub_created_at
+        if created_at is None or self.known_since is None or created_at <= self.known_since:
+            return
+        number = position().sequence_number
+        if number is not None and number > BEFORE_FIRST_SEQUENCE_NUMBER:
+            raise FormerHubError
+        # The position before the first event is one of any hub. It may be older than its own hub
+        # by the clocks of store and hub.
+        self.known_since = created_at
 
     async def _is_beyond_end(self, position: EventPosition) -> bool:
         """Whether the hub refused a position because it ends before it. Not for queues."""

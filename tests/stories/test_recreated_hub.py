@@ -169,6 +169,24 @@ def test_a_hub_that_is_created_again_before_any_event_is_just_read(caplog):
     assert reports(caplog) == []
 
 
+def test_a_new_hub_is_read_although_the_clock_of_the_store_is_behind_the_hubs(caplog):
+    """The first position is then older than its hub, and of no hub in particular."""
+
+    async def story():
+        scene = Scene()
+        scene.hub.created_at = scene.now() + timedelta(minutes=10)
+        async with scene.processor(make_in(scene)):
+            await seconds(SETTLED_S)
+            scene.publish(3)
+            await seconds(SETTLED_S)
+            scene.publish(2)
+            await seconds(SETTLED_S)
+        return scene
+
+    assert run_virtual(story()).numbers() == [0, 1, 2, 3, 4]
+    assert reports(caplog) == []
+
+
 def test_a_source_without_a_creation_time_notices_a_position_beyond_the_end():
     """As of Kafka: a shorter log is noticed, once, and marked, so that it may grow."""
 

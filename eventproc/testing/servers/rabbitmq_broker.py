@@ -244,7 +244,7 @@ def _wait_for_end(pid: int, max_s: float) -> None:
 def _is_alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # The latter if it ends while it is read.
         return False
     return state != "Z"
 
