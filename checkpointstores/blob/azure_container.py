@@ -22,9 +22,9 @@ from checkpointstores.blob.container import (
     Written,
     expiry_before,
     meaning,
-    no_answer,
 )
 from checkpointstores.blob.listing_xml import FOLDER_METADATA, parse_page
+from checkpointstores.reachability import no_answer
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError
@@ -196,7 +196,7 @@ class AzureContainer:
                 f"blob container {self._place} cannot be used: {error}"
             ) from error
         except (AzureError, aiohttp.ClientError, OSError) as error:
-            raise no_answer(error, self._place) from error
+            raise no_answer(error, f"blob container {self._place}") from error
 
     async def check(self) -> None:
         """List and read, to check the credential's rights without changing anything."""

@@ -12,7 +12,6 @@ from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
-from eventproc.network.failures import failure_of
 
 _RACE_STATUSES: Final = frozenset(
     {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED}
@@ -191,25 +190,6 @@ def meaning(
     else:
         why = f"the service refuses the request {answer}"
     return StoreRejectedError(f"blob container {place} cannot be used: {why}")
-
-
-def no_answer(error: Exception, place: str) -> StoreUnavailableError | StoreRejectedError:
-    """Return the error for a request without an answer.
-
-    The message contains the operating system's reason but not the client's text, which may quote
-    the URL with a SAS token.
-    """
-    if failure := failure_of(error):
-        kind = StoreRejectedError if failure.is_setting else StoreUnavailableError
-        return kind(f"blob container {place} cannot be reached: {failure.reason}")
-    cause = getattr(error, "inner_exception", None) or error
-    reason = type(cause).__name__
-    if isinstance(cause, OSError) and cause.strerror:
-        reason += f": {cause.strerror}"
-    return StoreUnavailableError(
-        f"blob container {place} does not answer ({reason}); check the storage account's address, "
-        "and that this machine can reach it"
-    )
 
 
 def expiry_before(url: str, now: datetime | None) -> str:

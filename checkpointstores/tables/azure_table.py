@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
+from checkpointstores.reachability import no_answer
 from checkpointstores.tables.table import (
     ConditionFailedError,
     Entity,
@@ -27,7 +28,6 @@ from checkpointstores.tables.table import (
 from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError
-from eventproc.network.failures import failure_of
 
 with needing("tables"):
     import aiohttp
@@ -215,26 +215,7 @@ class AzureTable:
         except NoTokenError as error:
             raise StoreRejectedError(f"table {self._place} cannot be used: {error}") from error
         except (AzureError, aiohttp.ClientError, OSError) as error:
-            raise no_answer(error, self._place) from error
-
-
-def no_answer(error: Exception, place: str) -> StoreUnavailableError | StoreRejectedError:
-    """Return the error for a request without an answer.
-
-    The message contains the operating system's reason but not the client's text, which may quote
-    the URL with a SAS token.
-    """
-    if failure := failure_of(error):
-        kind = StoreRejectedError if failure.is_setting else StoreUnavailableError
-        return kind(f"table {place} cannot be reached: {failure.reason}")
-    cause = getattr(error, "inner_exception", None) or error
-    reason = type(cause).__name__
-    if isinstance(cause, OSError) and cause.strerror:
-        reason += f": {cause.strerror}"
-    return StoreUnavailableError(
-        f"table {place} does not answer ({reason}); check the storage account's address, and that "
-        "this machine can reach it"
-    )
+            raise no_answer(error, f"table {self._place}") from error
 
 
 def place_of(account_url: str, name: str) -> str:

@@ -10,8 +10,8 @@ from checkpointstores.blob.container import (
     ConditionFailedError,
     Right,
     expiry_before,
-    no_answer,
 )
+from checkpointstores.reachability import no_answer
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 LOST, AGAIN, NEVER = ConditionFailedError, StoreUnavailableError, StoreRejectedError
@@ -107,8 +107,10 @@ def test_the_error_for_no_answer_has_the_reason_but_no_url():
     class WrappedError(Exception):
         inner_exception = OSError(111, "Connect call failed ('127.0.0.1', 1)")
 
-    with_reason = str(no_answer(WrappedError("GET https://x?sig=secret"), PLACE))
-    without_reason = str(no_answer(ValueError("https://x?sig=secret"), PLACE))
+    with_reason = str(
+        no_answer(WrappedError("GET https://x?sig=secret"), f"blob container {PLACE}")
+    )
+    without_reason = str(no_answer(ValueError("https://x?sig=secret"), f"blob container {PLACE}"))
 
     assert f"{PLACE} does not answer (ConnectionRefusedError: Connect call failed" in with_reason
     assert (

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from checkpointstores.tables.azure_table import account_of, no_answer, time_in
+from checkpointstores.reachability import no_answer
+from checkpointstores.tables.azure_table import account_of, time_in
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 
 
@@ -31,7 +32,7 @@ def test_a_connection_string_that_is_none_is_refused_without_its_secret():
 
 def test_no_answer_names_the_table_and_the_reason():
     """So that whoever reads it knows which store does not answer."""
-    error = no_answer(ConnectionResetError(104, "Connection reset by peer"), "host/leases")
+    error = no_answer(ConnectionResetError(104, "Connection reset by peer"), "table host/leases")
 
     assert isinstance(error, StoreUnavailableError)
     assert "table host/leases" in str(error)
