@@ -12,6 +12,7 @@ from checkpointstores.postgres import PostgresCheckpointStore
 from eventproc.models import ConsumerGroup, GroupRecord, Member, MemberStatus, OwnershipClaim
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+MARKS = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="marks")
 ME = "me"
 
 
@@ -27,27 +28,59 @@ class Listener:
         self.count += 1
         self._news.set()
 
-    async def next(self):
-        """Return when something was told."""
-        await self._news.wait()
-        self._news.clear()
+    async def reaches(self, count):
+        """Return when *count* changes were told since the start."""
+        while self.count < count:
+            self._news.clear()
+            await self._news.wait()
+
+
+class Listening:
+    """A store that listens for changes, and another one, which makes them."""
+
+    def __init__(self, mine, other):
+        self.mine = mine
+        self.other = other
+        self.told = Listener()
+        self.marks = Listener()
+
+    async def count(self):
+        """Return how many changes were told, when all that was done before has been told.
+
+        The server sends notices in the order of the commits, so a notice of another group on the
+        same connection comes after them.
+        """
+        await self.mark()
+        return self.told.count
+
+    async def mark(self):
+        """Write a record of the other group, and return when its notice is there."""
+        wanted = self.marks.count + 1
+        await self.other.write_record(MARKS, GroupRecord(name=uuid.uuid4().hex, content=b""))
+        await self.marks.reaches(wanted)
 
 
 @asynccontextmanager
 async def listening(server):
-    """Yield a store that another processor uses, the listening one, and what it was told."""
-    schema, listener = f"s{uuid.uuid4().hex}", Listener()
+    """Yield both stores. Once, when the connection is there, a change has been told."""
+    schema = f"s{uuid.uuid4().hex}"
     async with (
         PostgresCheckpointStore(server.dsn, schema=schema, create_schema=True) as mine,
         PostgresCheckpointStore(server.dsn, schema=schema) as other,
     ):
-        watching = asyncio.create_task(mine.watch(GROUP, ME, listener.tell))
-        await listener.next()  # The connection is there.
+        both = Listening(mine, other)
+        watching = [
+            asyncio.create_task(mine.watch(GROUP, ME, both.told.tell)),
+            asyncio.create_task(mine.watch(MARKS, ME, both.marks.tell)),
+        ]
+        await both.told.reaches(1)
+        await both.marks.reaches(1)
         try:
-            yield mine, other, listener
+            yield both
         finally:
-            watching.cancel()
-            await asyncio.wait([watching])
+            for task in watching:
+                task.cancel()
+            await asyncio.wait(watching)
 
 
 async def own(store, owner_id, former=None):
@@ -59,82 +92,59 @@ async def own(store, owner_id, former=None):
     return result.ownership
 
 
-async def count_until_now(other, listener):
-    """Return how often it was told, when all that was done before has been told."""
-    before = listener.count
-    await other.write_record(GROUP, GroupRecord(name=uuid.uuid4().hex, content=b""))
-    while listener.count == before:
-        await listener.next()
-    await asyncio.sleep(0)
-    return listener.count - 1
-
-
 @pytest.mark.parametrize("status", [MemberStatus.LEAVING, MemberStatus.DEAD])
 async def test_a_member_that_comes_changes_or_leaves_is_noticed(postgres, status):
     """A renewal is not told: it changes nothing for others."""
-    async with listening(postgres) as (_, other, listener):
+    async with listening(postgres) as both:
         member = Member(owner_id="other", incarnation="1")
-        written = (await other.announce_member(GROUP, member)).member
-        await listener.next()
-        renewed = (await other.announce_member(GROUP, written)).member
-        assert await count_until_now(other, listener) == 2  # connected, announced
-        changed = (await other.announce_member(GROUP, replace(renewed, status=status))).member
-        await listener.next()
-        await other.withdraw_member(GROUP, changed)
-        await listener.next()
-
-        assert listener.count == 5
+        written = (await both.other.announce_member(GROUP, member)).member
+        assert await both.count() == 2
+        renewed = (await both.other.announce_member(GROUP, written)).member
+        assert await both.count() == 2
+        changed = replace(renewed, status=status)
+        written = (await both.other.announce_member(GROUP, changed)).member
+        assert await both.count() == 3
+        await both.other.withdraw_member(GROUP, written)
+        assert await both.count() == 4
 
 
 async def test_a_release_and_a_hand_over_are_noticed(postgres):
     """Claims and renewals of others are not."""
-    async with listening(postgres) as (_, other, listener):
-        first = await own(other, "other")
-        renewed = await own(other, "other", first)
-        assert await count_until_now(other, listener) == 1
-        released = await own(other, None, renewed)
-        await listener.next()
-        claimed = await own(other, "third", released)
-        assert await count_until_now(other, listener) == 3
-        mine = await own(other, ME, claimed)
-        await listener.next()
-        stolen = await own(other, "other", mine)
-        await listener.next()
-
-        assert stolen.owner_id == "other"
-        assert listener.count == 6
+    async with listening(postgres) as both:
+        first = await own(both.other, "other")
+        renewed = await own(both.other, "other", first)
+        assert await both.count() == 1
+        released = await own(both.other, None, renewed)
+        assert await both.count() == 2
+        claimed = await own(both.other, "third", released)
+        assert await both.count() == 2
+        mine = await own(both.other, ME, claimed)
+        assert await both.count() == 3
+        await own(both.other, "other", mine)
+        assert await both.count() == 4
 
 
 async def test_what_this_processor_writes_is_not_noticed(postgres):
     """It knows that already."""
-    async with listening(postgres) as (mine, other, listener):
-        await mine.announce_member(GROUP, Member(owner_id=ME, incarnation="1"))
-        await own(mine, None, await own(mine, ME))
+    async with listening(postgres) as both:
+        await both.mine.announce_member(GROUP, Member(owner_id=ME, incarnation="1"))
+        await own(both.mine, None, await own(both.mine, ME))
 
-        assert await count_until_now(other, listener) == 1
-
-
-async def test_other_groups_are_not_noticed(postgres):
-    """They may be in the same tables."""
-    async with listening(postgres) as (_, other, listener):
-        member = Member(owner_id="other", incarnation="1")
-        await other.announce_member(replace(GROUP, name="another"), member)
-
-        assert await count_until_now(other, listener) == 1
+        assert await both.count() == 1
 
 
 async def test_groups_of_one_store_share_its_connection(postgres):
-    """Each watcher is told of its own group, and one that ends does not end the others."""
+    """A group is told of its own changes only, and a watcher that ends does not end the others."""
     another, other_listener = replace(GROUP, name="another"), Listener()
-    async with listening(postgres) as (mine, other, listener):
-        watching = asyncio.create_task(mine.watch(another, ME, other_listener.tell))
+    async with listening(postgres) as both:
+        watching = asyncio.create_task(both.mine.watch(another, ME, other_listener.tell))
         await asyncio.sleep(0)  # It is registered.
-        await other.announce_member(another, Member(owner_id="other", incarnation="1"))
-        await other_listener.next()
+        await both.other.announce_member(another, Member(owner_id="other", incarnation="1"))
+        await other_listener.reaches(1)
         watching.cancel()
         await asyncio.wait([watching])
 
-        assert await count_until_now(other, listener) == 1
+        assert await both.count() == 1
 
 
 async def test_a_lost_connection_is_made_again(postgres):
@@ -146,8 +156,9 @@ async def test_a_lost_connection_is_made_again(postgres):
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
             )
 
-    async with listening(postgres) as (_, other, listener):
+    async with listening(postgres) as both:
         await asyncio.to_thread(end_listeners)
-        await listener.next()
+        await both.told.reaches(2)
+        await both.marks.reaches(2)
 
-        assert await count_until_now(other, listener) == 2
+        assert await both.count() == 2
