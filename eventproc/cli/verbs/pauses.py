@@ -69,8 +69,8 @@ def resume(
 ) -> int:
     """Resume a group, with all of its partitions, or only some of them, after `eventproc pause`.
 
-    Each process receives again from its next poll of the group on. While the whole group is paused, no single
-    partition can be resumed.
+    Each process receives again from its next poll of the group on. While the whole group is paused,
+    no single partition can be resumed.
 
     Exit codes: 0 resumed (or nothing was paused), 2 an option is wrong, 3 the store or the hub did
     not answer.
