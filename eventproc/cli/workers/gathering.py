@@ -111,7 +111,9 @@ class Gathering:
             message = f" ({worker.last_words})" if worker.last_words else ""
             reason, is_live = f"the process ended{message}, and is started again", True
         elif self._answered.get(worker) != worker.pid and worker.age_s < STEADY.total_seconds():
-            reason = f"starting: for {worker.age_s:.0f} s it has loaded code, your handler's included"
+            reason = (
+                f"starting: for {worker.age_s:.0f} s it has loaded code, your handler's included"
+            )
             is_live = True
         else:
             reason, is_live = f"no answer within {WITHIN.total_seconds():g} s", False
