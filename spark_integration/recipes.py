@@ -16,7 +16,9 @@ from eventproc.identity.storage_account import Service, account_url
 from eventproc.network import HttpProxy
 from eventproc.ports import CheckpointStore, EventSource
 from eventproc.settings import SECRET, check_settings
+from eventproc.sources.connection_string import check_namespace
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+from spark_integration.option_names import naming_recipes
 from spark_integration.secrets import Secret
 
 if TYPE_CHECKING:
@@ -76,6 +78,9 @@ class SourceRecipe:
             )
         if self.namespace is not None and not self.eventhub_name:
             raise ConfigurationError("SourceRecipe.namespace needs SourceRecipe.eventhub_name, too")
+        if self.namespace is not None:
+            with naming_recipes():
+                check_namespace(self.namespace)
         if self.function is not None and self.eventhub_name is not None:
             raise ConfigurationError(
                 f"SourceRecipe.eventhub_name has no effect beside SourceRecipe.function="

@@ -156,8 +156,8 @@ class ProcessorRun(Generic[PumpT]):
                 + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
             )
             self.awaited = (
-                f"its entry into the group, up to {answer_within.total_seconds():.3g} s if the last "
-                "process with its owner id did not leave"
+                f"its entry into the group, up to {answer_within.total_seconds():.3g} s if the "
+                "last process with its owner id did not leave"
             )
             await self.executor.call(
                 self._membership.enter(

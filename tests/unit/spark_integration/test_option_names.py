@@ -81,8 +81,8 @@ def test_a_fleet_has_fields_of_recipes_and_no_options():
         (
             {"connectionString": KEY + ";EntityPath=sales", "eventHubName": "orders"},
             (
-                "the connection string is for event hub 'sales' (its EntityPath), but eventHubName is "
-                "'orders': give one of them, or the same"
+                "the connection string is for event hub 'sales' (its EntityPath), but "
+                "eventHubName is 'orders': give one of them, or the same"
             ),
         ),
         (
@@ -136,8 +136,8 @@ def test_the_driver_and_a_task_that_reads_name_options(work, options, message):
                 "fullyQualifiedNamespace": "contoso.servicebus.windows.net",
             },
             (
-                "give fullyQualifiedNamespace, which uses an identity, or connectionString, which has "
-                "a key; not both"
+                "give fullyQualifiedNamespace, which uses an identity, or connectionString, "
+                "which has a key; not both"
             ),
         ),
         (
@@ -165,8 +165,8 @@ def test_the_driver_and_a_task_that_reads_name_options(work, options, message):
                 "kafka__message__timeout__ms": "1",
             },
             (
-                "kafka.message.timeout.ms cannot be set: how long to wait for an acknowledgement is "
-                "the option operationTimeout"
+                "kafka.message.timeout.ms cannot be set: how long to wait for an "
+                "acknowledgement is the option operationTimeout"
             ),
         ),
         (

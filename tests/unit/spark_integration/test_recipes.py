@@ -82,6 +82,10 @@ def test_a_function_that_does_not_exist_is_refused(function, words):
             "SourceRecipe.namespace needs SourceRecipe.eventhub_name, too",
         ),
         (
+            lambda: SourceRecipe(namespace="sb://contoso/", eventhub_name="orders"),
+            "SourceRecipe.namespace ('sb://contoso/') must be a bare host name such as",
+        ),
+        (
             lambda: StoreRecipe(spec="blob:box"),
             "StoreRecipe.spec is 'blob:box', which needs StoreRecipe.storage (env:NAME,",
         ),
