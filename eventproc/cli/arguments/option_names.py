@@ -58,5 +58,6 @@ _SETTING: Final = re.compile(rf"\b({_NAMES})\b|^({_WORDS})(?= is )|(?<=\bpass )(
 
 
 def in_options(message: str) -> str:
-    """Return the message with each setting replaced by its option."""
+    """Return the message with each setting replaced by its option, and Python's word for a time."""
+    message = message.replace("a timedelta", "a duration")
     return _SETTING.sub(lambda found: OPTIONS[found[0]], message)

@@ -138,7 +138,10 @@ def simulate(
     ] = None,
     store: Annotated[
         PricedStore,
-        typer.Option(help="The store whose price is reported. It changes nothing else."),
+        typer.Option(
+            help="The store whose price is reported. It changes nothing else; with PostgreSQL, "
+            "real processors see changes sooner than these."
+        ),
     ] = PricedStore.BLOB,
     price_per_10k_writes: Annotated[
         float | None,
@@ -183,6 +186,8 @@ def simulate(
         from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
 
         check_path(plot)
+    if weight and not (compare or compare_placements or "Weighted" in config.placement.name):
+        raise ConfigurationError("--weight has no effect without --placement Weighted: give both")
     if compare and compare_placements:
         raise ConfigurationError("give --compare or --compare-placements: the first has both")
     if compare or compare_placements:
@@ -198,7 +203,21 @@ def simulate(
         print(json.dumps(asdict(report)))
     else:
         _show(report)
+        standard_output().print(f"\n{_left_out(script, prices, store)}", soft_wrap=True)
     return OK
+
+
+def _left_out(script: Script, prices: PriceList, store: PricedStore) -> str:
+    """Return what the dollars do not include."""
+    if store is PricedStore.POSTGRES:
+        return "PostgreSQL has no price for each operation: add that of its server."
+    every = script.config.checkpoint_policy.interval or timedelta(seconds=5)
+    each = prices.of_a_write_every(every)
+    return (
+        f"Without checkpoints. With one every {every.total_seconds():g} s they cost up to "
+        f"${each * script.partition_count:,.2f} a month more: ${each:,.2f} for each partition that "
+        "is always busy."
+    )
 
 
 def _compare(
@@ -272,7 +291,8 @@ def _show(report: Report) -> None:
     totals.add_column()
     totals.add_column(justify="right")
     for name, value in asdict(report.totals).items():
-        totals.add_row(name.replace("_", " "), _cell(value))
+        text = f"{value:,.2f}" if name == "dollars_per_month" else _cell(value)
+        totals.add_row(name.replace("_", " "), text)
     console = standard_output()
     console.print(table)
     console.print("\ntotal")
