@@ -74,6 +74,25 @@ class Wait:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voted:
+    """A scaler voted on the number of processors."""
+
+    at_s: float
+    wanted: int | None
+    """``None``: not known yet."""
+
+    reason: str
+    running: int
+    """Processors that were started and not stopped."""
+
+    load: float
+    """Events that arrive in a second."""
+
+    backlog: int
+    """Events in the hub that no handler has completed."""
+
+
 @dataclass(slots=True, kw_only=True)
 class History:
     """Everything that a simulation recorded."""
@@ -101,3 +120,5 @@ class History:
 
     duplicates: list[Count] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
+    votes: list[Voted] = field(default_factory=list)
+    """Of the scaler, if there is one."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, Final
 
 from eventproc.config import EventProcessorConfig, Weight
+from eventproc.core.scaling.decision import ScalingRules
 from eventproc.errors import ConfigurationError
-from eventproc.settings import Count, PositiveSpan, Span, check_settings
+from eventproc.settings import Count, PositiveSpan, Span, Within, check_settings
 from eventproc.validation.option_values import parse_duration
 
 
@@ -42,16 +43,22 @@ class Action(Enum):
     GROW = "grow"
     """Partitions are added to the hub."""
 
+    LOAD = "load"
+    """From now on so many events arrive in a second. Only with ``Script.scaling``."""
+
 
 RESTART_AFTER_S: Final = 5.0
 """Seconds from the end of a process to its next start."""
+
+UNSCALED: Final = (Action.JOIN, Action.LEAVE, Action.CRASH)
+"""Events that change the number of processors, which the scaler decides if there is one."""
 
 _EVENT: Final = re.compile(r"([a-z]+):(\d+)(?:@(\d+(?:\.\d+)?[smh]?))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedEvent:
-    """An action of this many processors (or partitions) at one time."""
+    """An action of this many processors, partitions or events per second, at one time."""
 
     action: Action
     count: Count
@@ -89,6 +96,27 @@ def parse_event(text: str) -> ScriptedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """A scaler that decides the number of processors, and the work that they have."""
+
+    load: Annotated[float, Within(least=0)]
+    """Events that arrive in a second at first."""
+
+    process_rate: Annotated[float, Within(above=0)]
+    """Events that one process can handle in a second."""
+
+    rules: ScalingRules = field(default_factory=ScalingRules)
+    """The scaler's. ``start_time`` is also the time that a process really takes to start."""
+
+    every: PositiveSpan = timedelta(seconds=10)
+    """Time between two votes."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """A fleet and the events that happen to it. All processors start at time zero."""
 
@@ -107,6 +135,9 @@ class Script:
     weights: tuple[Weight, ...] = (1.0,)
     """The weights of the processors, by their number in the order of joining; then they repeat."""
 
+    scaling: Scaling | None = None
+    """``None``: only the events change the number of processors, and handlers have no work."""
+
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -122,6 +153,15 @@ class Script:
             )
         count = self.processor_count
         for _, event in self.timed():
+            if self.scaling is None and event.action is Action.LOAD:
+                raise ConfigurationError(f"event {event.name}: only with a scaler (--autoscale)")
+            if self.scaling is not None:
+                if event.action in UNSCALED:
+                    raise ConfigurationError(
+                        f"event {event.name}: with a scaler, which decides the number of "
+                        "processors, give load, restart, bounce, roll or grow"
+                    )
+                continue  # There may be more or fewer by then.
             taken = event.action not in {Action.JOIN, Action.GROW}
             if taken and event.count > count:
                 raise ConfigurationError(
