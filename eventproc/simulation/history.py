@@ -101,6 +101,9 @@ class History:
     placement: Placement = field(default_factory=Even)
     """The one by which the group is judged: it is balanced if the owners are those planned."""
 
+    events_each: int = 1
+    """How many events each one in ``duplicates`` and ``waits`` stands for."""
+
     script_events: list[ScriptEvent] = field(default_factory=list)
     memberships: list[Membership] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)

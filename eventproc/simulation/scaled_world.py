@@ -58,6 +58,7 @@ class ScaledWorld(World):
         self._unit = ceil(max(1.0, _event_count(script, scaling) / EVENTS_MAX))
         """How many events one simulated event stands for."""
 
+        self.history.events_each = self._unit
         self._published_count = 0
         self._handled_by_partition: dict[str, int] = {}
         self._starting: list[asyncio.Task[None]] = []
@@ -78,9 +79,10 @@ class ScaledWorld(World):
     def _apply(self, event: ScriptedEvent) -> None:
         if event.action is Action.LOAD:
             self._load = float(event.count)
-        else:
-            count = min(event.count, len(self._expected))
-            super()._apply(event if event.action is Action.GROW else replace(event, count=count))
+        elif event.action is Action.GROW:
+            super()._apply(event)
+        elif self._expected:
+            super()._apply(replace(event, count=min(event.count, len(self._expected))))
 
     async def _publish(self) -> None:
         """Publish at the rate of the load, and follow the votes; both until cancelled."""
@@ -125,6 +127,7 @@ class ScaledWorld(World):
 
     async def _follow_votes(self) -> None:
         while True:
+            await asyncio.sleep(self._scaling.every.total_seconds())
             vote = await self._scaler.decide()
             decision = vote.decision
             self.observer.voted(
@@ -139,11 +142,14 @@ class ScaledWorld(World):
             )
             if decision.replicas is not None:
                 self._scale_to(decision.replicas)
-            await asyncio.sleep(self._scaling.every.total_seconds())
 
     def _scale_to(self, wanted: int) -> None:
-        """Start or stop processes: as Kubernetes does, first those that are not ready, then the
-        newest."""
+        """Start processes, or stop some: first those that are about to start, then the newest.
+
+        During a restart or a rolling deployment nothing else is started or stopped.
+        """
+        if any(not task.done() for task in self._background):
+            return
         self._starting = [task for task in self._starting if not task.done()]
         missing = wanted - len(self._expected) - len(self._starting)
         for _ in range(missing):

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, islice, pairwise
 
+from eventproc.core.scaling.decision import ScalingRules
 from eventproc.simulation.history import History, Voted
 from eventproc.simulation.report import HOUR_S
 
@@ -58,8 +59,9 @@ class ScalingReport:
     """The sum of the times for which processes ran, in hours."""
 
 
-def scaling_report_of(history: History, checkpoint_interval_s: float) -> ScalingReport:
+def scaling_report_of(history: History, rules: ScalingRules) -> ScalingReport:
     """Return the figures of a history with votes."""
+    checkpoint_interval_s = rules.checkpoint_interval.total_seconds()
     times_s = [event.at_s for event in history.script_events]
     spans_s = pairwise([*times_s, history.duration_s])
     return ScalingReport(
@@ -70,14 +72,15 @@ def scaling_report_of(history: History, checkpoint_interval_s: float) -> Scaling
         votes=tuple(
             VoteReport(
                 at_seconds=round(vote.at_s, 3),
-                replicas=vote.wanted,
+                replicas=wanted,
                 reason=vote.reason,
                 running=vote.running,
                 load=vote.load,
                 backlog=vote.backlog,
             )
-            for former, vote in pairwise([None, *history.votes])
-            if vote.wanted is not None and (former is None or former.wanted != vote.wanted)
+            for wanted, votes in groupby(history.votes, key=lambda vote: vote.wanted)
+            if wanted is not None
+            for vote in islice(votes, 1)
         ),
         process_hours=round(_process_hours(history), 3),
     )
@@ -102,7 +105,8 @@ def _event(
         worst_wait_seconds=round(
             max((w.seconds for w in history.waits if begin_s <= w.at_s < end_s), default=0.0), 3
         ),
-        duplicates=sum(x.count for x in history.duplicates if begin_s <= x.at_s < end_s),
+        duplicates=history.events_each
+        * sum(x.count for x in history.duplicates if begin_s <= x.at_s < end_s),
     )
 
 

@@ -61,13 +61,17 @@ class ScriptedEvent:
     """An action of this many processors, partitions or events per second, at one time."""
 
     action: Action
-    count: Count
+    count: Annotated[int, Within(least=0)]
+    """0 only for a load."""
+
     at: Span | None = None
     """Time since the start of the simulation; ``None``: the script spreads such events evenly."""
 
     def __post_init__(self) -> None:
         """Check the count and the time."""
         check_settings(self)
+        if self.count == 0 and self.action is not Action.LOAD:
+            raise ConfigurationError(f"event {self.name}: the count must be 1 or more")
 
     @property
     def name(self) -> str:
@@ -83,7 +87,7 @@ def parse_event(text: str) -> ScriptedEvent:
     """
     match = _EVENT.fullmatch(text.strip().lower())
     actions = {action.value: action for action in Action}
-    if match is None or match[1] not in actions or int(match[2]) == 0:
+    if match is None or match[1] not in actions:
         raise ConfigurationError(
             f"event {text!r}: give {', '.join(actions)} with a count, such as join:4, and "
             "optionally a time, such as crash:3@20m"
