@@ -8,7 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -37,7 +37,13 @@ from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.core.ownership.liveness import live_members
 from eventproc.errors import ConfigurationError, EventProcError
-from eventproc.models import Checkpoint, ConsumerGroup, OffsetFormat, PartitionProperties
+from eventproc.models import (
+    Checkpoint,
+    ConsumerGroup,
+    EventPosition,
+    OffsetFormat,
+    PartitionProperties,
+)
 from eventproc.ownership.compatibility import NAMES
 from eventproc.ports import EventSource
 
@@ -156,7 +162,7 @@ def _state_change(record: Record | None, move: CheckpointMove) -> str:
     if move.state and record is not None and _is_same_state(record, move):
         return f"as it is ({len(move.state):,} bytes)"
     if move.state:
-        return f"replaced ({len(move.state):,} bytes)"
+        return f"{'replaced' if has_state else 'stored'} ({len(move.state):,} bytes)"
     if record is None or not has_state:
         return ""
     return f"{'kept' if move.state is None else 'dropped'} ({state_text(record)})"
@@ -201,6 +207,15 @@ def import_refusal(
 # --- from a target to changes --------------------------------------------------------------------
 
 
+def _refuse_future(target: EventPosition) -> None:
+    """Refuse a time that has not come yet: a wrong year would drop states and move nothing."""
+    if target.enqueued_time is not None and target.enqueued_time > datetime.now(UTC):
+        raise ConfigurationError(
+            f"{target.enqueued_time:%Y-%m-%dT%H:%M:%SZ} is in the future: give an earlier time, or "
+            "latest for the next event that is published"
+        )
+
+
 async def plan_reset(
     connection: Connection,
     wanted: Sequence[str],
@@ -215,6 +230,8 @@ async def plan_reset(
     Raises:
         ConfigurationError: The target is not possible for a partition; nothing was changed.
     """
+    if isinstance(target, EventPosition):
+        _refuse_future(target)
     source = connection.source
     if source is None:
         raise ConfigurationError(
