@@ -11,7 +11,7 @@ from eventproc.models import CheckpointUpdate, ConsumerGroup, SequenceRange, Wri
 
 IDLE_MAX = timedelta(seconds=30)
 STATE = b"\x00'\\\xff" * 10
-ODD_SETTINGS = "-c datestyle=German -c bytea_output=escape -c standard_conforming_strings=off"
+UNUSUAL_SETTINGS = "-c datestyle=German -c bytea_output=escape -c standard_conforming_strings=off"
 
 
 @pytest.fixture(name="group")
@@ -48,7 +48,7 @@ async def test_a_commit_stores_what_it_returns_whatever_the_settings_of_the_role
     postgres, group, is_blocking
 ):
     """Values are literals and results are text there, and both depend on settings."""
-    dsn = f"{postgres.dsn}?options={quote(ODD_SETTINGS)}"
+    dsn = f"{postgres.dsn}?options={quote(UNUSUAL_SETTINGS)}"
     async with PostgresCheckpointStore(dsn, create_schema=True) as store:
         write = update(7, None, STATE, offset="it's \\ 100%")
         first = await commit(store, group, write, is_blocking=is_blocking)
