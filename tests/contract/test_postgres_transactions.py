@@ -92,9 +92,9 @@ async def test_a_large_state_that_is_kept_is_not_written_again(postgres, group):
         stored = (await commit(store, group, update(0, None, bytes(range(256)) * 4_000))).checkpoint
         with psycopg.connect(postgres.dsn, autocommit=True) as db:
             size = "SELECT pg_total_relation_size('kept.checkpoint')"
-            [before] = db.execute(size).fetchone()
+            [before] = db.execute(size).fetchone() or [0]
             for number in range(1, 11):
                 stored = (await commit(store, group, update(number, stored))).checkpoint
-            [after] = db.execute(size).fetchone()
+            [after] = db.execute(size).fetchone() or [0]
 
     assert after < before + 100_000
