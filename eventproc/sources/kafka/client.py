@@ -257,10 +257,7 @@ class Producer:
         while True:
             left_s = until_s - time.monotonic()
             try:
-                with _translated(what):
-                    at_once_s = max(0.01, min(CHECK_SLICE_S, left_s))
-                    topics = self._client.list_topics(self._topic, timeout=at_once_s).topics
-                break
+                return self._check(what, max(0.01, min(CHECK_SLICE_S, left_s)))
             except SuspectSettingError:
                 raise
             except SourceUnavailableError:
@@ -270,7 +267,10 @@ class Producer:
                     raise error_for(what, last.name, last.text) from None
                 if left_s <= CHECK_SLICE_S:
                     raise
-        found = topics[self._topic]
+
+    def _check(self, what: str, timeout_s: float) -> None:
+        with _translated(what):
+            found = self._client.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
         if found.error is not None:
             raise error_for(f"topic {self._topic!r}", found.error.name(), found.error.str())
 
