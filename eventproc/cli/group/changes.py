@@ -37,19 +37,14 @@ from eventproc.cli.group.targets import (
     Target,
     known_offset,
     last_handled,
+    refuse_future,
 )
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.core.ownership.liveness import live_members
 from eventproc.errors import ConfigurationError, EventProcError
-from eventproc.models import (
-    Checkpoint,
-    ConsumerGroup,
-    EventPosition,
-    OffsetFormat,
-    PartitionProperties,
-)
+from eventproc.models import Checkpoint, ConsumerGroup, OffsetFormat, PartitionProperties
 from eventproc.ownership.compatibility import NAMES
 from eventproc.ports import EventSource
 
@@ -213,15 +208,6 @@ def import_refusal(
 # --- from a target to changes --------------------------------------------------------------------
 
 
-def _refuse_future(target: EventPosition) -> None:
-    """Refuse a time that has not come yet: a wrong year would drop states and move nothing."""
-    if target.enqueued_time is not None and target.enqueued_time > datetime.now(UTC):
-        raise ConfigurationError(
-            f"{target.enqueued_time:%Y-%m-%dT%H:%M:%SZ} is in the future: give an earlier time, or "
-            "latest for the next event that is published"
-        )
-
-
 async def plan_reset(
     connection: Connection,
     wanted: Sequence[str],
@@ -236,8 +222,7 @@ async def plan_reset(
     Raises:
         ConfigurationError: The target is not possible for a partition; nothing was changed.
     """
-    if isinstance(target, EventPosition):
-        _refuse_future(target)
+    refuse_future(target, datetime.now(UTC))
     source = connection.source
     if source is None:
         raise ConfigurationError(
