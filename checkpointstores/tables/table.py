@@ -84,7 +84,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A conditional write: with ``etag`` ``None`` only if there is no entity.
+    """A conditional write. ``etag``: the version that must be stored; ``None``: no entity yet.
 
     An update keeps the properties that it does not name.
     """
@@ -130,9 +130,9 @@ class Table(Protocol):
         """Write an entity, whether it exists or not."""
 
     async def delete(self, key: Key, *, etag: str | None) -> None:
-        """Delete an entity, with *etag* ``None`` whatever its version.
+        """Delete an entity of the version *etag*; ``None``: of any version.
 
-        One that does not exist counts as deleted.
+        An entity that does not exist counts as deleted.
         """
 
 
@@ -155,8 +155,8 @@ def meaning(
         return StoreUnavailableError(f"table {place} cannot answer now {answer}")
     if code == "TableNotFound":
         why = (
-            "the table does not exist; create it with `eventproc store init`, or let it be created "
-            "(--create-container, create_table=True)"
+            "the table does not exist; create it with `eventproc store init`, or let a processor "
+            "create it when it starts (create_table)"
         )
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"

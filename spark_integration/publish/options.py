@@ -11,6 +11,7 @@ from typing import Final
 from eventproc.errors import ConfigurationError
 from eventproc.settings import PositiveSpan, check_settings
 from eventproc.sources.eventhubs import Transport
+from spark_integration.option_names import naming_options
 from spark_integration.options import OptionReader, parse_network
 from spark_integration.publish.properties import PropertyValues
 from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget, Target
@@ -52,7 +53,7 @@ _OPTIONS_BY_KIND: Final[Mapping[str, frozenset[str]]] = {
             "customEndpoint",
         }
     ),
-    "kafka": frozenset({"topic", "kafka."}),
+    "kafka": frozenset({"topic", "kafka.", "fullyQualifiedNamespace", "caBundle"}),
     "function": frozenset(),
 }
 
@@ -76,6 +77,7 @@ def is_publishing(options: Mapping[str, str]) -> bool:
     return any(name.lower().removeprefix("eventhubs.") == "publish" for name in options)
 
 
+@naming_options()
 def parse_publish_options(options: Mapping[str, str]) -> PublishOptions:
     """Read and check the options of a sink with ``publish``.
 
@@ -130,13 +132,24 @@ def _hub(given: OptionReader) -> EventHubTarget:
 
 def _topic(given: OptionReader, kafka: Mapping[str, str]) -> KafkaTarget:
     servers, topic = kafka.get(SERVERS), given.text("topic")
-    if servers is None or topic is None:
+    namespace, bundle = given.text("fullyQualifiedNamespace"), given.text("caBundle")
+    if (servers is None and namespace is None) or topic is None:
         raise ConfigurationError(
-            "publish to which topic? Give the options kafka.bootstrap.servers and topic"
+            "publish to which topic? Give the options kafka.bootstrap.servers and topic; for Event "
+            "Hubs with an identity, fullyQualifiedNamespace and topic"
+        )
+    if bundle is not None and namespace is None:
+        raise ConfigurationError(
+            "caBundle has no effect beside publish=kafka without fullyQualifiedNamespace: give "
+            "kafka.ssl.ca.location"
         )
     settings = {name: Secret(value) for name, value in kafka.items() if name != SERVERS}
     return KafkaTarget(
-        bootstrap_servers=servers, topic=topic, settings=tuple(sorted(settings.items(), key=_name))
+        bootstrap_servers=servers,
+        topic=topic,
+        namespace=namespace,
+        ca_bundle=bundle,
+        settings=tuple(sorted(settings.items(), key=_name)),
     )
 
 

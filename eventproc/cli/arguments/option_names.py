@@ -21,6 +21,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "batch_size_max": "--batch-size",
     "ca_bundle": "--ca-bundle",
     "checkpoint_interval": "--checkpoint-interval",
+    "create_table": "--create-container",
     "custom_endpoint": "--custom-endpoint",
     "deliveries_max": "--deliveries",
     "drain_target": "--drain-target",
@@ -35,10 +36,12 @@ OPTIONS: Final[Mapping[str, str]] = {
     "lists": "--price-per-10k-lists",
     "load_balancing_interval": "--interval",
     "load_balancing_strategy": "--strategy",
+    "load": "--load",
     "max_events": "--checkpoint-events",
     "ownership_expiration": "--expiration",
     "partition_count": "--partitions",
     "partition_rate_max": "--partition-rate",
+    "process_rate": "--process-rate",
     "processor_count": "--processors",
     "rate_max": "--rate",
     "rate_of_one": "--rate",
@@ -58,5 +61,6 @@ _SETTING: Final = re.compile(rf"\b({_NAMES})\b|^({_WORDS})(?= is )|(?<=\bpass )(
 
 
 def in_options(message: str) -> str:
-    """Return the message with each setting replaced by its option."""
+    """Return the message with each setting replaced by its option, and without words of Python."""
+    message = message.replace("a timedelta", "a duration").removesuffix(" or None")
     return _SETTING.sub(lambda found: OPTIONS[found[0]], message)

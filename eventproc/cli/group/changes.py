@@ -8,14 +8,20 @@ import asyncio
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eventproc.admin import CheckpointMove, CheckpointMoved, live_owners, move_checkpoint
+from eventproc.admin import (
+    CheckpointExistsError,
+    CheckpointMove,
+    CheckpointMoved,
+    live_owners,
+    move_checkpoint,
+)
 from eventproc.cli.group.connection import NO_POSITIONS, Connection
 from eventproc.cli.group.lookup import event_at_or_before, first_event
 from eventproc.cli.group.records import (
@@ -31,6 +37,7 @@ from eventproc.cli.group.targets import (
     Target,
     known_offset,
     last_handled,
+    refuse_future,
 )
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
@@ -156,7 +163,7 @@ def _state_change(record: Record | None, move: CheckpointMove) -> str:
     if move.state and record is not None and _is_same_state(record, move):
         return f"as it is ({len(move.state):,} bytes)"
     if move.state:
-        return f"replaced ({len(move.state):,} bytes)"
+        return f"{'replaced' if has_state else 'stored'} ({len(move.state):,} bytes)"
     if record is None or not has_state:
         return ""
     return f"{'kept' if move.state is None else 'dropped'} ({state_text(record)})"
@@ -215,6 +222,7 @@ async def plan_reset(
     Raises:
         ConfigurationError: The target is not possible for a partition; nothing was changed.
     """
+    refuse_future(target, datetime.now(UTC))
     source = connection.source
     if source is None:
         raise ConfigurationError(
@@ -288,6 +296,8 @@ async def carry_out(
                     expiration=expiration,
                     replaces=replaces,
                 )
+            except CheckpointExistsError as error:
+                return CheckpointExistsError(f"{error}; give --overwrite to replace it")
             except EventProcError as error:
                 return error
 

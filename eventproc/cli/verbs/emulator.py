@@ -20,6 +20,7 @@ from eventproc.emulator import (
     read_config_json,
     run,
 )
+from eventproc.errors import ConfigurationError
 
 _DEFAULT_HUB = ("orders", 4)
 
@@ -99,6 +100,10 @@ def _hubs(
     config: Path | None, named: list[str], consumer_groups: list[str]
 ) -> tuple[HubConfiguration, ...]:
     hubs = () if config is None else read_config_json(config)
+    if hubs and consumer_groups and not named:
+        raise ConfigurationError(
+            "--consumer-group has no effect on the hubs of --config: name their groups in that file"
+        )
     pairs = [parse_hub("--hub", text) for text in named]
     if not hubs and not pairs:
         pairs = [_DEFAULT_HUB]
@@ -125,7 +130,8 @@ def _announce(
     print(f"Event Hubs emulator on {configuration.host}:{server.port}{tls}, events {kept}")
     for hub in configuration.hubs:
         groups = ", ".join(("$Default", *hub.consumer_groups))
-        print(f"  {hub.name}: {hub.partition_count} partitions, consumer groups {groups}")
+        noun = "partition" if hub.partition_count == 1 else "partitions"
+        print(f"  {hub.name}: {hub.partition_count} {noun}, consumer groups {groups}")
     if server.websocket_port is not None:
         print(f"  WebSockets: {configuration.host}:{server.websocket_port}{tls}")
     if server.health_port is not None:

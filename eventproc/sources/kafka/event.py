@@ -7,7 +7,12 @@ from itertools import repeat
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from eventproc.core.offset_format import KAFKA_OFFSET_PREFIX
-from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
+from eventproc.models import (
+    KAFKA_KEY,
+    KAFKA_TOMBSTONE,
+    REPLAYED_FROM,
+    REPLAYED_FROM_PROPERTY,
+)
 from eventproc.sources.lazy_event import LazyEvent, fill_all, setter_of
 from eventproc.sources.log_offsets import LogOffsets
 
@@ -22,13 +27,6 @@ OFFSETS: Final = LogOffsets(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 """The last possible time, in milliseconds since 1970."""
-
-TOMBSTONE: Final = "kafka-tombstone"
-"""System property: true if the message has no value (a tombstone), which deletes its key in a
-compacted topic. The body is then empty, the same as for an empty value."""
-
-KEY: Final = "kafka-key"
-"""System property: the message's key in bytes, if it is not valid UTF-8."""
 
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]] | None
@@ -151,9 +149,9 @@ def _attached(key: bytes | None, headers: Headers, *, is_tombstone: bool) -> dic
     """Return the fields that come from key and headers, and those that Kafka does not have."""
     system_properties: dict[str, object] = {}
     if is_tombstone:
-        system_properties[TOMBSTONE] = True
+        system_properties[KAFKA_TOMBSTONE] = True
     if key is not None and isinstance(_plain(key), bytes):
-        system_properties[KEY] = key
+        system_properties[KAFKA_KEY] = key
     properties = _properties(headers) if headers else {}
     if REPLAYED_FROM_PROPERTY in properties:
         system_properties[REPLAYED_FROM] = properties.pop(REPLAYED_FROM_PROPERTY)

@@ -114,6 +114,35 @@ def test_a_table_costs_at_most_a_twentieth_of_blobs_and_postgres_nothing_by_requ
     assert priced(capsys) == blob
 
 
+def test_the_price_of_checkpoints_is_named(capsys):
+    """By the number of partitions and the store: the dollars above do not include it."""
+    assert main([*SMALL, "--partitions", "32"]) == 0
+    assert "up to $84.10 a month more: $2.63 for each" in capsys.readouterr().out
+    assert main([*SMALL, "--store", "postgres"]) == 0
+    assert "add that of its server" in capsys.readouterr().out
+
+
+def test_a_weight_without_its_placement_is_refused(capsys):
+    """It would have no effect."""
+    assert main([*SMALL, "--weight", "2"]) == 2
+    assert "give both" in capsys.readouterr().err
+    assert main([*SMALL, "--weight", "2", "--placement", "Weighted"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--hours", "0", "--hours is 0 s: give a duration above 0 s"),
+        ("--store", "sqlite", "'--store': 'sqlite' is not one of"),
+        ("--event", "crash:0", "the count must be 1 or more"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_the_words_of_the_command(capsys, option, value, message):
+    """Without words of Python."""
+    assert main([*SMALL, option, value]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_given_price_goes_before_that_of_the_store(capsys):
     """For another region, or another redundancy."""
     given = ("--price-per-10k-writes", "0.05", "--price-per-10k-lists", "0.05")
@@ -138,3 +167,41 @@ def test_costs_follow_from_the_given_prices(capsys):
     assert totals["dollars_per_month"] == pytest.approx(
         totals["lists_per_hour"] * 730 * 10 / 10_000, rel=0.01
     )
+
+
+SCALED = ["--autoscale", "--load", "8", "--process-rate", "10", "--checkpoint-interval", "10s"]
+
+
+def test_a_scaler_decides_the_number_of_processors(capsys, tmp_path):
+    """The table says when and why, JSON has the same figures, and the picture has a panel more."""
+    plot = tmp_path / "scaled.png"
+    code = main([*SMALL, *SCALED, "--event", "load:30@2m", "--plot", str(plot)])
+    shown = capsys.readouterr().out
+    json_code = main([*SMALL, *SCALED, "--event", "load:30@2m", "--format", "json"])
+    report = json.loads(capsys.readouterr().out)
+
+    assert (code, json_code) == (0, 0)
+    assert "seconds to drain" in shown
+    assert "behind, and the backlog does not drain in time" in shown
+    assert [row["event"] for row in report["scaling"]["events"]] == ["start:2", "load:30"]
+    assert report["scaling"]["votes"][-1]["replicas"] > 2
+    assert report["totals"]["moves"] >= 8
+    assert plot.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--autoscale"], "--autoscale needs --load and --process-rate"),
+        (["--load", "3"], "only with --autoscale"),
+        (["--max", "3"], "only with --autoscale"),
+        ([*SCALED, "--compare"], "other systems have no scaler"),
+        ([*SCALED, "--process-rate", "0"], "--process-rate is 0.0"),
+    ],
+)
+def test_options_of_the_scaler_that_do_not_fit_are_refused(arguments, words, capsys):
+    """Before anything is simulated."""
+    code = main([*SMALL, *arguments])
+
+    assert code == 2
+    assert words in capsys.readouterr().err

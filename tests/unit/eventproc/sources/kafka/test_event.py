@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventproc.models import EVENT_FIELDS, ReceivedEvent
-from eventproc.sources.kafka.event import KEY, OFFSETS, TOMBSTONE
+from eventproc.models import EVENT_FIELDS, KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
+from eventproc.sources.kafka.event import OFFSETS
 from tests.unit.eventproc.sources.kafka.messages import event_of
 
 
@@ -34,7 +34,7 @@ def test_a_tombstone_differs_from_an_empty_value():
     tombstone = event_of(1, None, key=b"k")
     empty = event_of(2, b"", key=b"k")
 
-    assert (tombstone.body, tombstone.system_properties) == (b"", {TOMBSTONE: True})
+    assert (tombstone.body, tombstone.system_properties) == (b"", {KAFKA_TOMBSTONE: True})
     assert (empty.body, empty.system_properties) == (b"", {})
 
 
@@ -43,7 +43,7 @@ def test_keys_that_are_not_utf_8_stay_distinct():
     one, other = (event_of(1, key=key) for key in (b"\xff", b"\xfe"))
 
     assert one.partition_key != other.partition_key
-    assert one.system_properties[KEY] == b"\xff"
+    assert one.system_properties[KAFKA_KEY] == b"\xff"
     assert one.partition_key is not None
     one.partition_key.encode()
 
