@@ -149,7 +149,7 @@ def meaning(
     if code == "ContainerNotFound":
         why = (
             "the container does not exist; create it with `eventproc store init`, or let it be "
-            "created (create_container)"
+            "created (--create-container, create_container=True)"
         )
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"
