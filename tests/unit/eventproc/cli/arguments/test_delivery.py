@@ -30,7 +30,12 @@ class BlockingTyped(BlockingPartitionHandler[object]):
         return JsonDecoder()
 
 
-@pytest.mark.parametrize("handler", [Typed, BlockingTyped, lambda: Typed()])
+def make_handler():
+    """Return a handler: a function instead of a class."""
+    return Typed()
+
+
+@pytest.mark.parametrize("handler", [Typed, BlockingTyped, make_handler])
 def test_a_handler_that_decodes_gives_events_up_without_a_limit(handler):
     """What a function returns is not known yet, so it may decode, too."""
     stored = failure_policy(NO_LIMIT, None, "blob:dead", handler)
