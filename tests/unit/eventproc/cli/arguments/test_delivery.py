@@ -25,7 +25,7 @@ class BlockingTyped(BlockingPartitionHandler[object]):
     """Chooses its decoder when it is made."""
 
     @property
-    def decode(self):
+    def decode(self):  # type: ignore[override]
         """Return the decoder."""
         return JsonDecoder()
 
