@@ -355,3 +355,5 @@ def test_a_checkpoint_of_a_hub_that_was_created_again_is_shown(position, last, c
 
     assert (error is None) if shown is None else (shown in (error or ""))
     assert ("set to a wrong number" in (error or "")) is (last < position)
+    handled_count = position + 1 if shown is None else 0
+    assert found.partitions[0].lag == last + 1 - handled_count
