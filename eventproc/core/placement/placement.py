@@ -33,7 +33,7 @@ class Placement(ABC):
     members alone, and a resource returns to its first member as soon as that one is there."""
 
     admits_foreign: ClassVar[bool] = False
-    """Whether processors of other SDKs, which share evenly, may be members of the group."""
+    """Whether processors of the Azure SDKs, which share evenly, may be members of the group."""
 
     needs_leader: ClassVar[bool] = False
     """Whether the plan depends on more than all members see alike: only ``Published`` may use it.

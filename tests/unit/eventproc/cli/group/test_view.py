@@ -194,7 +194,7 @@ def test_a_standby_without_a_vacancy_does_not_count_for_the_placement():
 
 
 def test_with_a_foreign_member_the_placement_of_the_group_is_even():
-    """It is the only one that a processor of another SDK can share."""
+    """It is the only one that a processor of an Azure SDK can share."""
     members = [member("host-1", placement="Ring")]
 
     assert view([owned("0", "azure", 1)], members).placement == "Even"
