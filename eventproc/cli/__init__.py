@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = getattr(error, "format_message", None)  # typer's errors in a command line have it
         if message is None:
             raise
-        print_error(f"{message()} (see: {_help_of(error)})")
+        print_error(f"{in_options(message())} (see: {_help_of(error)})")
         return BAD_INPUT
     return code if isinstance(code, int) else 0
 

@@ -23,6 +23,14 @@ TASKS = {
     "let KEDA start as many processes as needed": (["how many processes", "KEDA"], "scale"),
     "develop without a hub in a cloud": (["without Azure"], "emulator"),
     "know what a deployment will move and cost": (["moves", "storage operations"], "simulate"),
+    "know what the store will cost": (["price"], "simulate"),
+    "let Kubernetes probe my handler": (["probes"], "run"),
+    "stop the work while the database moves": (["Pause", "nothing is received"], "pause"),
+    "go on after a pause": (["Resume"], "resume"),
+    "see why a partition is stuck": (["stuck and why"], "dashboard"),
+    "see what happened to a poisonous event": (["given up", "deliver"], "dead-letters"),
+    "create the tables before the first start": (["Create", "store"], "store"),
+    "run a nightly job on one host only": (["only one", "jobs"], "hold"),
     "share connections among processes": (["resources", "connections"], "hold"),
 }
 """Words for which an operator with this task looks, and the verb."""
