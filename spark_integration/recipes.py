@@ -108,6 +108,11 @@ class SourceRecipe:
         )
 
 
+_OTHER_KINDS: Final = {
+    "StoreRecipe.spec": "; or give sqlite:PATH, blob:CONTAINER, tables:TABLE or postgres:NAME"
+}
+"""What else a setting may be that is no ``module:function``."""
+
 OF_STORAGE_ACCOUNT: Final = frozenset({"blob", "tables"})
 """Kinds of stores that are in a storage account."""
 
@@ -232,13 +237,17 @@ def load(option: str, path: str) -> Callable[..., Any]:
         ConfigurationError: it does not exist here; the message names the option.
     """
     module_name, _, name = path.partition(":")
+    if not name:
+        raise ConfigurationError(f"{option} is {path!r}: give module:function")
     try:
         found = getattr(importlib.import_module(module_name), name, None)
     except ImportError as error:
         raise ConfigurationError(
             f"{option} is {path!r}, and module {module_name!r} cannot be imported here: {error}. "
-            "Install it on the driver and on every executor"
+            f"Install it on the driver and on every executor{_OTHER_KINDS.get(option, '')}"
         ) from error
     if not callable(found):
-        raise ConfigurationError(f"{option} is {path!r}, but the module has no such function")
+        raise ConfigurationError(
+            f"{option} is {path!r}, but the module has no function or class {name!r}"
+        )
     return found  # type: ignore[no-any-return]

@@ -5,8 +5,10 @@ together with the extra that installs it. No secret is printed, whether it was a
 environment variable.
 """
 
+import re
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from eventproc.cli.arguments.option_names import in_options
 from eventproc.cli.terminal.exits import (
@@ -18,6 +20,9 @@ from eventproc.cli.terminal.exits import (
 )
 from eventproc.errors import EventProcError
 from eventproc.extras import needing
+
+if TYPE_CHECKING:
+    import typer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,9 +44,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = getattr(error, "format_message", None)  # typer's errors in a command line have it
         if message is None:
             raise
-        print_error(f"{in_options(message())} (see: {_help_of(error)})")
+        text = in_options(message())
+        print_error(f"{text}{_nested(text, app)} (see: {_help_of(error)})")
         return BAD_INPUT
     return code if isinstance(code, int) else 0
+
+
+def _nested(message: str, app: "typer.Typer") -> str:
+    """Return where else a command of this name is, if the message says that it does not exist."""
+    import typer.main  # noqa: PLC0415 - it is an extra
+
+    unknown = re.match(r"No such command '([^']+)'", message)
+    commands: Any = getattr(typer.main.get_command(app), "commands", {})
+    found = [
+        f"`eventproc {name} {unknown[1]}`"
+        for name, command in commands.items()
+        if unknown and unknown[1] in getattr(command, "commands", {})
+    ]
+    return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _help_of(error: Exception) -> str:

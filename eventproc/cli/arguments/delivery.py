@@ -18,9 +18,16 @@ class GiveUp(StrEnum):
 
 
 def failure_policy(
-    policy: FailurePolicy, give_up: GiveUp | None, dead_letters: str
+    policy: FailurePolicy, give_up: GiveUp | None, dead_letters: str, *, decodes: bool = False
 ) -> FailurePolicy:
     """Return the policy with the action that the options name.
+
+    Args:
+        policy: The limits that are given.
+        give_up: The action, if it is given.
+        dead_letters: The sink, if it is given.
+        decodes: Whether the handler has a decoder: a body that it cannot decode is given up
+            without any limit.
 
     Raises:
         ConfigurationError: Two options contradict each other, or one is missing.
@@ -38,7 +45,7 @@ def failure_policy(
             "--give-up dead-letter"
         )
     has_limit = (policy.attempts_max, policy.deliveries_max) != (None, None)
-    if (give_up or dead_letters) and not has_limit:
+    if (give_up or dead_letters) and not (has_limit or decodes):
         raise ConfigurationError(
             "no event would ever be given up: set a limit with --attempts or --deliveries, or "
             f"leave out {'--give-up' if give_up else '--dead-letters'}"

@@ -14,6 +14,11 @@ def import_module(module_name: str) -> object:
     Raises:
         ConfigurationError: it does not exist or cannot be imported; the message says why.
     """
+    if module_name.endswith(".py"):
+        raise ConfigurationError(
+            f"{module_name!r} is a file: give the module's name, {Path(module_name).stem!r}, and "
+            "run this in its folder"
+        )
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -64,6 +64,9 @@ _PHRASES: Final = (
     (re.compile(r"\bgive a timedelta\b"), "give a duration"),
     (re.compile(r"(: give [^:]*) or None$"), r"\1, or leave it out"),
     (re.compile(r"Value error, "), ""),
+    (re.compile(r"EventProcessorConfig\."), ""),
+    (re.compile(r"^config sets (?='[^']+', which cannot be set)"), "the address of the hub sets "),
+    (re.compile(r"^bootstrap_servers (?=is )"), "the part after kafka:// "),
 )
 """Words of messages that are about Python alone."""
 

@@ -134,6 +134,8 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         checkpoint = checkpoint_by_id.get(partition_id)
         age = None if record is None else age_of(record.last_modified, now)
         position = None if checkpoint is None else checkpoint.sequence_number
+        recreation = _recreation(readings, partition_id, checkpoint)
+        counted_from = None if recreation else _counted_from(checkpoint)
         owner_id = None if record is None else record.owner_id
         rows.append(
             PartitionRow(
@@ -146,9 +148,8 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 checkpoint_age=(
                     None if checkpoint is None else age_of(checkpoint.last_modified, now)
                 ),
-                checkpoint_error=readings.damage.get(partition_id)
-                or _recreation(readings, partition_id, checkpoint),
-                lag=lag_of(readings.ends[partition_id], _counted_from(checkpoint))
+                checkpoint_error=readings.damage.get(partition_id) or recreation,
+                lag=lag_of(readings.ends[partition_id], counted_from)
                 if partition_id in readings.ends
                 else None,
                 pause=readings.pauses.of(partition_id),
@@ -187,9 +188,13 @@ def _counted_from(checkpoint: Checkpoint | None) -> int | None:
 
 
 def lag_of(end: PartitionProperties, position: int | None) -> int:
-    """Count the events in the hub after a position."""
+    """Count the events in the hub after a position.
+
+    After the position of a former hub, all events of the new one are to be handled.
+    """
     if end.is_empty:
         return 0
+    position = None if is_beyond_end(position, end) else position
     before_first = end.beginning_sequence_number - 1
     handled = before_first if position is None else max(position, before_first)
     return max(0, end.last_enqueued_sequence_number - handled)

@@ -20,6 +20,7 @@ from eventproc.emulator import (
     read_config_json,
     run,
 )
+from eventproc.errors import ConfigurationError
 
 _DEFAULT_HUB = ("orders", 4)
 
@@ -98,6 +99,11 @@ def emulator(
 def _hubs(
     config: Path | None, named: list[str], consumer_groups: list[str]
 ) -> tuple[HubConfiguration, ...]:
+    if config is not None and consumer_groups and not named:
+        raise ConfigurationError(
+            "--consumer-group is for hubs of --hub: name the groups of the others in the file of "
+            "--config"
+        )
     hubs = () if config is None else read_config_json(config)
     pairs = [parse_hub("--hub", text) for text in named]
     if not hubs and not pairs:

@@ -108,6 +108,13 @@ def test_a_certificate_that_cannot_be_used_is_an_error_of_one_line(command):
     assert err == "eventproc: the certificate 'no.pem' cannot be read: No such file or directory\n"
 
 
+def test_a_consumer_group_for_no_hub_is_refused(command, root_config):
+    """The hubs of a file have their groups in the file."""
+    code, _, err = command.run("emulator", "--config", root_config, "--consumer-group", "x")
+
+    assert (code, "--consumer-group is for hubs of --hub" in err) == (2, True)
+
+
 def test_the_default_hub_is_that_of_the_help(command):
     """``eventproc --help`` starts the emulator without options, and reads ``orders``."""
     emulator = command.start("emulator", "--port", 0, "--format", "json")

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 import typer
 
+from eventproc.cli import main
 from eventproc.cli.app import app
+from eventproc.cli.terminal.exits import BAD_INPUT
 
 GROUP: Any = typer.main.get_command(app)
 OVERVIEW = {name: command.short_help for name, command in GROUP.commands.items()}
@@ -63,3 +65,12 @@ def test_no_help_is_cut(path):
     text = command.get_help(context).replace("[ARGS]...", "").replace("Published:...", "")
 
     assert "..." not in text
+
+
+def test_a_verb_of_a_group_is_found_by_its_name(capsys):
+    """Whoever types `eventproc lag` is told where that is."""
+    code = main(["lag"])
+    line = capsys.readouterr().err
+
+    assert code == BAD_INPUT
+    assert "'lag'. Did you mean `eventproc checkpoints lag`? (see: eventproc --help)" in line
