@@ -18,12 +18,7 @@ from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.lookup import first_event
 from eventproc.cli.group.view import in_order, lag_of
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import (
-    is_beyond_end,
-    is_moved_by_operator,
-    pump_owner,
-    starting_position,
-)
+from eventproc.core.checkpoint_rules import is_moved_by_operator, pump_owner, starting_position
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
 from eventproc.resources.names import name_of
@@ -204,13 +199,11 @@ async def read_lags(
     async def lag(end: PartitionProperties) -> Lag:
         found = listed.get(end.partition_id)
         position = None if found is None else found.sequence_number
-        events = lag_of(end, position)
+        events = lag_of(end, found, source.created_at)
         age = timedelta(0) if events == 0 else None
         through = lookup_group or ("" if end.partition_id in held else connection.group.name)
         if events and through:
-            since = EventPosition.earliest()
-            if not is_beyond_end(position, end):
-                since = starting_position(found, since)
+            since = starting_position(found, EventPosition.earliest())
             oldest = await first_event(source, through, end.partition_id, since)
             age = max(timedelta(0), now - oldest.enqueued_time)
         return Lag(

@@ -39,15 +39,9 @@ class PartitionReading:
 
     @property
     def start(self) -> int:
-        """The last event that is handled or deleted.
-
-        A checkpoint above the newest event is of a former hub of that name: it covers none of the
-        events of this one.
-        """
+        """The last event that is handled or deleted."""
         before_first = self.first - 1
-        if self.handled is None or self.handled > self.last:
-            return before_first
-        return max(self.handled, before_first)
+        return before_first if self.handled is None else max(self.handled, before_first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
