@@ -108,11 +108,6 @@ class SourceRecipe:
         )
 
 
-_OTHER_KINDS: Final = {
-    "StoreRecipe.spec": "; or give sqlite:PATH, blob:CONTAINER, tables:TABLE or postgres:NAME"
-}
-"""What else a setting may be that is no ``module:function``."""
-
 OF_STORAGE_ACCOUNT: Final = frozenset({"blob", "tables"})
 """Kinds of stores that are in a storage account."""
 
@@ -204,7 +199,14 @@ class StoreRecipe:
             from checkpointstores.postgres import PostgresCheckpointStore  # noqa: PLC0415 - an extra
 
             return PostgresCheckpointStore(Secret(f"env:{place}").read())
-        return load("StoreRecipe.spec", self.spec)()  # type: ignore[no-any-return]
+        try:
+            make = load("StoreRecipe.spec", self.spec)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"{error}. A store is sqlite:PATH, blob:CONTAINER, tables:TABLE, postgres:NAME or "
+                "module:function"
+            ) from error
+        return make()  # type: ignore[no-any-return]
 
     def _in_storage_account(
         self,
@@ -237,17 +239,18 @@ def load(option: str, path: str) -> Callable[..., Any]:
         ConfigurationError: it does not exist here; the message names the option.
     """
     module_name, _, name = path.partition(":")
-    if not name:
-        raise ConfigurationError(f"{option} is {path!r}: give module:function")
     try:
-        found = getattr(importlib.import_module(module_name), name, None)
+        module = importlib.import_module(module_name)
     except ImportError as error:
         raise ConfigurationError(
             f"{option} is {path!r}, and module {module_name!r} cannot be imported here: {error}. "
-            f"Install it on the driver and on every executor{_OTHER_KINDS.get(option, '')}"
+            "Install it on the driver and on every executor"
         ) from error
+    found = getattr(module, name, None)
     if not callable(found):
+        own = [n for n, o in vars(module).items() if callable(o) and o.__module__ == module_name]
         raise ConfigurationError(
-            f"{option} is {path!r}, but the module has no function or class {name!r}"
+            f"{option} is {path!r}, but module {module_name!r} has no function or class {name!r}; "
+            f"it has {', '.join(own) or 'none'}"
         )
     return found  # type: ignore[no-any-return]

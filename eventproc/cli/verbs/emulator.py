@@ -99,12 +99,11 @@ def emulator(
 def _hubs(
     config: Path | None, named: list[str], consumer_groups: list[str]
 ) -> tuple[HubConfiguration, ...]:
-    if config is not None and consumer_groups and not named:
-        raise ConfigurationError(
-            "--consumer-group is for hubs of --hub: name the groups of the others in the file of "
-            "--config"
-        )
     hubs = () if config is None else read_config_json(config)
+    if hubs and consumer_groups and not named:
+        raise ConfigurationError(
+            "--consumer-group has no effect on the hubs of --config: name their groups in that file"
+        )
     pairs = [parse_hub("--hub", text) for text in named]
     if not hubs and not pairs:
         pairs = [_DEFAULT_HUB]

@@ -100,19 +100,20 @@ def test_with_tls_the_text_has_all_that_eventproc_needs(command, tmp_path):
     assert (code, json.loads(out or "{}").get("lag")) == (0, 0), err
 
 
+def test_consumer_groups_of_hubs_in_a_file_are_refused(command, root_config):
+    """The option is for the hubs of the command line; it would have no effect."""
+    code, _, errors = command.run("emulator", "--config", root_config, "--consumer-group", "x")
+
+    assert code == 2
+    assert "name their groups in that file" in errors
+
+
 def test_a_certificate_that_cannot_be_used_is_an_error_of_one_line(command):
     """The exit code says that a restart cannot help."""
     code, out, err = command.run("emulator", "--certificate", "no.pem", "--key", "no.key")
 
     assert (code, out) == (2, "")
     assert err == "eventproc: the certificate 'no.pem' cannot be read: No such file or directory\n"
-
-
-def test_a_consumer_group_for_no_hub_is_refused(command, root_config):
-    """The hubs of a file have their groups in the file."""
-    code, _, err = command.run("emulator", "--config", root_config, "--consumer-group", "x")
-
-    assert (code, "--consumer-group is for hubs of --hub" in err) == (2, True)
 
 
 def test_the_default_hub_is_that_of_the_help(command):

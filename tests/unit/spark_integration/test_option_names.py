@@ -102,7 +102,7 @@ def test_a_fleet_has_fields_of_recipes_and_no_options():
         ),
         (
             {"sourceRecipe": "json:no"},
-            "sourceRecipe is 'json:no', but the module has no function or class 'no'",
+            "sourceRecipe is 'json:no', but module 'json' has no function or class 'no'",
         ),
     ],
 )

@@ -53,13 +53,6 @@ def test_a_class_in_the_current_folder_is_found(folder, name):
     assert issubclass(loaded, PartitionHandler)
 
 
-@pytest.mark.parametrize("path", ["shop_handlers.py:Good", "./shop_handlers.py:Good"])
-def test_a_file_is_answered_with_the_name_of_its_module(folder, path):
-    """Shells complete file names."""
-    with pytest.raises(ConfigurationError, match="is a file: give the module's name, 'shop_handle"):
-        load_handler(path)
-
-
 def test_a_function_that_makes_handlers_is_accepted(folder):
     """For handlers that need arguments."""
     assert isinstance(load_handler("shop_handlers:factory")(), PartitionHandler)
@@ -72,6 +65,14 @@ def test_a_function_that_makes_handlers_is_accepted(folder):
         (":Good", "give MODULE:CLASS"),
         ("shop_absent:Good", "there is no module 'shop_absent': run this in the folder"),
         ("shop_absent.deep:Good", "there is no module 'shop_absent.deep'"),
+        (
+            "shop_handlers.py:Good",
+            "give shop_handlers, and run this in the folder of shop_handlers.py",
+        ),
+        (
+            "./shop_handlers.py:Good",
+            "give shop_handlers, and run this in the folder of shop_handlers.py",
+        ),
         ("shop_broken:Good", "cannot be imported: ZeroDivisionError"),
         ("shop_needy:Good", "imports 'a_package_that_is_missing', which is not installed"),
         ("shop_handlers:Goood", "has no 'Goood'; it has Good"),
