@@ -8,7 +8,7 @@ environment variable.
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eventproc.cli.arguments.option_names import in_options
 from eventproc.cli.terminal.exits import (
@@ -20,9 +20,6 @@ from eventproc.cli.terminal.exits import (
 )
 from eventproc.errors import EventProcError
 from eventproc.extras import needing
-
-if TYPE_CHECKING:
-    import typer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,21 +42,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if message is None:
             raise
         said = message().replace("Value error, ", "")  # the words of a library
-        print_error(f"{said}{_nested(said, app)} (see: {_help_of(error)})")
+        print_error(f"{said}{_nested(said)} (see: {_help_of(error)})")
         return BAD_INPUT
     return code if isinstance(code, int) else 0
 
 
-def _nested(message: str, app: "typer.Typer") -> str:
+def _nested(message: str) -> str:
     """Return where else a command of this name is, if the message says that it does not exist."""
-    import typer.main  # noqa: PLC0415 - it is an extra
-
     unknown = re.match(r"No such command '([^']+)'", message)
-    commands: Any = getattr(typer.main.get_command(app), "commands", {})
+    if unknown is None:
+        return ""
+    from typer.main import get_command  # noqa: PLC0415 - it is an extra
+
+    from eventproc.cli.app import app  # noqa: PLC0415 - it imports the extra
+
+    commands: Any = getattr(get_command(app), "commands", {})
     found = [
         f"`eventproc {name} {unknown[1]}`"
         for name, command in commands.items()
-        if unknown and unknown[1] in getattr(command, "commands", {})
+        if unknown[1] in getattr(command, "commands", {})
     ]
     return f" Did you mean {' or '.join(found)}?" if found else ""
 
