@@ -102,10 +102,7 @@ def run(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),
             failure_policy=delivery.failure_policy(
-                config.failure_policy,
-                give_up,
-                dead_letters,
-                decodes=getattr(handler_class, "decode", None) is not None,
+                config.failure_policy, give_up, dead_letters, handler_class
             ),
         ),
     )
