@@ -278,6 +278,7 @@ class ProcessorRun(Generic[PumpT]):
         """Run a cycle without its hand-overs; return what was decided, if it could run."""
         cycle = self._balancer.cycle(self.names, (), self.pumps.running)
         done = await self._try_until(until_s, cycle)
+        self.pumps.follow(self._balancer.pauses)
         return done.actions if done else None
 
     async def _stop_keeping_leases(self, until_s: float) -> None:
@@ -331,12 +332,14 @@ class ProcessorRun(Generic[PumpT]):
         busy, running = self.pumps.handing_over, self.pumps.running
         expected = self._roster.owner_ids if self._roster else None
         cycle = self._balancer.cycle(self.names, busy, running, self.pumps.work, expected)
-        done = await self.executor.call(cycle)
+        try:
+            done = await self.executor.call(cycle)
+        finally:  # A cycle that failed may have read them.
+            self.pumps.follow(self._balancer.pauses)
         if self._roster is not None:
             self._roster.note_leader(leads=done.actions.is_leader)
         self._is_rebalancing = not done.actions.is_balanced
         held, actions = self.leases.held, done.actions
-        self.pumps.follow(done.pauses)
         self.pumps.adjust(held, actions.moves.hand_overs, actions.others)
         planned, me = actions.owner_by_partition, self._parts.member.owner_id
         self.preparations.adjust(
