@@ -49,7 +49,6 @@ class CycleResult:
     """How many claims another processor won."""
 
 
-
 class Balancer:
     """Reads the group, and writes what this processor decides."""
 

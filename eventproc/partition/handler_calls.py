@@ -122,7 +122,6 @@ class HandlerCalls:
         pending = frozen(events)  # A handler might modify a list.
         retries = RetryState(halves=self._handler.takes_columns)
         while pending:
-            await self._until_open()
             part = next_part(pending, retries)
             if retries.failures_in_row:
                 self._counters.retried_count += len(part)
@@ -140,12 +139,6 @@ class HandlerCalls:
                 retries.note_progress()
             if outcome.error is not None:
                 pending = await self._retry(pending, outcome, retries, context)
-
-    async def _until_open(self) -> None:
-        """Wait while the partition is paused: also between the calls for what was received."""
-        if self._pause_switch is not None and self._pause_switch.is_paused:
-            async with self._stop_scope.waiting():
-                await self._pause_switch.until_open()
 
     async def close(self, context: CallContext, reason: CloseReason, *, budget_s: float) -> None:
         """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged."""
@@ -193,8 +186,7 @@ class HandlerCalls:
         part: Sequence[ReceivedEvent] = (),
     ) -> Outcome:
         """Call the handler once, while the lease is trusted."""
-        if await self._stop_scope.until_trusted():
-            self._log.info("lease_recovered")
+        await self._until_allowed(is_delivery=bool(part))
         cut, outcome = None, CUT
         context.begin_call(part)
         try:
@@ -218,6 +210,16 @@ class HandlerCalls:
             # A failed call that completed nothing has no effect on the state.
             context.end_call((part,) if outcome.is_done else outcome.report.done or None)
         return outcome
+
+    async def _until_allowed(self, *, is_delivery: bool) -> None:
+        """Wait until the lease is trusted and, for a delivery, the partition is not paused."""
+        while True:
+            if is_delivery and self._pause_switch is not None and self._pause_switch.is_paused:
+                async with self._stop_scope.waiting():
+                    await self._pause_switch.until_open()
+            if not await self._stop_scope.until_trusted():
+                return
+            self._log.info("lease_recovered")  # It may have been paused meanwhile.
 
     async def _retry(
         self,

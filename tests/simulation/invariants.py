@@ -26,6 +26,7 @@ from datetime import timedelta
 from eventproc.handler import PartitionContext
 from eventproc.models import (
     CheckpointUpdate,
+    GroupRecord,
     Member,
     OwnershipClaim,
     PartitionOwnership,
@@ -211,6 +212,9 @@ class Invariants:
 
     def announced(self, actor: Actor, member: Member) -> None:
         """*actor* wrote a member record."""
+
+    def record_read(self, actor: Actor, record: GroupRecord | None) -> None:
+        """*actor* got a group record."""
 
     def is_held(self, partition_id: str, owner_id: str) -> bool:
         """Whether the owner itself wrote the record, and not a member that handed over too late."""
