@@ -79,7 +79,7 @@ class Member:
         self._listener.join()
 
     def cpu_s(self) -> float:
-        """The processor time of the process."""
+        """The CPU time of the process."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -113,7 +113,7 @@ class Fleet:
         """Events, counted as often as they were handled."""
         self.first_batch: tuple[float, float] | None = None
         self.last_batch: tuple[float, float] = (0.0, 0.0)
-        """When they were reported, and the processor time that had been used by then."""
+        """When they were reported, and the CPU time that had been used by then."""
         self._partition_count = partition_count
         self._seen: list[set[int]] = [set() for _ in range(partition_count)]
         self._lock = threading.Lock()

@@ -33,7 +33,7 @@ WARM_UP: Final = 0.0
 """In place of a time, marks the publisher's first event, which is delayed by connecting."""
 
 COUNTED_FROM: Final = 0.1
-"""Processor time is measured from this part of the backlog on, without the cost of opening."""
+"""CPU time is measured from this part of the backlog on, without the cost of opening."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class ReadCounters:
     first: float = 0.0
     all_partitions: float = 0.0
     counted_from: tuple[int, float, float] | None = None
-    """Events, clock and processor time when a tenth was received."""
+    """Events, clock and CPU time when a tenth was received."""
     seen: set[str] = field(default_factory=set)
     latencies: list[float] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)

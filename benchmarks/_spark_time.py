@@ -1,4 +1,4 @@
-"""The processor time of Spark."""
+"""The CPU time of Spark."""
 
 import os
 import time
@@ -10,7 +10,7 @@ TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessorTime:
-    """Processor time of Java and of all processes below it, sampled from time to time.
+    """CPU time of Java and of all processes below it, sampled from time to time.
 
     For a process that has ended, the last sample counts.
     """
@@ -22,7 +22,7 @@ class ProcessorTime:
 
     @property
     def seconds(self) -> float:
-        """The processor time since the start."""
+        """The CPU time since the start."""
         return (sum(self._sample().values()) - self._begun) / TICKS_PER_S
 
     def wait(self) -> None:

@@ -6,7 +6,7 @@
 
 The bytes of a link are recorded from the emulator, and then decoded from memory: frames, events and
 columns, in batches of ``--batch``. Both candidates decode the same bytes in turn, and their columns
-are compared value by value. Figures are processor time, medians over the rounds.
+are compared value by value. Figures are CPU time, medians over the rounds.
 """
 
 import asyncio

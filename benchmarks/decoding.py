@@ -3,7 +3,7 @@
     python benchmarks/decoding.py
     python benchmarks/decoding.py --quick
 
-The same events are decoded in turn by each candidate, round by round. Figures are processor time
+The same events are decoded in turn by each candidate, round by round. Figures are CPU time
 for an event, medians over the rounds; ``times`` is in relation to ``body_as_json``. The column is
 built for batches of 1,000 events. ``process_value`` is the whole way from the call of the handler,
 and ``process_event`` the same way without decoding.

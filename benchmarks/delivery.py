@@ -4,7 +4,7 @@
     python benchmarks/delivery.py --quick
 
 The receiver has batches ready whose columns are built already, and the handler does nothing, so
-neither decoding nor work is measured. Each line is one size of batches, and the processor time that
+neither decoding nor work is measured. Each line is one size of batches, and the CPU time that
 an event costs; for comparison the same events in ``process_events`` and ``process_event``.
 """
 
@@ -76,7 +76,7 @@ class Ready(EventBatch):
 
 
 class ReadyReceiver(PartitionReceiver):
-    """Returns batches that wait, and notes the processor time of the first call and the last."""
+    """Returns batches that wait, and notes the CPU time of the first call and the last."""
 
     def __init__(self, batches: Iterator[Sequence[ReceivedEvent]]) -> None:
         self._batches = batches
@@ -141,7 +141,7 @@ class Events(PartitionHandler):
 async def measured_us(
     handler: type[PartitionHandler], batches: Sequence[Sequence[ReceivedEvent]]
 ) -> float:
-    """Return the processor time of an event, in microseconds."""
+    """Return the CPU time of an event, in microseconds."""
     receiver = ReadyReceiver(iter(batches))
     processor = EventProcessor(
         source=ReadySource(receiver),

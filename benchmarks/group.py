@@ -51,11 +51,11 @@ Measures = dict[str, float | None]
 
 MEASURES: Final[dict[str, tuple[str, bool]]] = {
     "backlog: throughput": ("events/s", True),
-    "backlog: processor time": ("us/event", False),
+    "backlog: CPU time": ("us/event", False),
     "backlog: peak memory": ("MiB", False),
     "at rest: publish to handler, p50": ("ms", False),
     "at rest: publish to handler, p99": ("ms", False),
-    "at rest: processor time, all processes": ("% of a core", False),
+    "at rest: CPU time, all processes": ("% of a core", False),
     "at rest: requests to storage": ("a minute", False),
     "start: balanced after": ("s", False),
     "join: balanced after": ("s", False),
@@ -113,7 +113,7 @@ def backlog(settings: Settings, partition_count: int, event_count: int) -> Measu
         cpu_s = fleet.last_batch[1] - fleet.first_batch[1]
         return {
             "backlog: throughput": fleet.handled / seconds,
-            "backlog: processor time": 1e6 * cpu_s / fleet.handled,
+            "backlog: CPU time": 1e6 * cpu_s / fleet.handled,
             "backlog: peak memory": members[0].peak_mib(),
         }
     finally:
@@ -175,7 +175,7 @@ class FleetRun:
         self._measures |= {
             "at rest: publish to handler, p50": ages[len(ages) // 2],
             "at rest: publish to handler, p99": ages[len(ages) * 99 // 100],
-            "at rest: processor time, all processes": 100 * cpu_s / seconds,
+            "at rest: CPU time, all processes": 100 * cpu_s / seconds,
             "at rest: requests to storage": 60 * (fleet.calls().total() - calls) / seconds,
         }
 

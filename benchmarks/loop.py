@@ -5,7 +5,7 @@
     python benchmarks/loop.py --quick
 
 The store is compared with Azure's own and with bare requests, all on one Azurite in a process of
-its own, so processor time is the client's alone:
+its own, so CPU time is the client's alone:
 
 - *list*: all ownership records, by this store, by Azure's for aio, and as bare requests by aiohttp
   whose answers are not parsed: the time of Azurite itself;
@@ -87,7 +87,7 @@ def owned_count(size: int) -> int:
 
 
 class Timings:
-    """Wall-clock and processor time of some calls."""
+    """Wall-clock and CPU time of some calls."""
 
     def __init__(self) -> None:
         self.wall_s: list[float] = []

@@ -4,7 +4,7 @@
     python benchmarks/plan.py --partitions 256 --owners 32
 
 There is a row for each placement and case. Each figure is the best of five, in milliseconds of
-processor time; ``balanced`` is the cost of each poll of a balanced group. It must stay below 100 ms
+CPU time; ``balanced`` is the cost of each poll of a balanced group. It must stay below 100 ms
 for 10,000 partitions and 1,000 owners. The plan is a pure function, so nothing else is measured.
 """
 

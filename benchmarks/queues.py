@@ -7,7 +7,7 @@ The broker is a process of its own, and so is each reader. *bare* is aio-pika's 
 with the same prefetch, which reads tag and body of each message, acknowledges every 500th with all
 before it, and does nothing else; *source* is ``RabbitQueues`` with a receiver for each queue, which
 reads the same of each event and settles every 500; *processor* is a whole ``EventProcessor`` with a
-store in memory. Only a backlog is read: processor time of the reading process for each message, how
+store in memory. Only a backlog is read: CPU time of the reading process for each message, how
 many times that of *bare* it is, and messages per second.
 """
 

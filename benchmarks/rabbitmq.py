@@ -9,7 +9,7 @@ subscription for each stream, which is given the encoded bytes of each message a
 ``RabbitStreams`` with a receiver for each stream, which reads number and body of each event;
 *processor* a whole ``EventProcessor`` with a store in memory. Only a backlog is read: processor
 time of the reading process for each event, and events per second; of three runs that with the least
-processor time, which other work disturbed least.
+CPU time, which other work disturbed least.
 """
 
 import argparse

@@ -9,7 +9,7 @@ hub read the same backlog, one after another. Two questions:
 
 - *backlog*: a full hub is read from the oldest event on, and body, sequence number and offset of
   every event are read. The time to the first event and until every partition delivers (both
-  from the call that starts to receive); events per second, and processor time per event of the
+  from the call that starts to receive); events per second, and CPU time per event of the
   reader and of the emulator, from the second tenth of the backlog on;
 - *trickle*: an event every 60 to 100 ms, to one partition after another. The time from publishing
   to the reader's code. Measured once for each candidate and number of partitions.
@@ -45,7 +45,7 @@ TIMED_BELOW: Final = 5000
 
 
 def serve(partition_count: int) -> None:
-    """Run the emulator; print the processor time used so far for each line of standard input."""
+    """Run the emulator; print the CPU time used so far for each line of standard input."""
     with EventHubsEmulator({HUB: partition_count}) as emulator:
         print(emulator.connection_string_for(HUB), flush=True)
         for _ in sys.stdin:
@@ -148,7 +148,7 @@ def emulator_of(partition_count: int) -> Iterator[tuple[subprocess.Popen[str], s
 def read_backlog(
     emulator: subprocess.Popen[str], case: dict[str, Any], *reading: object
 ) -> dict[str, Any]:
-    """Return the report of a fresh reader, and the processor time of the emulator."""
+    """Return the report of a fresh reader, and the CPU time of the emulator."""
     count = int(str(reading[-1]))
     before_s = cpu_s_of(emulator)
     answer = finish(start(*role_of(case), *reading), 120)

@@ -85,7 +85,7 @@ def main() -> None:
             print(json.dumps(asdict(steady)), flush=True)
             for line in of_events:
                 print(json.dumps(asdict(line)), flush=True)
-            print(f"# {time.process_time() - begun_s:.0f} s of processor time", flush=True)
+            print(f"# {time.process_time() - begun_s:.0f} s of CPU time", flush=True)
     if given.format == "json":
         print_rows(rows, "json")
     if given.csv:

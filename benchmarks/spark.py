@@ -18,8 +18,8 @@ The candidates, all with bodies of ``--body`` bytes, in batches of ``--batch`` r
   events, into ``CheckpointingSink`` in ``foreachBatch`` (which is ``mapInArrow``), and into a
   writer of rows that does nothing with them.
 
-Sinks get the five columns that a sink needs. Rows per second and processor time are of the batches
-after the first one, which pays for starting Python processes. Processor time is that of Java and
+Sinks get the five columns that a sink needs. Rows per second and CPU time are of the batches
+after the first one, which pays for starting Python processes. CPU time is that of Java and
 all its Python processes, without the emulator's; ``rows_per_s`` shares the cores with the emulator.
 """
 
@@ -81,7 +81,7 @@ class Result:
     """Its rows per second, as a part of those of *rate -> noop*."""
 
     times_made: float
-    """Its processor time, as a multiple of that of *made -> noop* in the same round."""
+    """Its CPU time, as a multiple of that of *made -> noop* in the same round."""
 
 
 # --- the emulator, in a process of its own --------------------------------------------------------

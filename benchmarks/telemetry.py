@@ -2,7 +2,7 @@
 
     python benchmarks/telemetry.py [--format json]
 
-Processor time for each call of ``process_events`` and for each event, beyond that of the bare
+CPU time for each call of ``process_events`` and for each event, beyond that of the bare
 handler: without an SDK, with its metrics, and with its spans as well, whose events carry the
 publisher's trace context (one for all, and one for each).
 """

@@ -1,11 +1,11 @@
-"""Where the processor time of receiving goes, beside the limit of the machine.
+"""Where the CPU time of receiving goes, beside the limit of the machine.
 
     python benchmarks/where.py                   # a table
     python benchmarks/where.py --format json
     python benchmarks/where.py --events 40000
 
 A whole processor reads a full hub of the emulator, its handler reads the body and the number of
-each event, and its progress is stored in memory. Once in a millisecond of its processor time its
+each event, and its progress is stored in memory. Once in a millisecond of its CPU time its
 current file is sampled; calls of the standard library count for their caller. The last row is the
 limit: as many bytes as there were, received from a plain socket by asyncio.
 """
@@ -76,7 +76,7 @@ def area_of(frame: FrameType | None) -> str:
 
 
 async def receive(conn_str: str, event_count: int) -> tuple[Counter[str], float]:
-    """Receive everything; return samples by area, and the processor time of it."""
+    """Receive everything; return samples by area, and the CPU time of it."""
     samples: Counter[str] = Counter()
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(conn_str),
@@ -113,7 +113,7 @@ class Counting(asyncio.Protocol):
 
 
 def bare_cpu_s(byte_count: int) -> float:
-    """Return the processor time to receive so many bytes from a socket of another process."""
+    """Return the CPU time to receive so many bytes from a socket of another process."""
     command = [sys.executable, __file__, "--role", "socket", "--bytes", str(byte_count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
         assert sender.stdout is not None

@@ -206,7 +206,7 @@ class Running:
             os.kill(pid, number)
 
     def _cpu_s(self) -> float:
-        """Return the processor time of the processes."""
+        """Return the CPU time of the processes."""
         total = 0
         for pid in self._pids:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

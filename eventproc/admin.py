@@ -100,8 +100,8 @@ async def move_checkpoint(
         store: An open store.
         group: The consumer group of the checkpoint.
         move: The partition and its new position.
-        token: Random text, the same for one run of the command: identifies its own write if the
-            answer was lost.
+        token: Random text that names this move. Pass the same text when you call again after
+            ``StoreUnavailableError``: a former call that took effect is then recognised.
         expiration: The group's ``ownership_expiration``; an older record has no live owner.
         replaces: ``False`` writes only if the partition has no checkpoint.
 
@@ -214,7 +214,7 @@ async def read_pauses(store: CheckpointStore, group: ConsumerGroup) -> Pauses:
 async def pause_group(
     store: CheckpointStore,
     group: ConsumerGroup,
-    partition_ids: Collection[str] = (),
+    partition_ids: Collection[str] | None = None,
     *,
     reason: str,
     expiration: timedelta,
@@ -227,13 +227,15 @@ async def pause_group(
     Args:
         store: An open store.
         group: The consumer group.
-        partition_ids: The partitions; none: the whole group, with partitions that are added later.
-        reason: Why, for whoever looks at the group: 1 to 500 characters.
-        expiration: The group's ``ownership_expiration``; an older record has no live owner.
+        partition_ids: The partitions; ``None``: the whole group, also partitions that are added
+            later.
+        reason: Why, for everybody who looks at the group: 1 to 500 characters.
+        expiration: The group's ``ownership_expiration``. It tells which processors of an Azure SDK
+            are alive: a group with one is refused.
 
     Raises:
-        ConfigurationError: the reason is empty or too long, or the group is one of resources or has
-            members of another SDK, which would go on receiving.
+        ConfigurationError: the reason is empty or too long; *partition_ids* is empty; or the group
+            is one of resources, or has processors of an Azure SDK, which would go on receiving.
         StoreCorruptError: the record is damaged: resume the whole group first.
         StoreRejectedError: the store refuses the write, or a read that it needs.
         StoreUnavailableError: the outcome is not known.
@@ -249,8 +251,8 @@ async def pause_group(
     foreign = {o.owner_id for o in owned.values() if o.owner_id is not None} - ours
     if foreign:
         raise ConfigurationError(
-            f"{min(foreign)} is a processor of another SDK: it would take no notice of a pause, "
-            "and go on receiving; stop such processors first"
+            f"{min(foreign)} is a processor of an Azure SDK: it would ignore a pause and go on "
+            "receiving; stop such processors first"
         )
     return await _change_pauses(
         store, group, lambda pauses: pauses.paused(partition_ids, present.as_of, reason)
@@ -258,18 +260,19 @@ async def pause_group(
 
 
 async def resume_group(
-    store: CheckpointStore, group: ConsumerGroup, partition_ids: Collection[str] = ()
+    store: CheckpointStore, group: ConsumerGroup, partition_ids: Collection[str] | None = None
 ) -> Pauses:
     """End pauses of partitions, or all pauses of the group; return what is still paused.
 
     Args:
         store: An open store.
         group: The consumer group.
-        partition_ids: The partitions; none: everything that is paused, also if the record is
+        partition_ids: The partitions; ``None``: everything that is paused, also if the record is
             damaged.
 
     Raises:
-        ConfigurationError: the whole group is paused, and *partition_ids* names some of it.
+        ConfigurationError: the whole group is paused, and *partition_ids* names some of it; or
+            *partition_ids* is empty.
         StoreCorruptError: the record is damaged, and *partition_ids* names some partitions.
         StoreRejectedError: the store refuses the write, or a read that it needs.
         StoreUnavailableError: the outcome is not known.
@@ -278,7 +281,7 @@ async def resume_group(
         store,
         group,
         lambda pauses: pauses.resumed(partition_ids),
-        is_whole=not partition_ids,
+        is_whole=partition_ids is None,
     )
 
 

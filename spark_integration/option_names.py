@@ -1,36 +1,74 @@
-"""Errors of connections name Spark's options, where the library names its settings."""
+"""Errors name Spark's options, where the library and the recipes name arguments of Python."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
 
 from eventproc.errors import EventProcError
 
-T = TypeVar("T")
-
 OPTIONS: Final[Mapping[str, str]] = {
+    "SourceRecipe.connection": "connectionString",
+    "SourceRecipe.eventhub_name": "eventHubName",
+    "SourceRecipe.function": "sourceRecipe",
+    "SourceRecipe.namespace": "fullyQualifiedNamespace",
+    "StoreRecipe.account": "storageAccount",
+    "StoreRecipe.spec": "checkpointStore",
+    "StoreRecipe.storage": "storageConnectionString",
     "account_url": "storageAccount",
+    "bootstrap_servers": "kafka.bootstrap.servers",
     "ca_bundle": "caBundle",
     "custom_endpoint": "customEndpoint",
     "eventhub_name": "eventHubName",
     "fully_qualified_namespace": "fullyQualifiedNamespace",
     "http_proxy": "proxy",
 }
-"""The option of each setting of a connection."""
+"""The option of each argument."""
 
-_SETTING: Final = re.compile(rf"\b({'|'.join(OPTIONS)})\b")
+RECIPES: Final[Mapping[str, str]] = {
+    "account_url": "StoreRecipe.account",
+    "fully_qualified_namespace": "SourceRecipe.namespace",
+}
+"""The field of a recipe for each argument that a fleet's user does not give himself."""
+
+_PHRASES: Final = (
+    (r"EventHubOptions\.(?=custom_endpoint\b)", ""),
+    (r"use EventHubSource\.from_connection_string for", "give connectionString for"),
+    (r"; use KafkaEventSource\.from_connection_string for a connection string", ""),
+    (r"config sets '([^']+)', which cannot be set", r"kafka.\1 cannot be set"),
+    (r"is an argument of publish", "is the option operationTimeout"),
+    (r"the servers are the first argument", "the servers are kafka.bootstrap.servers"),
+)
+"""Words of messages that are about Python alone."""
 
 
-@asynccontextmanager
-async def naming_options(connection: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
-    """Open a connection; errors from then on, also those of the block, name options."""
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let errors of the library that leave the block name options."""
+    with _renaming(OPTIONS, _PHRASES):
+        yield
+
+
+@contextmanager
+def naming_recipes() -> Iterator[None]:
+    """Let errors of the library that leave the block name fields of recipes."""
+    with _renaming(RECIPES, ()):
+        yield
+
+
+@contextmanager
+def _renaming(names: Mapping[str, str], phrases: tuple[tuple[str, str], ...]) -> Iterator[None]:
     try:
-        async with connection as opened:
-            yield opened
+        yield
     except EventProcError as error:
         error.args = tuple(
-            _SETTING.sub(lambda found: OPTIONS[found[0]], each) if isinstance(each, str) else each
-            for each in error.args
+            _renamed(each, names, phrases) if isinstance(each, str) else each for each in error.args
         )
         raise
+
+
+def _renamed(message: str, names: Mapping[str, str], phrases: tuple[tuple[str, str], ...]) -> str:
+    for pattern, words in phrases:
+        message = re.sub(pattern, words, message)
+    either = "|".join(map(re.escape, names))
+    return re.sub(rf"\b({either})\b", lambda found: names[found[0]], message)

@@ -16,6 +16,7 @@ from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubOptions, Transport
 from eventproc.sources.eventhubs.options import PREFETCH_MAX
 from eventproc.validation.option_values import parse_duration
+from spark_integration.option_names import naming_options
 from spark_integration.positions import Positions, parse_positions
 from spark_integration.recipes import (
     OF_STORAGE_ACCOUNT,
@@ -137,6 +138,10 @@ class SourceOptions:
                 f"minOffsetsPerTrigger is {self.events_per_trigger_min}, more than "
                 f"maxEventsPerTrigger, which is {most}: give at most as many"
             )
+        if self.prefetch > PREFETCH_MAX:
+            raise ConfigurationError(
+                f"prefetchCount is {self.prefetch}: give a whole number of at most {PREFETCH_MAX}"
+            )
         by_checkpoints = self.starting.is_by_checkpoints or self.ending.is_by_checkpoints
         if self.store is not None and not by_checkpoints:
             raise ConfigurationError(
@@ -178,6 +183,7 @@ class SourceOptions:
         )
 
 
+@naming_options()
 def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) -> SourceOptions:
     """Read and check the options of ``format("eventproc")``.
 
@@ -316,6 +322,7 @@ class OptionReader:
         return span
 
 
+@naming_options()
 def parse_network(given: OptionReader) -> NetworkRecipe:
     """Parse ``caBundle`` and ``proxy``.
 

@@ -16,7 +16,9 @@ from eventproc.identity.storage_account import Service, account_url
 from eventproc.network import HttpProxy
 from eventproc.ports import CheckpointStore, EventSource
 from eventproc.settings import SECRET, check_settings
+from eventproc.sources.connection_string import check_namespace
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+from spark_integration.option_names import naming_recipes
 from spark_integration.secrets import Secret
 
 if TYPE_CHECKING:
@@ -70,16 +72,19 @@ class SourceRecipe:
         refuse_key_and_identity(self.connection, self.namespace)
         if [self.connection, self.namespace, self.function].count(None) != 2:  # noqa: PLR2004 - of 3
             raise ConfigurationError(
-                "which event hub? Give the option connectionString (env:NAME, file:PATH, or the "
-                "string itself), fullyQualifiedNamespace (to use an identity) or sourceRecipe "
-                "(module:function), and only one of them"
+                "which event hub? Give SourceRecipe.connection (env:NAME, file:PATH, or the "
+                "string itself), SourceRecipe.namespace (to use an identity) or "
+                "SourceRecipe.function (module:function), and only one of them"
             )
         if self.namespace is not None and not self.eventhub_name:
-            raise ConfigurationError("fullyQualifiedNamespace needs the option eventHubName, too")
+            raise ConfigurationError("SourceRecipe.namespace needs SourceRecipe.eventhub_name, too")
+        if self.namespace is not None:
+            with naming_recipes():
+                check_namespace(self.namespace)
         if self.function is not None and self.eventhub_name is not None:
             raise ConfigurationError(
-                f"eventHubName has no effect beside sourceRecipe={self.function}, which names the "
-                "event hub itself: remove it"
+                f"SourceRecipe.eventhub_name has no effect beside SourceRecipe.function="
+                f"{self.function}, which names the event hub itself: remove it"
             )
 
     def make(self, options: EventHubOptions) -> AbstractAsyncContextManager[EventSource]:
@@ -90,7 +95,7 @@ class SourceRecipe:
             MissingExtraError: azure-identity is not installed on it.
         """
         if self.function is not None:
-            return load("sourceRecipe", self.function)(options)  # type: ignore[no-any-return]
+            return load("SourceRecipe.function", self.function)(options)  # type: ignore[no-any-return]
         if self.namespace is not None:
             assert self.eventhub_name is not None
             network = Network(ca_bundle=options.ca_bundle, proxy=options.http_proxy)
@@ -109,9 +114,9 @@ OF_STORAGE_ACCOUNT: Final = frozenset({"blob", "tables"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreRecipe:
-    """Makes a checkpoint store from the option ``checkpointStore``.
+    """Makes a checkpoint store.
 
-    One of ``sqlite:PATH``, ``blob:CONTAINER``, ``tables:TABLE``, ``postgres:NAME`` and
+    *spec* is one of ``sqlite:PATH``, ``blob:CONTAINER``, ``tables:TABLE``, ``postgres:NAME`` and
     ``module:function``. ``NAME`` is the environment variable that has the connection string, on
     the driver and on every executor.
     """
@@ -132,41 +137,41 @@ class StoreRecipe:
         kind, _, place = self.spec.partition(":")
         if not kind or not place:
             raise ConfigurationError(
-                f"checkpointStore is {self.spec!r}: give sqlite:PATH, blob:CONTAINER, "
+                f"StoreRecipe.spec is {self.spec!r}: give sqlite:PATH, blob:CONTAINER, "
                 "tables:TABLE, postgres:NAME or module:function"
             )
         if kind == "postgresql" or (kind == "postgres" and not place.isidentifier()):
             raise ConfigurationError(  # It may have a password, so it is not quoted.
-                "checkpointStore=postgres: give the name of an environment variable, such as "
+                "StoreRecipe.spec=postgres: give the name of an environment variable, such as "
                 "postgres:ORDERS_DSN, and set it to the connection string on the driver and on "
                 "every executor"
             )
         if self.storage is not None and self.account is not None:
             raise ConfigurationError(
-                "give storageAccount, which uses an identity, or storageConnectionString, which "
+                "give StoreRecipe.account, which uses an identity, or StoreRecipe.storage, which "
                 "has a key; not both"
             )
         if kind not in OF_STORAGE_ACCOUNT:
             self._refuse_options_of_storage_account()
         elif self.account is not None:
-            account_url(self.account, option="storageAccount")
+            account_url(self.account, option="StoreRecipe.account")
         elif self.storage is None:
             raise ConfigurationError(
-                f"checkpointStore is {self.spec!r}, which needs the option storageConnectionString "
-                "(env:NAME, file:PATH, or the string itself), or storageAccount to use an identity"
+                f"StoreRecipe.spec is {self.spec!r}, which needs StoreRecipe.storage (env:NAME, "
+                "file:PATH, or the string itself), or StoreRecipe.account to use an identity"
             )
 
     def _refuse_options_of_storage_account(self) -> None:
         values = {
-            "storageConnectionString": self.storage,
-            "storageAccount": self.account,
-            "caBundle": self.network.ca_bundle,
+            "StoreRecipe.storage": self.storage,
+            "StoreRecipe.account": self.account,
+            "ca_bundle": self.network.ca_bundle,
             "proxy": self.network.proxy,
         }
         for name, value in values.items():
             if value is not None:
                 raise ConfigurationError(
-                    f"{name} has no effect on checkpointStore={self.spec}: remove it, or give "
+                    f"{name} has no effect on StoreRecipe.spec={self.spec}: remove it, or give "
                     "blob:CONTAINER or tables:TABLE"
                 )
 
@@ -194,7 +199,7 @@ class StoreRecipe:
             from checkpointstores.postgres import PostgresCheckpointStore  # noqa: PLC0415 - an extra
 
             return PostgresCheckpointStore(Secret(f"env:{place}").read())
-        return load("checkpointStore", self.spec)()  # type: ignore[no-any-return]
+        return load("StoreRecipe.spec", self.spec)()  # type: ignore[no-any-return]
 
     def _in_storage_account(
         self,
@@ -205,7 +210,7 @@ class StoreRecipe:
         network = self.network.make()
         settings: dict[str, Any] = {"ca_bundle": network.ca_bundle, "http_proxy": network.proxy}
         if self.account is not None:
-            url = account_url(self.account, option="storageAccount", service=service)
+            url = account_url(self.account, option="StoreRecipe.account", service=service)
             return store(url, place, network.credential(), **settings)
         assert self.storage is not None
         return store.from_connection_string(self.storage.read(), place, **settings)
@@ -215,8 +220,8 @@ def refuse_key_and_identity(connection: Secret | None, namespace: str | None) ->
     """Raise ``ConfigurationError`` if a hub is given both with a key and with an identity."""
     if connection is not None and namespace is not None:
         raise ConfigurationError(
-            "give fullyQualifiedNamespace, which uses an identity, or connectionString, which has "
-            "a key; not both"
+            "give SourceRecipe.namespace, which uses an identity, or SourceRecipe.connection, "
+            "which has a key; not both"
         )
 
 

@@ -1,7 +1,7 @@
 """Tells processors at once of changes of their groups, by ``LISTEN`` on a connection of its own.
 
-A notice is only a reason to read sooner: processors read the group periodically all the same, so a
-lost one costs time, and nothing else.
+A notification is only a reason to read sooner: processors read the group periodically all the same,
+so a lost one costs time, and nothing else.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _BACKOFF: Final = Backoff(initial=timedelta(seconds=0.2), maximum=timedelta(seco
 
 
 def digest_of(group: ConsumerGroup) -> str:
-    """Return what a notice has in place of the three names of a group."""
+    """Return the digest that stands for a group in a notification, which has a limited length."""
     return md5("\x1f".join(group.key).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -38,7 +38,7 @@ class _Watcher:
     changed: Callable[[], object]
 
     def note(self, payload: str) -> None:
-        """Tell it of a notice that concerns it. Without an owner, a notice concerns all."""
+        """Tell it of a notification that concerns it; one without an owner concerns all."""
         group, _, owner_id = payload.partition(" ")
         if group == self.group and owner_id in {"", self.owner_id}:
             self.changed()
@@ -50,19 +50,24 @@ class Changes:
     def __init__(
         self, dsn: str, *, schema: str, place: str, is_own: Callable[[int], bool], log: Logger
     ) -> None:
-        """*is_own* says whether a process of the server serves this store's own statements."""
+        """*is_own* tells whether a backend process id is that of this store's own connection.
+
+        The store needs no notification of its own writes.
+        """
         self._dsn = dsn
         self._schema = schema
         self._place = place
         self._is_own = is_own
-        self._failure = ConditionLogger(log, "store_notices_failed", "store_notices_recovered")
+        self._failure = ConditionLogger(
+            log, "store_notifications_failed", "store_notifications_recovered"
+        )
         self._watchers: set[_Watcher] = set()
         self._listening: asyncio.Task[None] | None = None
 
     async def watch(
         self, group: ConsumerGroup, owner_id: str, changed: Callable[[], object]
     ) -> None:
-        """Call *changed* for each notice of another process that concerns this owner; never return.
+        """Call *changed* for each notification of others that concerns this owner; never return.
 
         It is also called once after each connection, because what happened before was missed.
         """

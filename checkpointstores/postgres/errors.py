@@ -1,4 +1,4 @@
-"""The errors of PostgreSQL, as those of eventproc: may a retry succeed?"""
+"""Converts the errors of PostgreSQL to those of eventproc, which say whether to try again."""
 
 from typing import Final
 

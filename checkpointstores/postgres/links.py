@@ -66,7 +66,7 @@ class Link(ABC):
     async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
         """Run statements, each only if those before succeeded.
 
-        Returns the row of the first one, if there are others.
+        Returns the row of the first statement if others follow it; alone, it returns no row.
         """
 
     @abstractmethod

@@ -247,7 +247,11 @@ def written_checkpoint(
     kept_number: int | None = None,
     *_: object,
 ) -> Checkpoint:
-    """Return the checkpoint that an update wrote; ``kept`` is a state that only the row had."""
+    """Return the checkpoint that an update wrote.
+
+    ``kept`` is the state in the row; it is used if the caller had read the checkpoint without it,
+    from a listing.
+    """
     replaces = update.replaces
     if replaces is not None and replaces.is_partial:
         replaces = replace(replaces, state=kept, state_sequence_number=kept_number)

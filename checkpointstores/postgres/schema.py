@@ -132,10 +132,11 @@ ORDER BY 1
 
 
 def check_name(schema: str) -> None:
-    """Refuse a name that no schema has.
+    """Check that a text can be the name of a schema.
 
     Raises:
-        ConfigurationError: it is empty, too long, or has characters of other names.
+        ConfigurationError: it is empty, too long, or has characters other than small letters,
+            digits and underscores.
     """
     is_short = 0 < len(schema.encode()) <= _NAME_BYTES_MAX
     if not (is_short and schema.isascii() and schema.isidentifier()) or schema != schema.lower():

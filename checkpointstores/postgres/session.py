@@ -38,7 +38,7 @@ def checked_dsn(dsn: str) -> str:
     """Return the connection string with our defaults; its own settings stay.
 
     Raises:
-        ConfigurationError: it is none. The message does not have the password.
+        ConfigurationError: it is not a connection string. The message leaves the password out.
     """
     if not dsn.strip():
         raise ConfigurationError(

@@ -3,8 +3,9 @@
 Rule 1: a content of up to ``INLINE_MAX`` bytes is a property of its record's entity.
 Rule 2: a larger one is written in parts before the record, under a random version that the record
 then names. So the record's one conditional write decides which content is valid.
-Rule 3: the parts of a version are deleted only by the store whose write replaced that version, or
-whose own write of them was lost: no reader of the stored record needs them then.
+Rule 3: after the record's write, a store that won deletes the parts of the version that it
+replaced; one whose outcome is ``LOST`` deletes its own new parts. After ``UNKNOWN`` nothing is
+deleted, because a record may name them.
 """
 
 from collections.abc import Callable, Coroutine

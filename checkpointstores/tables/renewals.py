@@ -4,7 +4,8 @@ Rule 1: a transaction has only renewals: claims whose owner already owns the par
 store last saw it. A steal is likely to lose, and would fail every renewal with it.
 Rule 2: one failed condition fails the whole transaction. Then one listing tells which renewals are
 lost, and the others are repeated in a new transaction.
-Rule 3: so also where an answer was lost, because the listing shows what was written.
+Rule 3: after an attempt without an answer the listing decides in the same way, because each entity
+has the name of the write that made it.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence

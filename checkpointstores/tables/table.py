@@ -84,7 +84,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A conditional write: with ``etag`` ``None`` only if there is no entity.
+    """A conditional write. ``etag``: the version that must be stored; ``None``: no entity yet.
 
     An update keeps the properties that it does not name.
     """
@@ -130,9 +130,9 @@ class Table(Protocol):
         """Write an entity, whether it exists or not."""
 
     async def delete(self, key: Key, *, etag: str | None) -> None:
-        """Delete an entity, with *etag* ``None`` whatever its version.
+        """Delete an entity of the version *etag*; ``None``: of any version.
 
-        One that does not exist counts as deleted.
+        An entity that does not exist counts as deleted.
         """
 
 

@@ -13,7 +13,10 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str | None) -> object:
-    """Return a property's value as published; text that is not JSON, as a query makes, as it is."""
+    """Return the value that a publisher would give.
+
+    Text that is not JSON, such as a query may compute, is returned unchanged.
+    """
     if text is None:
         return None
     try:

@@ -68,7 +68,7 @@ def value_array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
 
 
 def with_column(batch: pa.RecordBatch, place: int, column: pa.Array) -> pa.RecordBatch:
-    """Return the batch with the column ``value`` at a place; there may be no other column."""
+    """Return the batch with the column ``value`` inserted at a place; it may have no columns."""
     arrays, fields = list(batch.columns), list(batch.schema)
     arrays.insert(place, column)
     fields.insert(place, pa.field(VALUE, column.type))

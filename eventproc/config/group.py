@@ -83,7 +83,10 @@ class GroupConfig:
     """How long an owner may take to hand a partition over before its planned owner steals it."""
 
     shutdown_timeout: PositiveSpan = timedelta(seconds=30)
-    """The time for ``stop()``, and for a handler to finish when its partition is handed over."""
+    """The time for ``stop()``, and to hand a partition over. A stop cancels no call of the handler
+    that takes up to a third of it: the rest is for other members to notice the leave, for the
+    handler's ``close``, and for the last writes. For each longer call that it cancels,
+    ``handler_cancelled`` is logged; the events are delivered again."""
 
     drain_delay: Span | None = None
     """How long ``stop()`` serves on after it announced that it leaves. In that time the other

@@ -67,11 +67,19 @@ class PartHealth:
 
 
 def readiness(
-    phase: Phase, statistics: GroupStatistics, shown: Callable[[str], str]
+    phase: Phase, statistics: GroupStatistics, shown: Callable[[str], str], awaited: str = ""
 ) -> Sequence[str]:
-    """Return why the processor is not ready; *shown* gives the user's name of what it owns."""
+    """Return why the processor is not ready.
+
+    Args:
+        phase: What it is doing.
+        statistics: Of now.
+        shown: Returns the user's name of what it owns.
+        awaited: What it waits for while it starts, if it waits.
+    """
     if phase is not Phase.SERVING:
-        return [phase.value]
+        is_waiting = phase is Phase.STARTING and awaited
+        return [f"{phase.value}: it waits for {awaited}" if is_waiting else phase.value]
     what = "resource" if isinstance(statistics, ResourceProcessorStatistics) else "partition"
     unserved = _unserved(statistics, shown)
     return [f"{what} {name} is not served: {reason}" for name, reason in unserved.items()]

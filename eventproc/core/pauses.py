@@ -46,32 +46,37 @@ class Pauses:
         """Return what pauses a partition: its own pause, or that of the whole group."""
         return self.by_partition.get(partition_id, self.group)
 
-    def paused(self, partition_ids: Collection[str], since: datetime, reason: str) -> "Pauses":
-        """Return these pauses and one of the partitions, or of the whole group if none is named.
+    def paused(
+        self, partition_ids: Collection[str] | None, since: datetime, reason: str
+    ) -> "Pauses":
+        """Return these pauses and one of the partitions; ``None``: one of the whole group.
 
-        What is paused already stays so since then, with the new reason.
+        What is paused already keeps its ``since``, and gets the new reason.
 
         Raises:
-            ConfigurationError: there is no reason, or it is too long.
+            ConfigurationError: there is no reason, or it is too long; *partition_ids* is empty.
         """
+        _refuse_none_named(partition_ids)
         if not reason.strip() or len(reason) > REASON_MAX:
             raise ConfigurationError(
                 f"the reason of a pause has {len(reason)} characters: say in 1 to {REASON_MAX} why "
                 "it is paused"
             )
         pause = Pause(since=since, reason=reason)
-        if not partition_ids:
+        if partition_ids is None:
             return replace(self, group=replace(self.group or pause, reason=reason))
         new = {p: replace(self.by_partition.get(p, pause), reason=reason) for p in partition_ids}
         return replace(self, by_partition={**self.by_partition, **new})
 
-    def resumed(self, partition_ids: Collection[str]) -> "Pauses":
-        """Return these pauses without those of the partitions, or none if none is named.
+    def resumed(self, partition_ids: Collection[str] | None) -> "Pauses":
+        """Return the pauses that are left when these partitions resume; ``None``: all resume.
 
         Raises:
-            ConfigurationError: the whole group is paused, so no single partition can resume.
+            ConfigurationError: the whole group is paused, so no single partition can resume; or
+                *partition_ids* is empty.
         """
-        if not partition_ids:
+        _refuse_none_named(partition_ids)
+        if partition_ids is None:
             return Pauses()
         if self.group is not None:
             raise ConfigurationError(
@@ -127,6 +132,22 @@ def pauses_in(content: bytes) -> Pauses:
         f"the group's record of pauses has version {version}, written by a later eventproc: use "
         "that"
     )
+
+
+def _refuse_none_named(partition_ids: Collection[str] | None) -> None:
+    """Refuse an empty collection: a filter that found nothing must not mean the whole group.
+
+    Text is refused, too: it would be a partition for each character.
+    """
+    if isinstance(partition_ids, str):
+        raise ConfigurationError(
+            f"partition_ids is the text {partition_ids!r}: pass a list, [{partition_ids!r}]"
+        )
+    if partition_ids is not None and not partition_ids:
+        raise ConfigurationError(
+            "partition_ids is empty, so no partition is named: name some, or pass None for the "
+            "whole group"
+        )
 
 
 def _as_json(pause: Pause) -> dict[str, str]:

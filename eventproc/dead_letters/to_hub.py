@@ -6,9 +6,15 @@ from typing import Any, Final
 
 from eventproc.dead_letters.replay import ReplayTarget
 from eventproc.errors import EventRefusedError, LetterRefusedError
-from eventproc.models import REPLAYED_FROM_PROPERTY, DeadLetter, OutgoingEvent, ReceivedEvent
+from eventproc.models import (
+    KAFKA_KEY,
+    KAFKA_TOMBSTONE,
+    REPLAYED_FROM_PROPERTY,
+    DeadLetter,
+    OutgoingEvent,
+    ReceivedEvent,
+)
 from eventproc.ports import EventPublisher
-from eventproc.sources.kafka.event import KEY, TOMBSTONE
 
 PATIENCE: Final = timedelta(seconds=60)
 """How long a request without an answer is repeated."""
@@ -57,7 +63,7 @@ class HubTarget(ReplayTarget):
         is_its_hub = letter.group.key[1] == self._hub
         has_room = event.partition_key is None or self._publisher.takes_both
         outgoing = OutgoingEvent(
-            body=None if event.system_properties.get(TOMBSTONE) is True else event.body,
+            body=None if event.system_properties.get(KAFKA_TOMBSTONE) is True else event.body,
             partition_id=letter.partition_id if is_its_hub and has_room else None,
             partition_key=_key(event),
             properties={
@@ -75,7 +81,7 @@ class HubTarget(ReplayTarget):
 
 
 def _key(event: ReceivedEvent) -> str | None:
-    if KEY in event.system_properties:
+    if KAFKA_KEY in event.system_properties:
         raise LetterRefusedError(
             "its key is no text, and a letter does not keep such a key: replay it through a handler"
         )

@@ -104,7 +104,9 @@ class Watch:
         phase = self._member.phase()
         if statistics is None:
             return self._entry([UNREAD], phase=phase.value)
-        return self._entry(readiness(phase, statistics, self._member.shown), phase=phase.value)
+        member = self._member
+        reasons = readiness(phase, statistics, member.shown, member.awaited())
+        return self._entry(reasons, phase=phase.value)
 
     def partitions(self) -> Body:
         """Describe each partition or resource that it owns."""

@@ -17,6 +17,8 @@ from eventproc.models.checkpoint import (
 from eventproc.models.dead_letter import TEXT_MAX, DeadLetter, describe_error
 from eventproc.models.events import (
     EVENT_FIELDS,
+    KAFKA_KEY,
+    KAFKA_TOMBSTONE,
     REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
     EventPosition,
@@ -56,6 +58,8 @@ from eventproc.models.stored_letter import (
 __all__ = [
     "COMPLETED_RANGES_MAX",
     "EVENT_FIELDS",
+    "KAFKA_KEY",
+    "KAFKA_TOMBSTONE",
     "NO_OFFSET",
     "RECORD_BYTES_MAX",
     "REPLAYED_FROM",

@@ -111,6 +111,13 @@ REPLAYED_FROM_PROPERTY: Final = "eventproc_replayed_from"
 """The property under which a replay publishes it. Sources make it a system property, so that a
 handler gets the properties of the first publisher."""
 
+KAFKA_TOMBSTONE: Final = "kafka-tombstone"
+"""System property of an event of Kafka: true if the message has no value (a tombstone), which
+deletes its key in a compacted topic. The body is then empty, the same as for an empty value."""
+
+KAFKA_KEY: Final = "kafka-key"
+"""System property of an event of Kafka: the message's key in bytes, if it is not valid UTF-8."""
+
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 

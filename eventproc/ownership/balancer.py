@@ -258,7 +258,7 @@ class Balancer:
     def _log_changes(self, before: GroupMemory, after: GroupMemory) -> None:
         if after.grace_until_s > before.grace_until_s:
             assert before.read_at_s is not None, "an outage is seen between two answers"
-            self._log.warning("outage_ended", silent_s=round(after.now_s - before.read_at_s, 3))
+            self._log.warning("group_read_again", silent_s=round(after.now_s - before.read_at_s, 3))
         self._log_placement(before.observed, after.observed)
         known, seen = before.outsiders, after.outsiders
         if bool(known) is not bool(seen):

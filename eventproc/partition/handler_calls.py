@@ -200,8 +200,11 @@ class HandlerCalls:
             self._stop_scope.check()
             raise
         except Exception as raised:  # noqa: BLE001 - the one place around the user's code
+            is_cut = cut is not None and cut.expired() and isinstance(raised, TimeoutError)
+            if is_cut and self._stop_scope.is_ending:
+                self._log_cancelled(context.unhandled(part))
             self._stop_scope.check()
-            if cut is not None and cut.expired() and isinstance(raised, TimeoutError):
+            if is_cut:
                 self._log.warning("lease_expired")
             else:
                 error = checked(raised, part)
@@ -220,6 +223,13 @@ class HandlerCalls:
             if not await self._stop_scope.until_trusted():
                 return
             self._log.info("lease_recovered")  # It may have been paused meanwhile.
+
+    def _log_cancelled(self, unhandled: Sequence[ReceivedEvent]) -> None:
+        """Log that the stop left a call no more time, with the events that will come again."""
+        numbers = [event.sequence_number for event in unhandled]
+        self._log.warning(
+            "handler_cancelled", sequence_number=numbers[0] if numbers else None, count=len(numbers)
+        )
 
     async def _retry(
         self,

@@ -46,7 +46,7 @@ RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
 RECEIVE_WAIT_MIN: Final = timedelta(seconds=0.01)
 """The shortest wait: a timer that fires a little early must not cause a busy loop."""
 
-CALL_BUDGET_FRACTION: Final = 0.6
+CALL_BUDGET_FRACTION: Final = 0.75
 """The part of the shutdown time-out for calls under way. Half of the rest is for the handler's
 ``close``. The last checkpoint has everything that is left then, and at least the other half."""
 

@@ -21,6 +21,9 @@ class WatchedMember:
     phase: Callable[[], Phase]
     """Returns what the processor is doing."""
 
+    awaited: Callable[[], str]
+    """Returns what it waits for while it starts, in words for an operator."""
+
     statistics: Callable[[], GroupStatistics | None]
     """Returns a snapshot; ``None`` if it changed during each attempt to read it."""
 

@@ -58,6 +58,11 @@ class StopScope:
         return self.reason is CloseReason.OWNERSHIP_LOST
 
     @property
+    def is_ending(self) -> bool:
+        """Whether the pump stops although this processor owns the partition."""
+        return self.reason is not None and not self.is_lost
+
+    @property
     def is_trusted(self) -> bool:
         """Whether the handler may act on the partition now."""
         return not self.is_lost and not self._is_over and self._remaining_s() > 0

@@ -247,7 +247,7 @@ class GroupProcessor(Generic[PumpT]):
         run = self._run = ProcessorRun(parts, self._work, changed=self._wake.set)
         self._finished.clear()
         try:
-            await self._watching.begin(run.executor)
+            await self._watching.begin(run.executor, awaited=lambda: run.awaited)
             await run.open()
         except BaseException:
             self._run = None

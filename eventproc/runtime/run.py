@@ -22,9 +22,7 @@ from eventproc.errors import (
     StoreRejectedError,
     StoreReplacedError,
 )
-from eventproc.models import (
-    MemberStatus,
-)
+from eventproc.models import MemberStatus
 from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ownership.compatibility import Compatibility
 from eventproc.pumps.preparations import Preparations
@@ -88,6 +86,9 @@ class ProcessorRun(Generic[PumpT]):
         self.names: tuple[str, ...] = ()
         """The partitions or resources that exist, as last read."""
 
+        self.awaited = ""
+        """What ``open`` waits for, in words for an operator."""
+
         owner_id, store, group = parts.member.owner_id, parts.store, parts.group
         has_thread = parts.config.uses_store_thread
         own_clock = _boot_clock if has_thread else asyncio.get_running_loop().time
@@ -136,19 +137,27 @@ class ProcessorRun(Generic[PumpT]):
         """
         parts = self._parts
         try:
+            self.awaited = "the store to answer"
             if parts.executor is None:
                 self._open.push("store_thread", self.executor.close)
                 await self.executor.call(parts.store.open())
                 self._open.push("store", lambda: self.executor.call(parts.store.close()))
+            self.awaited = "the hub, or the sink of dead letters, to answer"
             await self._work.open(self._open)
             if self._roster is not None:
+                self.awaited = "the roster to answer"
                 await self._roster.open()
                 self._open.push("roster", self._roster.close)
             self._open.push("preparations", self.preparations.close)
+            self.awaited = "the list of what it can own"
             self.names = tuple(await self._work.names())
             answer_within = (
                 self._config.load_balancing_interval * ANSWER_INTERVALS
                 + self._config.rebalance_interval * ANSWER_EXTRA_CYCLES
+            )
+            self.awaited = (
+                f"its entry into the group, up to {answer_within.total_seconds():.3g} s if the "
+                "last process with its owner id did not leave"
             )
             await self.executor.call(
                 self._membership.enter(

@@ -29,8 +29,12 @@ class Watching:
         self._member: WatchedMember | None = None
         self.phase = Phase.STARTING
 
-    async def begin(self, executor: StoreExecutor) -> None:
-        """Report that the processor starts, with this executor, which is closed on an error.
+    async def begin(self, executor: StoreExecutor, *, awaited: Callable[[], str]) -> None:
+        """Report that the processor starts.
+
+        Args:
+            executor: The run's, which is closed on an error.
+            awaited: Returns what the start waits for.
 
         Raises:
             ConfigurationError: the reporter cannot work.
@@ -43,6 +47,7 @@ class Watching:
             owner_id=self._parts.member.owner_id,
             group=self._parts.group,
             phase=lambda: self.phase,
+            awaited=awaited,
             statistics=self._statistics,
             shown=self._shown,
             ping_loop=partial(ping, asyncio.get_running_loop()),

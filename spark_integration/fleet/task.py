@@ -31,6 +31,7 @@ from spark_integration.fleet.lazy_store import LazyStore
 from spark_integration.fleet.report_client import STOP_REQUESTED, ReportClient
 from spark_integration.fleet.statistics import Phase, Report, encode
 from spark_integration.fleet.watchdog import MemberWatchdog
+from spark_integration.option_names import naming_recipes
 
 WARNINGS_HELD: Final = 20
 POLL_S: Final = 0.1
@@ -148,7 +149,7 @@ class MemberTask:
             self._job, report=self._report, on_answer=self._forget_warnings, on_stop=self._on_stop
         )
         try:
-            with _signals(self._on_stop), client:
+            with _signals(self._on_stop), client, naming_recipes():
                 await self._process()
         except Exception as error:  # noqa: BLE001 - reported to the driver, which decides
             self._is_permanent = isinstance(error, ConfigurationError) and not isinstance(

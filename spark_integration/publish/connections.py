@@ -19,6 +19,7 @@ from eventproc.models import OutgoingEvent
 from eventproc.ports import EventPublisher
 from eventproc.retries import async_attempts
 from eventproc.sources.eventhubs.publisher import BACKOFF
+from spark_integration.option_names import naming_options
 from spark_integration.publish.targets import Target
 
 OPEN_MAX: Final = 4
@@ -58,13 +59,14 @@ class Connections:
     async def _publish(
         self, target: Target, events: Sequence[OutgoingEvent], patience: timedelta
     ) -> None:
-        connect = async_attempts(patience, BACKOFF, SourceUnavailableError)
-        publisher: EventPublisher = await connect(self._publisher, target)
-        try:
-            await publisher.publish(events, patience=patience)
-        except BaseException:
-            await self._close(target)
-            raise
+        with naming_options():
+            connect = async_attempts(patience, BACKOFF, SourceUnavailableError)
+            publisher: EventPublisher = await connect(self._publisher, target)
+            try:
+                await publisher.publish(events, patience=patience)
+            except BaseException:
+                await self._close(target)
+                raise
 
     async def _publisher(self, target: Target) -> EventPublisher:
         if target not in self._open:

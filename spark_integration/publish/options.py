@@ -11,6 +11,7 @@ from typing import Final
 from eventproc.errors import ConfigurationError
 from eventproc.settings import PositiveSpan, check_settings
 from eventproc.sources.eventhubs import Transport
+from spark_integration.option_names import naming_options
 from spark_integration.options import OptionReader, parse_network
 from spark_integration.publish.properties import PropertyValues
 from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget, Target
@@ -76,6 +77,7 @@ def is_publishing(options: Mapping[str, str]) -> bool:
     return any(name.lower().removeprefix("eventhubs.") == "publish" for name in options)
 
 
+@naming_options()
 def parse_publish_options(options: Mapping[str, str]) -> PublishOptions:
     """Read and check the options of a sink with ``publish``.
 

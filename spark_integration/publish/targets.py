@@ -7,6 +7,7 @@ from typing import Annotated
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventPublisher
 from eventproc.settings import SECRET, check_settings
+from eventproc.sources.connection_string import check_namespace
 from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, Transport
 from spark_integration.recipes import NetworkRecipe, load, refuse_key_and_identity
 from spark_integration.secrets import Secret
@@ -38,6 +39,8 @@ class EventHubTarget:
             )
         if self.namespace is not None and not self.eventhub_name:
             raise ConfigurationError("fullyQualifiedNamespace needs the option eventHubName, too")
+        if self.namespace is not None:
+            check_namespace(self.namespace)
 
     def make(self) -> Publisher:
         """Make a publisher, without connecting it.

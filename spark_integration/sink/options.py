@@ -19,6 +19,7 @@ from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, Count, PositiveSpan, check_settings
 from eventproc.sources.connection_string import parse_connection_string
 from eventproc.validation.handlers import check_handler, check_made
+from spark_integration.option_names import naming_options
 from spark_integration.options import OptionReader, parse_network, parse_store
 from spark_integration.recipes import StoreRecipe, load
 from spark_integration.secrets import Secret
@@ -176,6 +177,7 @@ class SinkOptions:
         return load("deadLetters", self.dead_letters)() if self.dead_letters else None
 
 
+@naming_options()
 def parse_sink_options(
     options: Mapping[str, str], *, handler: str | HandlerFactory | None = None
 ) -> SinkOptions:

@@ -52,7 +52,8 @@ def this_task() -> TaskId:
 
 def handle_rows(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> TaskReport:
     """Call handlers with the rows of this task, one handler for each partition."""
-    return asyncio.run(_handle(options, this_task(), batches))
+    with naming_options():
+        return asyncio.run(_handle(options, this_task(), batches))
 
 
 async def _handle(
@@ -86,7 +87,7 @@ async def _partition_factory(
 ) -> Callable[[str], SinkPartition]:
     """Open the store and the sink that a task's partitions share; return their factory."""
     group = options.group.make()
-    store = await stack.enter_async_context(naming_options(options.store.make()))
+    store = await stack.enter_async_context(options.store.make())
     dead_letters = options.make_dead_letters()
     if dead_letters is not None:
         await dead_letters.open()
@@ -123,7 +124,8 @@ def commit_reports(
     """
     due = commits(reports)
     if due:
-        asyncio.run(_commit(options, [commit_update(task, report) for task, report in due]))
+        with naming_options():
+            asyncio.run(_commit(options, [commit_update(task, report) for task, report in due]))
     summary = summarize(batch_id, reports)
     count_batch(options.group.make(), add_up(reports), summary.repeated_count)
     log = get_logger("eventproc.spark", consumer_group=options.group.consumer_group)
@@ -132,7 +134,7 @@ def commit_reports(
 
 
 async def _commit(options: SinkOptions, updates: Sequence[CheckpointUpdate]) -> None:
-    async with naming_options(options.store.make()) as store:
+    async with options.store.make() as store:
         checkpoints = Checkpoints(store, options.group.make(), options.patience)
         results = await asyncio.gather(*map(checkpoints.commit, updates), return_exceptions=True)
     for result in results:

@@ -119,9 +119,10 @@ class Hub:
         return answer
 
     async def _request_once(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
-        options = self._options.hub_options(prefetch=1)
-        async with naming_options(self._options.source.make(options)) as source:
-            return await request(source)
+        with naming_options():
+            options = self._options.hub_options(prefetch=1)
+            async with self._options.source.make(options) as source:
+                return await request(source)
 
     async def _find(
         self, source: EventSource, positions: Positions, ends: PartitionEnds
@@ -145,7 +146,7 @@ class Hub:
             eventhub_name=source.eventhub_name,
             name=self._options.consumer_group,
         )
-        async with naming_options(self._options.store.make()) as store:
+        async with self._options.store.make() as store:
             checkpoints = await store.list_checkpoints(group)
         self._log.info("checkpoints_read", partition_count=len(checkpoints))
         return checkpoints

@@ -24,6 +24,7 @@ from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.ports.event_source import FOR_COLUMNS, Gathering
 from spark_integration.errors import EventsLostError
+from spark_integration.option_names import naming_options
 from spark_integration.options import SourceOptions
 from spark_integration.source.hub import span_of
 from spark_integration.source.outage import Outage
@@ -53,7 +54,7 @@ def read_ranges(options: SourceOptions, ranges: Sequence[EventRange]) -> Iterato
         SourceUnavailableError: the hub was unreachable for longer than ``operationTimeout``.
     """
     longest = max(map(len, ranges), default=0)
-    with asyncio.Runner() as runner:
+    with naming_options(), asyncio.Runner() as runner:
         source_context = options.source.make(options.hub_options(prefetch=longest))
         wait_for = runner.get_loop().run_until_complete
         source = runner.run(source_context.__aenter__())

@@ -47,14 +47,14 @@ class Listening:
     async def count(self):
         """Return how many changes were told, when all that was done before has been told.
 
-        The server sends notices in the order of the commits, so a notice of another group on the
+        The server sends notifications in the order of the commits, so one of another group on the
         same connection comes after them.
         """
         await self.mark()
         return self.told.count
 
     async def mark(self):
-        """Write a record of the other group, and return when its notice is there."""
+        """Write a record of the other group, and return when its notification is there."""
         wanted = self.marks.count + 1
         await self.other.write_record(MARKS, GroupRecord(name=uuid.uuid4().hex, content=b""))
         await self.marks.reaches(wanted)

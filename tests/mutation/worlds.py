@@ -4,7 +4,7 @@
 
 The result is in the file: the world that was played last, and its violation if there is one. Time
 is virtual: a world that never ends, or that loops at one moment, reports a violation itself. If not
-even that works, the limit of processor time ends the process.
+even that works, the limit of CPU time ends the process.
 """
 
 import gc
@@ -25,7 +25,7 @@ TURNS_MAX: Final = 50_000
 """Limit of loop turns at one moment; hundreds of times what a world needs."""
 
 WORLD_CPU_S: Final = 60.0
-"""Limit of processor time, after which SIGPROF ends the process; worlds need a hundredth."""
+"""Limit of CPU time, after which SIGPROF ends the process; worlds need a hundredth."""
 
 MEMORY_MAX: Final = 4 << 30
 COLLECT_EVERY: Final = 10

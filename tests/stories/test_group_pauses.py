@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -42,14 +43,14 @@ async def pause(scene, *partition_ids, reason="a test"):
     """Pause as the command does."""
     async with store_of(scene) as store:
         return await pause_group(
-            store, scene.group, partition_ids, reason=reason, expiration=EXPIRATION
+            store, scene.group, partition_ids or None, reason=reason, expiration=EXPIRATION
         )
 
 
 async def resume(scene, *partition_ids):
     """Resume as the command does."""
     async with store_of(scene) as store:
-        return await resume_group(store, scene.group, partition_ids)
+        return await resume_group(store, scene.group, partition_ids or None)
 
 
 def test_a_paused_partition_receives_nothing_and_the_others_go_on():
@@ -296,7 +297,7 @@ def test_a_pause_that_began_while_the_lease_was_not_trusted_is_kept():
         scene = Scene()
         async with scene.processor() as processor:
             await seconds(5)
-            store = scene.store_by_owner["a"]
+            store: Any = scene.store_by_owner["a"]
             claim_ownership = store.claim_ownership
 
             async def no_answer(_, claims):
@@ -329,7 +330,7 @@ def test_a_pause_is_followed_although_the_rest_of_the_cycle_fails():
         scene = Scene()
         async with scene.processor() as processor:
             await seconds(5)
-            store = scene.store_by_owner["a"]
+            store: Any = scene.store_by_owner["a"]
 
             async def no_answer(_):
                 raise StoreUnavailableError("no answer")
@@ -482,6 +483,24 @@ def test_a_store_that_refuses_or_is_always_first_is_an_error():
     run_contested(story)
 
 
+def test_an_empty_list_of_partitions_changes_nothing():
+    """It is an error, and neither pauses the whole group nor resumes it."""
+
+    async def story(store, group):
+        with pytest.raises(ValueError, match="pass None for the whole group"):
+            await pause_group(store, group, [], reason="mine", expiration=EXPIRATION)
+        never = await read_pauses(store, group)
+        paused = await pause_group(store, group, reason="mine", expiration=EXPIRATION)
+        with pytest.raises(ValueError, match="pass None for the whole group"):
+            await resume_group(store, group, [])
+        return never, paused, await read_pauses(store, group)
+
+    never, paused, kept = run_contested(story)
+
+    assert never == NO_PAUSES
+    assert kept == paused
+
+
 def test_a_group_without_pauses_gets_no_record_by_a_resume():
     """Nothing is to be written."""
 
@@ -500,7 +519,7 @@ def test_a_group_that_would_not_hear_of_a_pause_is_refused():
     async def story(store, group):
         claim = OwnershipClaim(partition_id="0", owner_id="azure", expected_etag=None)
         await store.claim_ownership(group, [claim])
-        with pytest.raises(ConfigurationError, match="azure is a processor of another SDK"):
+        with pytest.raises(ConfigurationError, match="azure is a processor of an Azure SDK"):
             await pause_group(store, group, reason="mine", expiration=EXPIRATION)
         resources = ConsumerGroup.of_resources("keys")
         with pytest.raises(ConfigurationError, match="named resources"):

@@ -23,8 +23,7 @@ from eventproc.dead_letters import (
     matching,
 )
 from eventproc.errors import EventRefusedError, LetterRefusedError
-from eventproc.models import REPLAYED_FROM_PROPERTY
-from eventproc.sources.kafka.event import KEY, TOMBSTONE
+from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM_PROPERTY
 from eventproc.sources.memory import MemoryHub, MemoryPublisher
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.letter_scene import (
@@ -160,7 +159,7 @@ async def test_two_replays_at_once_notice_each_other():
     [
         ({"properties": {"map": {"a": 1}}}, "'map' is a dict"),
         ({"properties": {"when": NOON}}, "'when' is a datetime"),
-        ({"system_properties": {KEY: b"\xff"}}, "its key is no text"),
+        ({"system_properties": {KAFKA_KEY: b"\xff"}}, "its key is no text"),
     ],
 )
 async def test_what_cannot_be_published_as_it_was_is_refused(fields, reason):
@@ -212,7 +211,7 @@ async def test_a_tombstone_is_published_as_one():
     """An empty body would not delete its key."""
     publisher = Recording()
     target = HubTarget(publisher, eventhub_name="hub")
-    await target.take(letter(1, "k", system_properties={TOMBSTONE: True}))
+    await target.take(letter(1, "k", system_properties={KAFKA_TOMBSTONE: True}))
     await target.take(letter(2, "k", properties={"list": ("a", "b")}, message_id="m"))
     tombstone, other = publisher.published
 

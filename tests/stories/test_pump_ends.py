@@ -23,7 +23,7 @@ def events_logged(caplog, name: str) -> list[dict]:
 
 @pytest.mark.parametrize("within_s", [None, 50, 200])
 def test_calls_close_and_last_checkpoint_share_the_time_to_end(within_s, caplog):
-    """Calls 60 %, ``close`` 20 %, the checkpoint the rest: the whole is never exceeded."""
+    """Calls 75 %, ``close`` 12.5 %, the checkpoint the rest: the whole is never exceeded."""
     whole_s = within_s or SHUTDOWN_S
 
     async def scenario():
@@ -41,9 +41,11 @@ def test_calls_close_and_last_checkpoint_share_the_time_to_end(within_s, caplog)
 
     took_s, cut_s, reason = run_virtual(scenario())
 
-    assert cut_s == [pytest.approx(0.6 * whole_s), pytest.approx(0.8 * whole_s)]
+    assert cut_s == [pytest.approx(0.75 * whole_s), pytest.approx(0.875 * whole_s)]
     assert took_s == pytest.approx(whole_s)
     assert reason is CloseReason.SHUTDOWN
+    (cancelled,) = events_logged(caplog, "handler_cancelled")
+    assert (cancelled["sequence_number"], cancelled["count"]) == (2, 1)
     (abandoned,) = events_logged(caplog, "checkpoint_abandoned")
     assert abandoned["sequence_number"] == 1
 
@@ -76,7 +78,7 @@ def test_a_partition_that_another_processor_owns_is_neither_served_nor_an_error(
     assert run_virtual(scenario()) == (CloseReason.OWNERSHIP_LOST, [], None)
 
 
-def test_the_last_checkpoint_has_a_fifth_of_the_time_even_if_a_call_used_all():
+def test_the_last_checkpoint_has_an_eighth_of_the_time_even_if_a_call_used_all():
     """The call ignored its cancellation."""
 
     async def scenario():
@@ -90,7 +92,7 @@ def test_the_last_checkpoint_has_a_fifth_of_the_time_even_if_a_call_used_all():
 
     took_s = run_virtual(scenario())
 
-    assert took_s == pytest.approx(1.5 * SHUTDOWN_S - 1 + 0.2 * SHUTDOWN_S)
+    assert took_s == pytest.approx(1.5 * SHUTDOWN_S - 1 + 0.125 * SHUTDOWN_S)
 
 
 class BreakingSource(MemoryEventSource):
@@ -107,7 +109,7 @@ class BreakingSource(MemoryEventSource):
 
 @pytest.mark.parametrize("close_s", [0.0, NEVER_S])
 def test_a_pump_that_an_error_ends_raises_it_after_its_last_checkpoint(close_s):
-    """``close`` and the checkpoint may use 40 % of ``shutdown_timeout``: no call is under way."""
+    """``close`` and the checkpoint may use 25 % of ``shutdown_timeout``: no call is under way."""
 
     async def scenario():
         fixture = PumpFixture()
@@ -122,7 +124,7 @@ def test_a_pump_that_an_error_ends_raises_it_after_its_last_checkpoint(close_s):
 
     took_s, error, closed = run_virtual(scenario())
 
-    assert 0.4 * SHUTDOWN_S <= took_s < 0.4 * SHUTDOWN_S + 1
+    assert 0.25 * SHUTDOWN_S <= took_s < 0.25 * SHUTDOWN_S + 1
     assert isinstance(error, ZeroDivisionError)
     assert closed == [CloseReason.HANDLER_FAILED]
 
@@ -152,7 +154,7 @@ def test_after_a_loss_nothing_is_stored_while_the_handler_closes(is_lost_in_call
 
     assert running.task.result() is CloseReason.OWNERSHIP_LOST
     assert fixture.handler.closed == [CloseReason.OWNERSHIP_LOST]
-    assert (took_s, running.pump.is_lost) == (15, True)
+    assert (took_s, running.pump.is_lost) == (12.5, True)
     assert (fixture.scene.numbers(), fixture.scene.checkpointed()) == ([0, 1], None)
 
 

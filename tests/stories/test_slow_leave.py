@@ -4,6 +4,8 @@ import asyncio
 from contextlib import suppress
 from datetime import timedelta
 
+import pytest
+
 from eventproc import PartitionHandler
 from eventproc.models import ClaimResult, WriteOutcome
 from eventproc.testing import StoreFaults
@@ -115,3 +117,56 @@ def test_a_stop_returns_in_time_although_a_partition_cannot_be_released(monkeypa
 
     assert owners == {"0": "a"}
     assert 0.9 * SHUTDOWN_S < took_s <= SHUTDOWN_S + 0.01
+
+
+class Slow(PartitionHandler):
+    """Its calls take a given time; notes the events of the calls that ended."""
+
+    def __init__(self, scene, call_s):
+        self.scene = scene
+        self.call_s = call_s
+
+    async def process_events(self, context, events):
+        """Take that time."""
+        await asyncio.sleep(self.call_s)
+        self.scene.handled += [(context.partition_id, e.sequence_number) for e in events]
+
+
+@pytest.mark.parametrize("processor_count", [1, 2])
+@pytest.mark.parametrize("begun_s", [-0.1, 3.0, 6.0, 6.6])
+def test_a_stop_cancels_no_call_that_takes_a_third_of_its_time(processor_count, begun_s, caplog):
+    """Also one that began while the processor still served, so that others notice the leave."""
+
+    async def story():
+        scene = Scene(2)
+        names = "ab"[:processor_count]
+        processors = [
+            scene.processor(
+                lambda: Slow(scene, SHUTDOWN_S / 3),
+                owner_id=name,
+                shutdown_timeout=timedelta(seconds=SHUTDOWN_S),
+            )
+            for name in names
+        ]
+        await asyncio.gather(*(processor.start() for processor in processors))
+        await seconds(30)
+
+        async def stop():
+            await seconds(1)
+            await processors[0].stop()
+
+        stopping = asyncio.create_task(stop())
+        await seconds(1 + begun_s)
+        scene.publish(1, "0")
+        scene.publish(1, "1")
+        await stopping
+        for processor in processors[1:]:
+            await seconds(30)
+            await processor.stop()
+        return scene
+
+    scene = run_virtual(story())
+
+    if processor_count == 2 or begun_s < 0:
+        assert sorted(scene.handled) == [("0", 0), ("1", 0)]
+    assert not [r for r in caplog.records if vars(r).get("event") == "handler_cancelled"]

@@ -66,7 +66,9 @@ PROCESSOR: Final[dict[str, Any]] = {
         help="The number of this process, from 0, with the placement Ordinal. By default the "
         "number at the end of --owner-id.",
     ),
-    "shutdown_timeout": Option(help="The longest time that a stop may take."),
+    "shutdown_timeout": Option(
+        help="The longest time that a stop may take: at least three times your longest call."
+    ),
     "checkpoint_policy.max_events": Option(
         metavar="N", help="Write a checkpoint after this number of events."
     ),

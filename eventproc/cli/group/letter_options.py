@@ -39,8 +39,8 @@ class LettersAddress(HubOptions):
             envvar="EVENTPROC_STORE",
             metavar="STORE",
             help="For eventhub: and stream:, which delete no single letters: the checkpoint store "
-            "(sqlite:PATH, blob:CONTAINER or postgres:NAME) that keeps which of them were "
-            "replayed or dropped. Use the same one each time.",
+            "(sqlite:PATH, blob:CONTAINER, tables:TABLE or postgres:NAME) that keeps which of them "
+            "were replayed or dropped. Use the same one each time.",
         ),
     ] = ""
 
@@ -105,10 +105,7 @@ class Wanted:
         ),
     ] = ""
     eventhub: Annotated[
-        str,
-        typer.Option(
-            envvar="EVENTPROC_EVENTHUB", metavar="NAME", help="Only events of this event hub."
-        ),
+        str, typer.Option(metavar="NAME", help="Only events of this event hub.")
     ] = ""
     consumer_group: Annotated[
         str, typer.Option(metavar="NAME", help="Only letters of this consumer group.")

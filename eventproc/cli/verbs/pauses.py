@@ -1,4 +1,4 @@
-"""``eventproc pause`` and ``eventproc resume``: stop and continue a group, or some partitions."""
+"""``eventproc pause`` and ``eventproc resume``: pause and resume a group, or some partitions."""
 
 import asyncio
 import json
@@ -42,9 +42,9 @@ def pause(
 ) -> int:
     """Pause a group or some of its partitions: they stay owned, and nothing is received.
 
-    Each process stops at its next poll of the group; handler calls under way finish. The pause is
-    kept in the store, so it lasts while partitions move and processes restart, until
-    `eventproc resume`. Groups with processors of other SDKs and groups of resources are refused.
+    Each process stops receiving at its next poll of the group; handler calls under way finish. The
+    pause is kept in the store, so it lasts while partitions move and processes restart, until
+    `eventproc resume`. Groups with processors of an Azure SDK and groups of resources are refused.
 
     Exit codes: 0 paused, 2 an option is wrong or the group cannot be paused, 3 the store or the hub
     did not answer.
@@ -69,8 +69,8 @@ def resume(
 ) -> int:
     """Resume a group, with all of its partitions, or only some of them, after `eventproc pause`.
 
-    Each process continues at its next poll of the group. While the whole group is paused, no single
-    partition can be resumed.
+    Each process receives again from its next poll of the group on. While the whole group is paused,
+    no single partition can be resumed.
 
     Exit codes: 0 resumed (or nothing was paused), 2 an option is wrong, 3 the store or the hub did
     not answer.
@@ -85,10 +85,10 @@ def resume(
     return asyncio.run(run())
 
 
-async def _known(connection: Connection, wanted: list[str]) -> list[str]:
-    """Return the wanted partitions, after a check that they exist."""
+async def _known(connection: Connection, wanted: list[str]) -> list[str] | None:
+    """Return the wanted partitions, after a check that they exist; ``None``: no option, so all."""
     if not wanted:
-        return []
+        return None
     known = {*(await connection.store.list_ownership(connection.group)).by_partition}
     known |= {c.partition_id for c in await connection.store.list_checkpoints(connection.group)}
     if connection.source is None:

@@ -108,9 +108,13 @@ class Gathering:
         if worker.pid is not None:
             await asyncio.sleep(END_NOTICED_S)
         if worker.pid is None:
-            reason, is_live = "the process ended, and is started again", True
+            message = f" ({worker.last_words})" if worker.last_words else ""
+            reason, is_live = f"the process ended{message}, and is started again", True
         elif self._answered.get(worker) != worker.pid and worker.age_s < STEADY.total_seconds():
-            reason, is_live = "starting", True
+            reason = (
+                f"starting: for {worker.age_s:.0f} s it has loaded code, your handler's included"
+            )
+            is_live = True
         else:
             reason, is_live = f"no answer within {WITHIN.total_seconds():g} s", False
         is_ok = is_live and path == "/live"

@@ -9,7 +9,7 @@ LINE_MAX: Final = 1 << 20
 
 
 def lines_of(chunks: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines that each chunk completes, without their ends; last what has no end."""
+    """Yield the lines that each chunk completes, without newlines; last an incomplete line."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""The supervisor of ``--workers N``: starts N processes of the command, and stops them in order.
+"""The supervisor of ``--workers N``: starts N ``eventproc`` processes, stops them in good order.
 
 All are asked to stop at the same time: members that announce together that they leave give each
 other no partitions, and so a stop of N workers takes no longer than that of one.
@@ -149,7 +149,7 @@ class Supervisor:
         return code
 
     def _message(self, keeping: "dict[asyncio.Task[int], Worker]") -> str:
-        """Return why the first worker that was given up cannot work; empty if all are running."""
+        """Return the message of the first worker (by number) that ended with ``BAD_INPUT``."""
         for task, worker in keeping.items():
             if task.done() and task.result() == BAD_INPUT:
                 return worker.last_words or f"worker {worker.number} cannot work; see its lines"

@@ -4,19 +4,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY, ReceivedEvent
+from eventproc.models import (
+    KAFKA_KEY,
+    KAFKA_TOMBSTONE,
+    REPLAYED_FROM,
+    REPLAYED_FROM_PROPERTY,
+    ReceivedEvent,
+)
 from eventproc.sources.kafka.position import OFFSETS
 from eventproc.sources.lazy_event import LazyEvent, filled_events
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
-
-TOMBSTONE: Final = "kafka-tombstone"
-"""System property: true if the message has no value (a tombstone), which deletes its key in a
-compacted topic. The body is then empty, the same as for an empty value."""
-
-KEY: Final = "kafka-key"
-"""System property: the message's key in bytes, if it is not valid UTF-8."""
 
 
 class Error(Protocol):
@@ -99,9 +98,9 @@ def _attached(message: Message) -> dict[str, object]:
     key, headers = message.key(), message.headers()
     system_properties: dict[str, object] = {}
     if message.value() is None:
-        system_properties[TOMBSTONE] = True
+        system_properties[KAFKA_TOMBSTONE] = True
     if key is not None and isinstance(_plain(key), bytes):
-        system_properties[KEY] = key
+        system_properties[KAFKA_KEY] = key
     properties = _properties(headers) if headers else {}
     if REPLAYED_FROM_PROPERTY in properties:
         system_properties[REPLAYED_FROM] = properties.pop(REPLAYED_FROM_PROPERTY)

@@ -45,7 +45,7 @@ class PlacementReport:
     """How many resources more than another one a member of equal weight gets, at most."""
 
     plan_ms: float
-    """How long the plan of 10,000 resources on 1,000 members took, in ms of processor time."""
+    """How long the plan of 10,000 resources on 1,000 members took, in ms of CPU time."""
 
 
 def check_placement(

@@ -46,7 +46,7 @@ def spread(state: GroupState, placement: Placement) -> int:
 
 
 def plan_ms(placement: Placement) -> float:
-    """How long the plan of 10,000 resources on 1,000 members takes, in processor time.
+    """How long the plan of 10,000 resources on 1,000 members takes, in CPU time.
 
     The longer of two: at the start, when no resource has an owner, and after a member joined. Each
     repetition has other members, so that nothing is remembered of them.
@@ -73,7 +73,7 @@ def _large(members: dict[str, MemberFacts], placement: Placement) -> GroupState:
 
 
 def shortest_ms(states: Sequence[GroupState], placement: Placement) -> float:
-    """Return the shortest processor time of the plans of these groups, in milliseconds."""
+    """Return the shortest CPU time of the plans of these groups, in milliseconds."""
     took_s = []
     for state in states:
         begun_s = time.process_time()

@@ -2,11 +2,41 @@
 
 import os
 import signal
+import socket
 import subprocess
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
+
+STOP_MAX_S: Final = 20.0
+"""Longer than any of the servers needs to end."""
+
+
+def free_port() -> int:
+    """Return a port on loopback on which nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_end(pids: Iterable[int]) -> None:
+    """Return when none of these processes runs, but after ``STOP_MAX_S`` in any case."""
+    until_s = time.monotonic() + STOP_MAX_S
+    for pid in pids:
+        while _is_alive(pid) and time.monotonic() < until_s:
+            time.sleep(0.01)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # The latter if it ends while it is read.
+        return False
+    return state != "Z"
 
 
 class ChildServer(ABC):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.child_server import ChildServer
+from eventproc.testing.servers.child_server import ChildServer, free_port
 
 PROGRAM_VARIABLE: Final = "EVENTPROC_TANSU"
 """Environment variable: path of a ``tansu`` program, instead of the one that pip installed."""
@@ -94,7 +94,7 @@ class KafkaBroker(ChildServer):
         if self.is_running:
             return
         program = find_tansu()
-        self._port = self._port or _free_port()
+        self._port = self._port or free_port()
         url = f"tcp://{self.bootstrap_servers}"
         advertised = f"tcp://{self._advertised or self.bootstrap_servers}"
         self._process = subprocess.Popen(
@@ -132,9 +132,3 @@ class KafkaBroker(ChildServer):
         if process is None:
             return
         process.communicate()  # closes its standard input
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

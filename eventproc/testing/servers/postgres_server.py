@@ -7,7 +7,6 @@ Rule 2: nothing is installed here. If the server is missing, the error names a p
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.child_server import ChildServer
+from eventproc.testing.servers.child_server import STOP_MAX_S, ChildServer, free_port, wait_for_end
 
 PROGRAMS_VARIABLE: Final = "EVENTPROC_POSTGRES"
 """Environment variable: a directory with ``postgres`` and ``initdb``, instead of the package's."""
@@ -49,8 +48,6 @@ _INITDB: Final = (
     *("-D", "data", "-U", "postgres", "--pwfile=password", "--auth=scram-sha-256"),
     *("--encoding=utf8", "--locale=C", "--no-sync"),
 )
-
-_STOP_MAX_S: Final = 20.0
 
 
 def find_postgres() -> Path:
@@ -135,7 +132,7 @@ class PostgresServer(ChildServer):
             return
         programs = find_postgres()
         folder = self._folder = self._folder or self._make_folder(programs)
-        self._port = self._port or _free_port()
+        self._port = self._port or free_port()
         former = self._status()
         options = self._settings | {"port": str(self._port), "listen_addresses": "127.0.0.1"}
         arguments = [f"--{name}={value}" for name, value in options.items()]
@@ -203,10 +200,7 @@ class PostgresServer(ChildServer):
             for child in children:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
-            until_s = time.monotonic() + _STOP_MAX_S
-            # Until its other processes have ended, no server can use the data.
-            while any(map(_is_alive, children)) and time.monotonic() < until_s:
-                time.sleep(0.01)
+            wait_for_end(children)  # Until then no server can use the data.
         self._forget()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -237,7 +231,7 @@ class PostgresServer(ChildServer):
     def _wait_for_end(self) -> None:
         assert self._process is not None, "it runs"
         try:
-            self._process.wait(_STOP_MAX_S)
+            self._process.wait(STOP_MAX_S)
         except subprocess.TimeoutExpired:
             os.kill(self._pid, signal.SIGKILL)
 
@@ -253,17 +247,3 @@ def _unprivileged() -> dict[str, Any]:
     if os.geteuid() != 0:
         return {}
     return {"user": _UNPRIVILEGED, "group": "nogroup", "extra_groups": []}
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.child_server import ChildServer
+from eventproc.testing.servers.child_server import ChildServer, free_port, wait_for_end
 
 PROGRAM_VARIABLE: Final = "EVENTPROC_RABBITMQ"
 """Environment variable: path of a ``rabbitmq-server`` program, instead of the one that make got."""
@@ -48,8 +48,6 @@ log.file.level = warning
 
 _ERLANG_ARGS: Final = "+sbwt none +sbwtdcpu none +sbwtdio none"
 """Threads without work sleep: by default they spin for a moment, which costs others their time."""
-
-_STOP_MAX_S: Final = 20.0
 
 
 def find_rabbitmq() -> str:
@@ -132,8 +130,8 @@ class RabbitMqBroker(ChildServer):
         if self.is_running:
             return
         program = find_rabbitmq()
-        self._port = self._port or _free_port()
-        self._stream_port = self._stream_port or _free_port()
+        self._port = self._port or free_port()
+        self._stream_port = self._stream_port or free_port()
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _GUARDED, "sh", program],
             stdin=subprocess.PIPE,
@@ -171,11 +169,11 @@ class RabbitMqBroker(ChildServer):
             "PATH": f"{erlang}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "HOME": str(folder),  # Erlang keeps a cookie there.
             "ERL_CRASH_DUMP_SECONDS": "0",
-            "ERL_EPMD_PORT": str(_free_port()),
+            "ERL_EPMD_PORT": str(free_port()),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODENAME": f"rabbit{self._port}@localhost",
             "RABBITMQ_NODE_PORT": str(self._port),
-            "RABBITMQ_DIST_PORT": str(_free_port()),
+            "RABBITMQ_DIST_PORT": str(free_port()),
             "RABBITMQ_MNESIA_BASE": str(folder / "data"),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
             "RABBITMQ_PID_FILE": str(folder / "pid"),
@@ -210,7 +208,7 @@ class RabbitMqBroker(ChildServer):
         if self.is_running and self._pid:
             os.kill(self._pid, signal.SIGTERM)
             self.resume()  # a paused process handles SIGTERM only after SIGCONT
-            _wait_for_end(self._pid, _STOP_MAX_S)
+            wait_for_end([self._pid])
         self.kill()
 
     def kill(self) -> None:
@@ -219,7 +217,7 @@ class RabbitMqBroker(ChildServer):
         if process is not None:
             process.communicate()  # closes its standard input
         if self._pid:
-            _wait_for_end(self._pid, _STOP_MAX_S)  # Until then its ports are in use.
+            wait_for_end([self._pid])  # Until then its ports are in use.
             self._pid = 0
         if self._scratch is not None:
             self._scratch.cleanup()
@@ -233,23 +231,3 @@ def _listens(port: int) -> bool:
             return bool(link.getsockname() != link.getpeername())
     except OSError:
         return False
-
-
-def _wait_for_end(pid: int, max_s: float) -> None:
-    until_s = time.monotonic() + max_s
-    while _is_alive(pid) and time.monotonic() < until_s:
-        time.sleep(0.02)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # The latter if it ends while it is read.
-        return False
-    return state != "Z"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

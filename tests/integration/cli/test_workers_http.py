@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import time
 from datetime import timedelta
 from textwrap import dedent
@@ -35,6 +36,17 @@ def _supervisor(command, orders, tmp_path):
         *("run", "shop:Count", *HERE, *FAST, "--workers", "2", "--http", "0"),
         EVENTPROC_CONNECTION_STRING=orders.connection_string,
     )
+
+
+@pytest.fixture(name="silent_hub")
+def _silent_hub():
+    """Yield the connection string of a hub that lets clients connect, and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
+        port = listener.getsockname()[1]
+        yield (
+            f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=a;SharedAccessKey=b;"
+            "UseDevelopmentEmulator=true;"
+        )
 
 
 class Endpoint:
@@ -98,6 +110,26 @@ async def test_one_endpoint_answers_for_all_workers(supervisor):
     assert {entry["pid"] for entry in status.values()} == set(endpoint.pids.values())
     assert set(partitions) == {0, 1}
     assert workers == {"0", "1"}
+
+
+async def test_ready_says_what_a_start_waits_for(command, silent_hub, tmp_path):
+    """First for the code to be loaded, which the worker cannot say; then the worker says it."""
+    (tmp_path / "shop.py").write_text(dedent(HANDLER))
+    supervisor = command.start(
+        *("run", "shop:Count", *HERE, *FAST, "--workers", "2", "--http", "0"),
+        EVENTPROC_CONNECTION_STRING=silent_hub,
+    )
+    endpoint = Endpoint(supervisor)
+    endpoint.await_starts(2)
+    reasons: list[str] = []
+    until_s = time.monotonic() + TIMEOUT_S
+    while not any("waits for the hub" in reason for reason in reasons):
+        assert time.monotonic() < until_s, reasons
+        body = (await endpoint.ask("/ready")).body
+        assert isinstance(body, dict)
+        reasons = [reason for entry in body["processors"] for reason in entry["reasons"]]
+
+    assert all(reason.startswith(("starting: ", "the process ended")) for reason in reasons)
 
 
 async def test_a_worker_that_is_started_again_is_live_and_one_that_is_frozen_is_not(supervisor):

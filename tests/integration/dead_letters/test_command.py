@@ -74,6 +74,15 @@ def test_letters_are_listed_and_shown(tool, full):
     assert found[10]["raw_base64"] == "e30="
 
 
+def test_the_hub_of_a_shell_that_runs_a_group_hides_no_letters(tool, full, monkeypatch):
+    """Only the option ``--eventhub`` restricts them: what nobody asked for hides nothing."""
+    monkeypatch.setenv("EVENTPROC_EVENTHUB", "payments")
+
+    assert "11 dead letters" in tool("list")[1]
+    assert "no dead letters here" in tool("list", "--eventhub", "payments")[1]
+    assert tool("drop", "--damaged", "--yes")[1] == "1 dead letter removed.\n"
+
+
 def test_a_long_list_is_cut_at_the_limit(tool, full):
     """And says so."""
     _, out, _ = tool("list", "--limit", "3")

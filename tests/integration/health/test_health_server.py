@@ -189,7 +189,7 @@ async def test_a_processor_answers_while_it_starts_and_while_it_drains():
     await stopping
 
     assert [entry["reasons"] for entry in (*at_start, *at_end)] == [
-        ["starting"],
+        ["starting: it waits for the store to answer"],
         [],
         ["stopping"],
         [],

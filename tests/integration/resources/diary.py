@@ -36,7 +36,7 @@ class DiaryWriter:
         self._write("store", method, asked_s, time.monotonic())
 
     def starved(self, since_s: float) -> None:
-        """Note that this process got no processor time."""
+        """Note that this process got no CPU time."""
         self._write("starved", since_s, time.monotonic())
 
     def _write(self, *noted: str | float) -> None:
@@ -54,7 +54,7 @@ class Diary:
     """When it began to end, and when it had ended, the last time."""
 
     waits: list[tuple[float, float]] = field(default_factory=list)
-    """Since when and until when it waited for an answer of the store, or for processor time."""
+    """Since when and until when it waited for an answer of the store, or for CPU time."""
 
     cycles_s: list[float] = field(default_factory=list)
     """When each reading of the group's records was complete."""

@@ -33,7 +33,7 @@ class Change:
 
     protocol_s: float
     """Of these: without the handlers' own time to close and open, and without the time in which
-    they waited for the store, or for processor time on a busy machine."""
+    they waited for the store, or for CPU time on a busy machine."""
 
 
 @dataclass(slots=True)

@@ -122,7 +122,7 @@ def tables(groups: Mapping[str, tuple[Story, Findings, Bounds]]) -> str:
         "Overlaps are names whose former holder still sent, all of them after it was frozen.",
         "Closed times in seconds; held against the bound is the protocol's part: less the",
         "handlers' own time to close and open, and less the time in which these processes waited",
-        "for the store, or got no processor time.",
+        "for the store, or got no CPU time.",
         "",
         (
             f"{'group':18} {'closed by':26} {'changes':>7} {'median':>7} {'p99':>6} {'max':>6}   "

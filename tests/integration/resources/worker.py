@@ -107,7 +107,7 @@ class TimedStore(ForwardingStore):
 
 
 def watch_machine() -> None:
-    """Note when this thread, which does nothing else, got no processor time. Freezes are longer."""
+    """Note when this thread, which does nothing else, got no CPU time. Freezes are longer."""
     while True:
         due_s = time.monotonic() + WATCH_S
         time.sleep(WATCH_S)

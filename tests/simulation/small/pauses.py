@@ -54,7 +54,7 @@ class PausingOperator:
             pauses = await pause_group(
                 world.operator.store,
                 world.group,
-                () if is_whole else chosen,
+                None if is_whole else chosen,
                 reason="INC-1",
                 expiration=world.config.ownership_expiration,
             )
@@ -68,15 +68,15 @@ class PausingOperator:
         await self._expect_known()
         if rng.random() < RESUMED_RATE:
             is_single = pauses.group is None and rng.random() < 0.5
-            await self._resume(rng.sample(sorted(pauses.by_partition), 1) if is_single else [])
+            await self._resume(rng.sample(sorted(pauses.by_partition), 1) if is_single else None)
 
     async def resume_all(self) -> None:
         """End all pauses."""
         if self._world.invariants.pauses != NO_PAUSES:
             await self._expect_known()
-            await self._resume([])
+            await self._resume(None)
 
-    async def _resume(self, partition_ids: list[str]) -> None:
+    async def _resume(self, partition_ids: list[str] | None) -> None:
         world = self._world
         pauses = await resume_group(world.operator.store, world.group, partition_ids)
         world.invariants.changed(pauses)

@@ -32,7 +32,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "{package}":
+        if name.partition(".")[0] in {packages!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -41,9 +41,9 @@ sys.meta_path.insert(0, Missing())
 """A program on a machine that lacks a package."""
 
 
-def run_without(package, action):
+def run_without(packages, action):
     """Return the last line of standard error, and the exit code."""
-    program = WITHOUT.format(package=package, action=action)
+    program = WITHOUT.format(packages=packages, action=action)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
@@ -64,15 +64,44 @@ def run_without(package, action):
 )
 def test_importing_a_module_of_a_missing_extra_says_how_to_install_it(package, module, extra):
     """``except ImportError`` catches the error."""
-    last, _ = run_without(package, f"import {module}")
+    last, _ = run_without([package], f"import {module}")
     caught, code = run_without(
-        package, f"try: import {module}\nexcept ImportError as e: sys.exit(e.name)"
+        [package], f"try: import {module}\nexcept ImportError as e: sys.exit(e.name)"
     )
 
     assert last.startswith("eventproc.extras.MissingExtraError: this needs the extra ")
     assert last.endswith(f"pip install 'eventproc[{extra}]'")
     assert caught.startswith(package)
     assert code == 1
+
+
+OPTIONAL = (
+    *("aio_pika", "aiohttp", "azure", "confluent_kafka", "grpc", "kubernetes", "matplotlib"),
+    *("numpy", "pandas", "prometheus_client", "psycopg", "pyarrow", "pyspark", "rstream"),
+)
+"""Packages that the command itself does not need: each belongs to an extra besides ``cli``."""
+
+VERBS = (
+    *("run", "hold", "status", "dashboard", "pause", "scale", "emulator", "simulate", "demo"),
+    *("checkpoints", "dead-letters", "store"),
+)
+
+
+@pytest.mark.parametrize("needed", [(), ("azure", "aiohttp"), ("confluent_kafka",), ("aio_pika",)])
+def test_the_command_needs_only_the_packages_of_what_is_used(needed):
+    """Each verb explains itself, and the hub of one vendor is read without those of the others."""
+    missing = [package for package in OPTIONAL if package not in needed]
+    action = (
+        "from eventproc.cli import main\n"
+        f"codes = {{main([verb, '--help']) for verb in {VERBS!r}}}\n"
+        "import eventproc.dead_letters, eventproc.admin, eventproc.processor\n"
+        f"for name in {needed!r}: __import__({{'azure': 'eventproc.sources.eventhubs',"
+        " 'confluent_kafka': 'eventproc.sources.kafka'}.get(name, 'eventproc.sources'))\n"
+        "sys.exit(f'codes {codes}')"
+    )
+    last, _ = run_without(missing, action)
+
+    assert last == "codes {0}"
 
 
 def test_the_command_reports_a_missing_extra_in_one_line():
@@ -83,7 +112,7 @@ def test_the_command_reports_a_missing_extra_in_one_line():
         "sys.exit(main(['status', '--eventhub', 'h', '--store', 'blob:abc', "
         "'--namespace', 'n', '--without-hub', '--storage-connection-string', key]))"
     )
-    last, code = run_without("azure", action)
+    last, code = run_without(["azure"], action)
 
     assert last.startswith("eventproc: this needs the extra 'blob' (there is no module 'azure")
     assert last.endswith("pip install 'eventproc[blob]'")

@@ -1,46 +1,225 @@
-"""An error of a connection names the option that Spark's user gave."""
+"""An error names the option that Spark's user gave, wherever it is found."""
 
-from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from eventproc.errors import ConfigurationError
-from spark_integration.option_names import OPTIONS, naming_options
+from eventproc.models import OutgoingEvent
+from spark_integration.option_names import OPTIONS, naming_options, naming_recipes
+from spark_integration.options import parse_source_options
+from spark_integration.publish.connections import Connections
+from spark_integration.publish.options import parse_publish_options
+from spark_integration.sink.options import parse_sink_options
+from spark_integration.source.hub import Hub
+from spark_integration.source.planning import EventRange
+from spark_integration.source.reading import read_ranges
+
+KEY = (
+    "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"
+    "SharedAccessKey=c2VjcmV0"
+)
+STORAGE = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV0;"
+SINK = {"handler": "shop:Orders", "eventHubName": "orders", "checkpointStore": "sqlite:a.db"}
 
 
-@asynccontextmanager
-async def connection(error=None):
-    """Yield a connection, or fail to connect."""
-    if error is not None:
-        raise error
-    yield "opened"
+def ask_hub(**options):
+    """Let the driver ask the hub, as at the start of a query."""
+    Hub(parse_source_options(options, is_stream=True)).check()
 
 
-async def test_an_error_of_connecting_names_the_option():
-    """It stays the same error: Spark's retries look at the class, and people at the cause."""
+def read(**options):
+    """Read on an executor."""
+    planned = EventRange(partition_id="0", start=0, end=1)
+    list(read_ranges(parse_source_options(options, is_stream=True), [planned]))
+
+
+def publish(**options):
+    """Publish on an executor."""
+    given = parse_publish_options({name.replace("__", "."): options[name] for name in options})
+    connections = Connections()
+    try:
+        connections.publish(given.target, [OutgoingEvent(body=b"")], timedelta(seconds=1))
+    finally:
+        connections.close()
+
+
+def test_an_error_names_the_option_and_stays_the_same_error():
+    """Spark's retries look at the class, and people at the cause."""
     error = ConfigurationError("ca_bundle 'no.pem' cannot be read; my_ca_bundle_x is no setting")
 
-    with pytest.raises(ConfigurationError) as raised:
-        async with naming_options(connection(error)):
-            pass
+    with pytest.raises(ConfigurationError) as raised, naming_options():
+        raise error
 
     assert raised.value is error
     assert str(error) == "caBundle 'no.pem' cannot be read; my_ca_bundle_x is no setting"
 
 
-async def test_an_error_of_a_request_names_the_option():
-    """A connection may be made only with the first request."""
-    with pytest.raises(ConfigurationError, match="give proxy with both for opened"):
-        async with naming_options(connection()) as opened:
-            raise ConfigurationError(f"give http_proxy with both for {opened}")
-
-
-async def test_other_errors_are_left_alone():
+def test_other_errors_are_left_alone():
     """They are not of this library."""
-    with pytest.raises(ValueError, match="ca_bundle"):
-        async with naming_options(connection()):
-            raise ValueError("ca_bundle")
+    with pytest.raises(ValueError, match="ca_bundle"), naming_options():
+        raise ValueError("ca_bundle")
+
+
+def test_a_fleet_has_fields_of_recipes_and_no_options():
+    """An argument that both have keeps its name."""
+    with pytest.raises(ConfigurationError) as raised, naming_recipes():
+        raise ConfigurationError("fully_qualified_namespace, account_url, eventhub_name")
+
+    assert str(raised.value) == "SourceRecipe.namespace, StoreRecipe.account, eventhub_name"
+
+
+@pytest.mark.parametrize("work", [ask_hub, read])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"connectionString": KEY},
+            "which event hub? The connection string has no EntityPath, so pass eventHubName",
+        ),
+        (
+            {"connectionString": KEY + ";EntityPath=sales", "eventHubName": "orders"},
+            (
+                "the connection string is for event hub 'sales' (its EntityPath), but "
+                "eventHubName is 'orders': give one of them, or the same"
+            ),
+        ),
+        (
+            {"connectionString": KEY, "eventHubName": "orders", "caBundle": "no.pem"},
+            "caBundle 'no.pem' cannot be read as certificates: ",
+        ),
+        (
+            {"connectionString": KEY.replace("net/", "net:99/"), "eventHubName": "orders"},
+            (
+                "the Endpoint names port 99, which is honoured only for an emulator: add "
+                "UseDevelopmentEmulator=true, or remove the port and set customEndpoint"
+            ),
+        ),
+        (
+            {"connectionString": KEY, "eventHubName": "orders", "prefetchCount": "1000000"},
+            "prefetchCount is 1000000: give a whole number of at most ",
+        ),
+        ({"sourceRecipe": "json:no"}, "sourceRecipe is 'json:no', but the module has no such"),
+    ],
+)
+def test_the_driver_and_a_task_that_reads_name_options(work, options, message):
+    """The error is the same in both."""
+    with pytest.raises(ConfigurationError) as refused:
+        work(**options)
+
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"publish": "eventhub", "connectionString": KEY},
+            "which event hub? The connection string has no EntityPath, so pass eventHubName",
+        ),
+        (
+            {
+                "publish": "eventhub",
+                "fullyQualifiedNamespace": "sb://contoso/",
+                "eventHubName": "orders",
+            },
+            (
+                "fullyQualifiedNamespace ('sb://contoso/') must be a bare host name such as "
+                "contoso.servicebus.windows.net; give connectionString for a connection string"
+            ),
+        ),
+        (
+            {
+                "publish": "eventhub",
+                "connectionString": KEY,
+                "fullyQualifiedNamespace": "contoso.servicebus.windows.net",
+            },
+            (
+                "give fullyQualifiedNamespace, which uses an identity, or connectionString, "
+                "which has a key; not both"
+            ),
+        ),
+        (
+            {"publish": "kafka", "kafka__bootstrap__servers": "broker", "topic": "orders"},
+            "kafka.bootstrap.servers is 'broker': give host:port, or several with commas between",
+        ),
+        (
+            {"publish": "kafka", "kafka__bootstrap__servers": KEY, "topic": "orders"},
+            "kafka.bootstrap.servers is not a list of host:port",
+        ),
+        (
+            {
+                "publish": "kafka",
+                "kafka__bootstrap__servers": "broker:9092",
+                "topic": "orders",
+                "kafka__acks": "1",
+            },
+            "kafka.acks cannot be set: a message counts as published when every replica in sync",
+        ),
+        (
+            {
+                "publish": "kafka",
+                "kafka__bootstrap__servers": "broker:9092",
+                "topic": "orders",
+                "kafka__message__timeout__ms": "1",
+            },
+            (
+                "kafka.message.timeout.ms cannot be set: how long to wait for an "
+                "acknowledgement is the option operationTimeout"
+            ),
+        ),
+        (
+            {
+                "publish": "kafka",
+                "kafka__bootstrap__servers": "broker:9092",
+                "topic": "orders",
+                "kafka__metadata__broker__list": "other:9092",
+            },
+            "kafka.metadata.broker.list cannot be set: the servers are kafka.bootstrap.servers",
+        ),
+    ],
+)
+def test_a_task_that_publishes_names_options(options, message):
+    """Of Event Hubs, and of Kafka with Spark's prefix."""
+    with pytest.raises(ConfigurationError) as refused:
+        publish(**options)
+
+    assert str(refused.value).startswith(message)
+    assert "from_connection_string" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"checkpointStore": "blob:box"},
+            "checkpointStore is 'blob:box', which needs storageConnectionString (env:NAME,",
+        ),
+        (
+            {"storageAccount": "contoso"},
+            "storageAccount has no effect on checkpointStore=sqlite:a.db: remove it, or give",
+        ),
+        (
+            {"caBundle": "ca.pem"},
+            "caBundle has no effect on checkpointStore=sqlite:a.db: remove it, or give",
+        ),
+        (
+            {"checkpointStore": "blob:box", "storageAccount": "x", "storageConnectionString": "y"},
+            "give storageAccount, which uses an identity, or storageConnectionString, which has a",
+        ),
+        (
+            {"checkpointStore": "blob:box", "storageAccount": "not an account"},
+            "storageAccount is 'not an account': give the account's name,",
+        ),
+    ],
+)
+def test_a_sink_names_options_of_its_store(options, message):
+    """When the query starts."""
+    with pytest.raises(ConfigurationError) as refused:
+        parse_sink_options({**SINK, "fullyQualifiedNamespace": "contoso", **options})
+
+    assert str(refused.value).startswith(message)
 
 
 def test_the_options_are_documented():

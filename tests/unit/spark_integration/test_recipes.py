@@ -64,9 +64,47 @@ def test_a_function_makes_the_source_with_the_options_it_is_given():
     ],
 )
 def test_a_function_that_does_not_exist_is_refused(function, words):
-    """The message names the option."""
-    with pytest.raises(ConfigurationError, match=f"sourceRecipe.*{words}"):
+    """The message names the field."""
+    with pytest.raises(ConfigurationError, match=f"SourceRecipe.function.*{words}"):
         SourceRecipe(function=function).make(EventHubOptions())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (SourceRecipe, "which event hub? Give SourceRecipe.connection (env:NAME, file:PATH, or"),
+        (
+            lambda: SourceRecipe(connection=Secret("env:A"), namespace="b"),
+            "give SourceRecipe.namespace, which uses an identity, or SourceRecipe.connection,",
+        ),
+        (
+            lambda: SourceRecipe(namespace="b"),
+            "SourceRecipe.namespace needs SourceRecipe.eventhub_name, too",
+        ),
+        (
+            lambda: SourceRecipe(namespace="sb://contoso/", eventhub_name="orders"),
+            "SourceRecipe.namespace ('sb://contoso/') must be a bare host name such as",
+        ),
+        (
+            lambda: StoreRecipe(spec="blob:box"),
+            "StoreRecipe.spec is 'blob:box', which needs StoreRecipe.storage (env:NAME,",
+        ),
+        (
+            lambda: StoreRecipe(spec="sqlite:a.db", account="contoso"),
+            "StoreRecipe.account has no effect on StoreRecipe.spec=sqlite:a.db: remove it,",
+        ),
+        (
+            lambda: StoreRecipe(spec="blob:box", account="not an account"),
+            "StoreRecipe.account is 'not an account': give the account's name,",
+        ),
+    ],
+)
+def test_a_recipe_that_cannot_work_names_its_fields(make, message):
+    """A fleet's user wrote them in Python, and no option of Spark."""
+    with pytest.raises(ConfigurationError) as refused:
+        make()
+
+    assert str(refused.value).startswith(message)
 
 
 def test_a_store_is_made_from_its_recipe(tmp_path):

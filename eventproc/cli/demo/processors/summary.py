@@ -60,10 +60,18 @@ def _accounts(report: Report) -> Table:
     aircraft = len(truth.figures_by_aircraft)
     rows = [
         ("published", accounts.published, "events that the hub holds"),
-        ("handled", accounts.handled, "of them, given to a handler"),
-        ("lost", accounts.lost, "never given to one"),
-        ("duplicates", accounts.duplicates, "given a second time; the state has them once"),
-        ("", report.duplicates_unexplained, "of these, not by the kill or the freeze"),
+        ("handled", accounts.handled, "events that a handler was given"),
+        ("lost", accounts.lost, "events that no handler was given"),
+        (
+            "duplicates",
+            accounts.duplicates,
+            "events given a second time; the state counts them once",
+        ),
+        (
+            "unexplained",
+            report.duplicates_unexplained,
+            "duplicates that neither the kill nor the freeze caused",
+        ),
         ("hand-overs", report.handovers, "partitions given by one live process to another"),
     ]
     add_counts(table, rows)

@@ -32,13 +32,17 @@ def _accounts(report: Report) -> Table:
     table = report_table("what", "count", "which means")
     rows = [
         ("published", found.published, "orders, each confirmed by the broker"),
-        ("handled", found.handled, "of them, given to a handler"),
-        ("lost", found.lost, "never given to one"),
+        ("handled", found.handled, "orders that a handler was given"),
+        ("lost", found.lost, "orders that no handler was given"),
         ("out of order", found.out_of_order, "handled before an earlier order of the customer"),
-        ("duplicates", found.duplicates, "given a second time"),
-        ("", found.duplicates_unexplained, "of these, not by the kill or the freeze"),
+        ("duplicates", found.duplicates, "orders given a second time"),
+        (
+            "unexplained",
+            found.duplicates_unexplained,
+            "duplicates that neither the kill nor the freeze caused",
+        ),
         ("overlaps", found.overlaps, "calls of two pods for one queue at the same time"),
-        ("", found.overlaps_unexplained, "of these, not with a call that was frozen"),
+        ("unexplained", found.overlaps_unexplained, "overlaps with no frozen call among the two"),
     ]
     add_counts(table, rows)
     add_problems(table, report.problems)

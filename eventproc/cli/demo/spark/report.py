@@ -93,9 +93,13 @@ def _accounts(report: Report) -> Table:
     table = report_table("what", "count", "which means")
     rows = [
         ("published", accounts.published, "events that the hub holds"),
-        ("handled", accounts.handled, "of them, given to a handler on an executor"),
-        ("lost", accounts.lost, "never given to one"),
-        ("duplicates", accounts.duplicates, "given again, as a replay; the state has them once"),
+        ("handled", accounts.handled, "events that a handler was given on an executor"),
+        ("lost", accounts.lost, "events that no handler was given"),
+        (
+            "duplicates",
+            accounts.duplicates,
+            "events given again, as a replay; the state counts them once",
+        ),
     ]
     add_counts(table, rows)
     verdicts = [

@@ -77,6 +77,18 @@ def test_a_processor_that_starts_or_stops_is_not_ready(phase):
     assert why_not_ready(of_partitions(PUMP), phase) == [phase.value]
 
 
+def test_a_processor_that_starts_says_what_it_waits_for():
+    """One that stops does not: nothing can be done about it."""
+    statistics = of_partitions(PUMP)
+    awaited = "the store to answer"
+
+    assert readiness(Phase.STARTING, statistics, str, awaited) == [
+        "starting: it waits for the store to answer"
+    ]
+    assert readiness(Phase.STOPPING, statistics, str, awaited) == ["stopping"]
+    assert readiness(Phase.SERVING, statistics, str, awaited) == []
+
+
 def test_a_processor_that_owns_nothing_is_ready():
     """As one on standby, without which a rolling deployment would not go on."""
     assert why_not_ready(of_partitions(owned=())) == []

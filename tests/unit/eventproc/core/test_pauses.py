@@ -12,7 +12,8 @@ from eventproc.errors import ConfigurationError, StoreCorruptError
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
 IDS = ("0", "1", "2", "7")
-ACTIONS = st.lists(st.tuples(st.booleans(), st.frozensets(st.sampled_from(IDS), max_size=2)))
+NAMED = st.none() | st.frozensets(st.sampled_from(IDS), min_size=1, max_size=2)
+ACTIONS = st.lists(st.tuples(st.booleans(), NAMED))
 
 
 def test_a_pause_of_a_partition_is_of_that_one_alone():
@@ -25,12 +26,12 @@ def test_a_pause_of_a_partition_is_of_that_one_alone():
 
 def test_a_pause_of_the_group_is_of_every_partition():
     """Also of one that is added later."""
-    pauses = NO_PAUSES.paused([], NOW, "move")
+    pauses = NO_PAUSES.paused(None, NOW, "move")
 
     assert pauses.of("99") == Pause(since=NOW, reason="move")
 
 
-@pytest.mark.parametrize("ids", [[], ["1"]])
+@pytest.mark.parametrize("ids", [None, ["1"]])
 def test_what_is_paused_again_stays_so_since_the_first_time(ids):
     """The newest reason counts."""
     pauses = NO_PAUSES.paused(ids, NOW, "first").paused(ids, LATER, "second")
@@ -40,18 +41,29 @@ def test_what_is_paused_again_stays_so_since_the_first_time(ids):
 
 def test_a_partition_cannot_resume_while_the_whole_group_is_paused():
     """It would stay paused, so the operator is told."""
-    pauses = NO_PAUSES.paused(["1"], NOW, "own").paused([], NOW, "move")
+    pauses = NO_PAUSES.paused(["1"], NOW, "own").paused(None, NOW, "move")
 
     with pytest.raises(ConfigurationError, match=r"whole group is paused \('move'\).*partition 1"):
         pauses.resumed(["1"])
-    assert pauses.resumed([]) == NO_PAUSES
+    assert pauses.resumed(None) == NO_PAUSES
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "x" * (REASON_MAX + 1)])
 def test_a_pause_needs_a_reason(reason):
     """Whoever finds a group paused has to know why."""
     with pytest.raises(ConfigurationError, match="1 to 500"):
-        NO_PAUSES.paused([], NOW, reason)
+        NO_PAUSES.paused(None, NOW, reason)
+
+
+@pytest.mark.parametrize("none_named", [[], (), set(), "", "12"])
+def test_a_collection_without_partitions_is_not_the_whole_group(none_named):
+    """A filter that found nothing neither pauses nor resumes everything; text is no list of ids."""
+    whole = NO_PAUSES.paused(None, NOW, "move")
+
+    with pytest.raises(ConfigurationError, match="partition_ids"):
+        NO_PAUSES.paused(none_named, NOW, "x")
+    with pytest.raises(ConfigurationError, match="partition_ids"):
+        whole.resumed(none_named)
 
 
 @given(ACTIONS)
@@ -61,7 +73,7 @@ def test_any_pauses_survive_their_record(actions):
     for is_pause, ids in actions:
         if is_pause:
             pauses = pauses.paused(ids, NOW, "naïve ☂")
-        elif pauses.group is None or not ids:
+        elif pauses.group is None or ids is None:
             pauses = pauses.resumed(ids)
             assert not any(pauses.of(p) for p in ids or IDS)
 

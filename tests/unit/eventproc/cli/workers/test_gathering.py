@@ -27,6 +27,7 @@ class PlayedWorker:
     number: int
     pid: int | None = 7
     age_s: float = 1.0
+    last_words: str = ""
 
     @property
     def owner_id(self):
@@ -163,13 +164,19 @@ async def test_a_worker_that_starts_or_starts_again_is_live_but_not_ready(place)
         worker.pid = None
         worker.age_s = 3600.0
         waiting = [await scene.entry(path) for path in ("/live", "/ready")]
+        worker.last_words = "the store does not answer"
+        _, after_a_message = await scene.entry("/ready")
 
+    reasons = ["starting: for 1 s it has loaded code, your handler's included"]
     assert [(status, entry["reasons"]) for status, entry in starting] == [
-        (200, ["starting"]),
-        (503, ["starting"]),
+        (200, reasons),
+        (503, reasons),
     ]
     assert [status for status, _ in waiting] == [200, 503]
     assert waiting[0][1]["reasons"] == ["the process ended, and is started again"]
+    assert after_a_message["reasons"] == [
+        "the process ended (the store does not answer), and is started again"
+    ]
     assert starting[0][1]["owner_id"] == "host-0"
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventproc.models import EVENT_FIELDS, ReceivedEvent
-from eventproc.sources.kafka.event import KEY, TOMBSTONE, KafkaEvent
+from eventproc.models import EVENT_FIELDS, KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
+from eventproc.sources.kafka.event import KafkaEvent
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage
 
 
@@ -36,7 +36,7 @@ def test_a_tombstone_differs_from_an_empty_value():
     tombstone = KafkaEvent(FakeMessage(1, None, key=b"k"))
     empty = KafkaEvent(FakeMessage(2, b"", key=b"k"))
 
-    assert (tombstone.body, tombstone.system_properties) == (b"", {TOMBSTONE: True})
+    assert (tombstone.body, tombstone.system_properties) == (b"", {KAFKA_TOMBSTONE: True})
     assert (empty.body, empty.system_properties) == (b"", {})
 
 
@@ -45,7 +45,7 @@ def test_keys_that_are_not_utf_8_stay_distinct():
     one, other = (KafkaEvent(FakeMessage(1, key=key)) for key in (b"\xff", b"\xfe"))
 
     assert one.partition_key != other.partition_key
-    assert one.system_properties[KEY] == b"\xff"
+    assert one.system_properties[KAFKA_KEY] == b"\xff"
     assert one.partition_key is not None
     one.partition_key.encode()
 
