@@ -52,7 +52,7 @@ _sources = [
 
 pytest_collect_file = SybilCollection(_sources).pytest()
 
-NEEDS_SPARK = ("tests/spark/", "docs/spark.md")
+NEEDS_SPARK = ("tests/spark/", "docs/spark")
 STARTS_CLUSTERS = (
     "tests/spark/test_connect.py",
     "tests/spark/test_fleet_standalone.py",

@@ -3,7 +3,7 @@
 ``register(spark)`` makes ``format("eventproc")`` known to a session, for reading and for writing:
 rows are handed to a handler, or published to a hub or a Kafka topic (option ``publish``);
 ``CheckpointingSink`` is the sink for ``foreachBatch``; ``run_on_executors(spark, ...)`` starts a
-fleet of processors. ``docs/spark.md`` says what each of them guarantees.
+fleet of processors. The pages that ``docs/spark.md`` names say what each of them guarantees.
 
 Importing this package needs neither PySpark nor Java, and takes a few milliseconds: a name is
 imported when it is first used. Each of Spark's Python processes imports this package, and most need

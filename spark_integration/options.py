@@ -56,7 +56,7 @@ SOURCE_OPTIONS: Final = (
     "transport",
     "customEndpoint",
 )
-"""Every option that the source knows; ``docs/spark.md`` explains them."""
+"""Every option that the source knows; ``docs/spark-source.md`` explains them."""
 
 EVENTS_PER_PARTITION: Final = 10_000
 """Most events of one partition in a micro-batch, unless ``maxEventsPerTrigger`` is given.

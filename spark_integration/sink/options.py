@@ -42,7 +42,7 @@ SINK_OPTIONS: Final = (
     "deferCheckpoints",
     "operationTimeout",
 )
-"""Every option that the sink knows; ``docs/spark.md`` explains them."""
+"""Every option that the sink knows; ``docs/spark-sink.md`` explains them."""
 
 _REFUSED: Final = dict.fromkeys(
     ("batchMin", "batchWait"),

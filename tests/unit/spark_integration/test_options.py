@@ -218,8 +218,8 @@ def test_a_store_that_is_a_file_does_not_use_the_network_of_the_hub(tmp_path):
 
 def test_every_option_is_documented(request):
     """The table in the docs lists exactly the options that exist."""
-    page = (request.config.rootpath / "docs/spark.md").read_text("utf-8")
-    table = page.split("## Options of the source")[1].split("\n## ")[0]
+    page = (request.config.rootpath / "docs/spark-source.md").read_text("utf-8")
+    table = page.split("## Options")[1].split("\n## ")[0]
     documented = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
 
     assert documented == set(SOURCE_OPTIONS)

@@ -201,8 +201,8 @@ def test_a_secret_that_a_machine_does_not_have_is_named(monkeypatch):
 
 def test_every_option_is_documented(request):
     """The table in the docs lists exactly the options that exist."""
-    page = (request.config.rootpath / "docs/spark.md").read_text("utf-8")
-    table = page.split("## Publishing rows")[1].split("| option |")[1].split("\n\n")[0]
+    page = (request.config.rootpath / "docs/spark-publish.md").read_text("utf-8")
+    table = page.split("| option |")[1].split("\n\n")[0]
     documented = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
 
     assert documented == {*PUBLISH_OPTIONS, "kafka.bootstrap.servers", "kafka."}
