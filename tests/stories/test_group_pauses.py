@@ -351,11 +351,11 @@ def test_a_processor_that_leaves_follows_a_pause():
 
     async def story():
         scene = Scene(partition_count=2)
-        async with scene.processor(owner_id="b"), scene.processor(owner_id="a") as leaver:
+        async with scene.processor(owner_id="b"), scene.processor(owner_id="a") as leaving:
             await seconds(60)
-            (partition_id,) = leaver.statistics().owned
+            (partition_id,) = leaving.statistics().owned
             await pause(scene, partition_id)
-            stopping = asyncio.create_task(leaver.stop())
+            stopping = asyncio.create_task(leaving.stop())
             await seconds(1)
             scene.publish(1, partition_id)
             await stopping
