@@ -101,6 +101,10 @@ _VERBS: Final[_Examples] = {
     simulate: (
         "eventproc simulate --partitions 32 --processors 4 --event join:1 --event crash:1",
         "eventproc simulate --partitions 256 --processors 32 --event roll:8 --format json",
+        (
+            "eventproc simulate --processors 1 --autoscale --load 100 --process-rate 150 "
+            "--event load:1000 --event load:100"
+        ),
     ),
 }
 

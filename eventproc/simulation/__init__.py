@@ -8,10 +8,12 @@ the foreign processors that can be simulated in place of ours.
 from eventproc.simulation.history import History
 from eventproc.simulation.other_systems.external import ClientProfile
 from eventproc.simulation.other_systems.systems import SYSTEMS
+from eventproc.simulation.play import play
 from eventproc.simulation.price import PRICES, PriceList
 from eventproc.simulation.report import EventReport, Report, Totals, report_of
-from eventproc.simulation.script import Action, Script, ScriptedEvent, parse_event
-from eventproc.simulation.world import StoreFactory, play
+from eventproc.simulation.scaling_report import LoadReport, ScalingReport, scaling_report_of
+from eventproc.simulation.script import Action, Scaling, Script, ScriptedEvent, parse_event
+from eventproc.simulation.world import StoreFactory
 
 __all__ = [
     "PRICES",
@@ -20,8 +22,11 @@ __all__ = [
     "ClientProfile",
     "EventReport",
     "History",
+    "LoadReport",
     "PriceList",
     "Report",
+    "Scaling",
+    "ScalingReport",
     "Script",
     "ScriptedEvent",
     "StoreFactory",
@@ -29,4 +34,5 @@ __all__ = [
     "parse_event",
     "play",
     "report_of",
+    "scaling_report_of",
 ]

@@ -74,6 +74,25 @@ class Wait:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voted:
+    """A scaler voted on the number of processors."""
+
+    at_s: float
+    wanted: int | None
+    """``None``: not known yet."""
+
+    reason: str
+    running: int
+    """Processors that were started and not stopped."""
+
+    load: float
+    """Events that arrive in a second."""
+
+    backlog: int
+    """Events in the hub that no handler has completed."""
+
+
 @dataclass(slots=True, kw_only=True)
 class History:
     """Everything that a simulation recorded."""
@@ -81,6 +100,9 @@ class History:
     duration_s: float
     placement: Placement = field(default_factory=Even)
     """The one by which the group is judged: it is balanced if the owners are those planned."""
+
+    events_each: int = 1
+    """How many events each one in ``duplicates`` and ``waits`` stands for."""
 
     script_events: list[ScriptEvent] = field(default_factory=list)
     memberships: list[Membership] = field(default_factory=list)
@@ -101,3 +123,5 @@ class History:
 
     duplicates: list[Count] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
+    votes: list[Voted] = field(default_factory=list)
+    """Of the scaler, if there is one."""

@@ -17,6 +17,7 @@ from eventproc.simulation.history import (
     Membership,
     ScriptEvent,
     Service,
+    Voted,
     Wait,
 )
 
@@ -39,6 +40,10 @@ class Observer:
     def happened(self, name: str) -> None:
         """Record that an event of the script starts."""
         self.history.script_events.append(ScriptEvent(at_s=self._fleet.now_s, name=name))
+
+    def voted(self, vote: Voted) -> None:
+        """Record a vote of the scaler."""
+        self.history.votes.append(vote)
 
     def expects(self, members: Mapping[str, MemberFacts], partition_ids: Sequence[str]) -> None:
         """Record which processors should share which partitions from now on."""

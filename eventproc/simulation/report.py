@@ -171,11 +171,11 @@ def _event(
         ),
         lists=sum(begin_s <= x.at_s < end_s for x in history.listings),
         writes=_sum(history.writes, begin_s, end_s),
-        duplicates=_sum(history.duplicates, begin_s, end_s),
+        duplicates=_sum(history.duplicates, begin_s, end_s) * history.events_each,
         worst_gap_seconds=round(
             max((x.seconds for x in history.waits if begin_s <= x.at_s < end_s), default=0.0), 3
         ),
-        spread_final=max(got) - min(got),
+        spread_final=max(got, default=0) - min(got, default=0),
     )
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, Final
 
 from eventproc.config import EventProcessorConfig, Weight
+from eventproc.core.scaling.decision import ScalingRules
 from eventproc.errors import ConfigurationError
-from eventproc.settings import Count, PositiveSpan, Span, check_settings
+from eventproc.settings import Count, PositiveSpan, Span, Within, check_settings
 from eventproc.validation.option_values import parse_duration
 
 
@@ -42,25 +43,35 @@ class Action(Enum):
     GROW = "grow"
     """Partitions are added to the hub."""
 
+    LOAD = "load"
+    """From now on so many events arrive in a second. Only with ``Script.scaling``."""
+
 
 RESTART_AFTER_S: Final = 5.0
 """Seconds from the end of a process to its next start."""
+
+UNSCALED: Final = (Action.JOIN, Action.LEAVE, Action.CRASH)
+"""Events that change the number of processors, which the scaler decides if there is one."""
 
 _EVENT: Final = re.compile(r"([a-z]+):(\d+)(?:@(\d+(?:\.\d+)?[smh]?))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedEvent:
-    """An action of this many processors (or partitions) at one time."""
+    """An action of this many processors, partitions or events per second, at one time."""
 
     action: Action
-    count: Count
+    count: Annotated[int, Within(least=0)]
+    """0 only for a load."""
+
     at: Span | None = None
     """Time since the start of the simulation; ``None``: the script spreads such events evenly."""
 
     def __post_init__(self) -> None:
         """Check the count and the time."""
         check_settings(self)
+        if self.count == 0 and self.action is not Action.LOAD:
+            raise ConfigurationError(f"event {self.name}: the count must be 1 or more")
 
     @property
     def name(self) -> str:
@@ -76,7 +87,7 @@ def parse_event(text: str) -> ScriptedEvent:
     """
     match = _EVENT.fullmatch(text.strip().lower())
     actions = {action.value: action for action in Action}
-    if match is None or match[1] not in actions or int(match[2]) == 0:
+    if match is None or match[1] not in actions:
         raise ConfigurationError(
             f"event {text!r}: give {', '.join(actions)} with a count, such as join:4, and "
             "optionally a time, such as crash:3@20m"
@@ -86,6 +97,27 @@ def parse_event(text: str) -> ScriptedEvent:
         count=int(match[2]),
         at=None if match[3] is None else parse_duration(f"event {text!r}", match[3]),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """A scaler that decides the number of processors, and the work that they have."""
+
+    load: Annotated[float, Within(least=0)]
+    """Events that arrive in a second at first."""
+
+    process_rate: Annotated[float, Within(above=0)]
+    """Events that one process can handle in a second."""
+
+    rules: ScalingRules = field(default_factory=ScalingRules)
+    """The scaler's. ``start_time`` is also the time that a process really takes to start."""
+
+    every: PositiveSpan = timedelta(seconds=10)
+    """Time between two votes."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +139,9 @@ class Script:
     weights: tuple[Weight, ...] = (1.0,)
     """The weights of the processors, by their number in the order of joining; then they repeat."""
 
+    scaling: Scaling | None = None
+    """``None``: only the events change the number of processors, and handlers have no work."""
+
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -122,6 +157,15 @@ class Script:
             )
         count = self.processor_count
         for _, event in self.timed():
+            if self.scaling is None and event.action is Action.LOAD:
+                raise ConfigurationError(f"event {event.name}: only with a scaler (--autoscale)")
+            if self.scaling is not None:
+                if event.action in UNSCALED:
+                    raise ConfigurationError(
+                        f"event {event.name}: with a scaler, which decides the number of "
+                        "processors, give load, restart, bounce, roll or grow"
+                    )
+                continue  # There may be more or fewer by then.
             taken = event.action not in {Action.JOIN, Action.GROW}
             if taken and event.count > count:
                 raise ConfigurationError(

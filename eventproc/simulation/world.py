@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
-from math import inf
 from random import Random
 from typing import Final
 
+from eventproc.concurrency.tasks import end
 from eventproc.config import EventProcessorConfig
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.state import MemberFacts
-from eventproc.handler import PartitionContext, PartitionHandler
+from eventproc.handler import HandlerFactory, PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore
 from eventproc.processor import EventProcessor
@@ -28,7 +28,7 @@ from eventproc.simulation.other_systems.external import ClientProfile, ForeignPr
 from eventproc.simulation.script import RESTART_AFTER_S, Action, Script, ScriptedEvent
 from eventproc.simulation.store_connection import StoreConnection
 from eventproc.testing.faults import StoreFaults
-from eventproc.testing.processes import Process, Wire, run_processes
+from eventproc.testing.processes import Process, Wire
 
 Clock = Callable[[], datetime]
 
@@ -116,8 +116,11 @@ class World(Fleet):
             await asyncio.sleep(at_s - self.now_s)
             self.observer.happened(event.name)
             self._apply(event)
-        await asyncio.sleep(self.history.duration_s - self.now_s)
-        publishing.cancel()
+        left_s = self.history.duration_s - self.now_s
+        failed, _ = await asyncio.wait([publishing], timeout=left_s)
+        for task in failed:
+            task.result()  # An error: without one it does not end.
+        await end([publishing])
         await self._end()
         return self.history
 
@@ -137,6 +140,8 @@ class World(Fleet):
                 self._run_in_background(self._bounce(self._drawn(event.count)))
             case Action.ROLL:
                 self._run_in_background(self._roll(event.count))
+            case Action.LOAD:
+                raise AssertionError("a script without a scaler has no load")
             case Action.GROW:
                 self.hub.grow(len(self.hub.partition_ids()) + event.count)
                 self._record_membership()
@@ -200,9 +205,8 @@ class World(Fleet):
 
     def _common_deployment_id(self) -> str:
         """The deployment id that most present processors have; a processor that joins gets it."""
-        ((deployment_id, _),) = Counter(node.deployment_id for node in self._expected).most_common(
-            1
-        )
+        present = self._expected or self._nodes[-1:]  # A scaler may have stopped all.
+        ((deployment_id, _),) = Counter(node.deployment_id for node in present).most_common(1)
         return deployment_id
 
     def _facts(self, owner_id: str, deployment_id: str) -> MemberFacts:
@@ -238,7 +242,7 @@ class World(Fleet):
             processor: EventProcessor | ForeignProcessor = EventProcessor(
                 source=self.make_source(),
                 store=connection,
-                handler=lambda: Probe(self),
+                handler=self._handler_factory(),
                 owner_id=owner_id,
                 config=self._config_of(facts),
                 rng=rng,
@@ -267,6 +271,10 @@ class World(Fleet):
         self._nodes.append(node)
         self._expected.append(node)
         self.observer.served(owner_id, is_up=True)
+
+    def _handler_factory(self) -> HandlerFactory:
+        """Return what makes the handlers of one process."""
+        return lambda: Probe(self)
 
     def _config_of(self, facts: MemberFacts) -> EventProcessorConfig:
         return replace(
@@ -327,17 +335,3 @@ class World(Fleet):
             if node.process.is_killed:
                 node.connection.is_out = True
                 node.process.run_out()  # so that its tasks can end
-
-
-def play(
-    script: Script, make_account: StoreFactory, profile: ClientProfile | None = None
-) -> History:
-    """Run a script on virtual time. The same script gives the same history.
-
-    With *profile* it runs foreign processors: see ``eventproc.simulation.other_systems.systems``.
-    """
-
-    async def main() -> History:
-        return await World(script, make_account, profile).play()
-
-    return run_processes(main(), within_s=inf)

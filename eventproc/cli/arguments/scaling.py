@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from eventproc.core.scaling.decision import ScalingRules
+from eventproc.errors import ConfigurationError
+from eventproc.simulation.script import Scaling
 
 _DEFAULTS = ScalingRules()
 
@@ -70,3 +72,55 @@ class ScalingOptions:
             checkpoint_interval=self.checkpoint_interval,
             rate_of_one=self.rate_of_one,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedScalingOptions:
+    """A scaler in a simulation."""
+
+    autoscale: Annotated[
+        bool,
+        typer.Option(
+            "--autoscale",
+            help="Let the rule of `eventproc scale` decide the number of processors, which is "
+            "--processors at first. Needs --load and --process-rate.",
+        ),
+    ] = False
+    load: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EVENTS",
+            help="How many events arrive in a second at first.",
+            show_default=False,
+        ),
+    ] = None
+    process_rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EVENTS",
+            help="How many events per second a process handles. The scaler does not know it, "
+            "unless --rate tells it.",
+            show_default=False,
+        ),
+    ] = None
+
+    def scaling(self, options: ScalingOptions) -> Scaling | None:
+        """Return the scaler of the script, if there is one.
+
+        Raises:
+            ConfigurationError: An option is missing or out of its bounds, or is of no use.
+        """
+        if not self.autoscale:
+            if (self.load, self.process_rate, options) != (None, None, ScalingOptions()):
+                raise ConfigurationError(
+                    "--load, --process-rate and the options of the scaler (--min, --max, --rate, "
+                    "--drain-target, --cooldown, --start-time, --checkpoint-interval) have an "
+                    "effect only with --autoscale"
+                )
+            return None
+        if self.load is None or self.process_rate is None:
+            raise ConfigurationError(
+                "--autoscale needs --load and --process-rate: how many events arrive in a second, "
+                "and how many one process handles"
+            )
+        return Scaling(load=self.load, process_rate=self.process_rate, rules=options.rules())

@@ -1,7 +1,7 @@
 """``eventproc simulate``: run a group of processors on virtual time, and report its cost."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,14 +10,14 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.grouped import ConfigOptions
+from eventproc.cli.arguments.scaling import ScalingOptions, SimulatedScalingOptions
 from eventproc.cli.arguments.settings import BALANCING
-from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import OK
+from eventproc.cli.terminal.simulated import show_comparison, show_report, show_scaling
 from eventproc.config import EventProcessorConfig
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
@@ -38,6 +38,7 @@ from eventproc.simulation import (
     parse_event,
     play,
     report_of,
+    scaling_report_of,
 )
 from eventproc.simulation.other_systems.external import ClientProfile
 
@@ -66,20 +67,6 @@ PLACEMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """The rows of a comparison of placements."""
 
-COMPARED: Final = {
-    "moved\ntwice": "moved_twice",
-    "con-\nflicts": "conflicts",
-    "steals\na cycle": "steals_per_cycle_max",
-    "dupli-\ncates": "duplicates",
-    "worst\ngap s": "worst_gap_seconds",
-    "spread\nin the end": "spread_final",
-    "lists\nper hour": "lists_per_hour",
-    "writes\nper hour": "writes_per_hour",
-}
-"""Columns of a comparison that show one of the totals."""
-
-COMPARISON_WIDTH: Final = 128
-
 
 class PricedStore(StrEnum):
     """A store whose operations have a price."""
@@ -97,8 +84,9 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="WHAT:COUNT[@TIME]",
-            help="An event in the group: join, leave, crash, restart, bounce, roll or grow. Repeat "
-            "it for more. Without times, the events are spread evenly.",
+            help="An event in the group: join, leave, crash, restart, bounce, roll or grow. With "
+            "--autoscale also load: from then on COUNT events arrive in a second. Repeat it for "
+            "more. Without times, the events are spread evenly.",
             show_default=False,
         ),
     ] = None,
@@ -155,11 +143,14 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    autoscaling: SimulatedScalingOptions,
+    rules: ScalingOptions,
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
     """Simulate a group of processors, and report time to balance, moves and storage operations.
 
     It also shows for how long events stay unread (worst gap), and how many are delivered twice.
+    With --autoscale the rule of ``eventproc scale`` decides the number of processors.
     The processors are the real ones. Store, hub and time are simulated in this process.
 
     Exit codes: 0 simulated, 2 an option is wrong.
@@ -172,6 +163,7 @@ def simulate(
         latency=timedelta(milliseconds=latency_ms),
         config=replace(config, uses_store_thread=False),
         weights=tuple(weight or [1.0]),
+        scaling=autoscaling.scaling(rules),
         seed=seed,
     )
     prices = PRICES[store.value]
@@ -185,19 +177,26 @@ def simulate(
         check_path(plot)
     if compare and compare_placements:
         raise ConfigurationError("give --compare or --compare-placements: the first has both")
+    if script.scaling and (compare or compare_placements):
+        raise ConfigurationError(
+            "give either --autoscale or a comparison: other systems have no scaler"
+        )
     if compare or compare_placements:
         _compare(script, PLACEMENTS if compare_placements else OURS, compare, prices, plot, output)
         return OK
     history = play(script, memory_account)
     report = report_of(history, prices)
+    scaling = script.scaling and scaling_report_of(history, script.scaling.rules)
     if plot is not None:
         from eventproc.simulation.draw.plot import draw  # noqa: PLC0415 - an extra, checked above
 
         draw(history, report, _title(script), plot)
     if output is options.OutputFormat.JSON:
-        print(json.dumps(asdict(report)))
+        print(json.dumps(asdict(report) | ({"scaling": asdict(scaling)} if scaling else {})))
+    elif scaling:
+        show_scaling(report, scaling)
     else:
-        _show(report)
+        show_report(report)
     return OK
 
 
@@ -225,7 +224,7 @@ def _compare(
     if output is options.OutputFormat.JSON:
         print(json.dumps({"systems": [{"system": n, **asdict(r)} for n, _, r in played]}))
     else:
-        _show_comparison([(name, report) for name, _, report in played])
+        show_comparison([(name, report) for name, _, report in played])
 
 
 def _profiles() -> dict[str, ClientProfile]:
@@ -258,48 +257,3 @@ def memory_account(now: Callable[[], datetime]) -> Callable[[], CheckpointStore]
     """Make an account in memory with this clock; return a function that makes its stores."""
     account = MemoryAccount(now=now)
     return lambda: MemoryCheckpointStore(account)
-
-
-def _show(report: Report) -> None:
-    rows = [asdict(row) for row in report.events]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for row in rows:
-        table.add_column(row["event"], justify="right")
-    for name in list(rows[0])[1:]:
-        table.add_row(name.replace("_", " "), *(_cell(row[name]) for row in rows))
-    totals = Table(box=None, pad_edge=False, show_header=False)
-    totals.add_column()
-    totals.add_column(justify="right")
-    for name, value in asdict(report.totals).items():
-        totals.add_row(name.replace("_", " "), _cell(value))
-    console = standard_output()
-    console.print(table)
-    console.print("\ntotal")
-    console.print(totals)
-
-
-def _show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
-    """Print one line for each system: its slowest event and its totals."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", no_wrap=True)
-    for name in ("slowest\nbalance s", "after", "moves/\nleast", *COMPARED):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name, report in reports:
-        totals, slowest = report.totals, report.slowest
-        table.add_row(
-            name,
-            _cell(None if slowest is None else slowest.seconds_to_balance),
-            "" if slowest is None else slowest.event,
-            f"{totals.moves:,}/{totals.moves_minimum:,}",
-            *(_cell(getattr(totals, field)) for field in COMPARED.values()),
-        )
-    console = standard_output()
-    console.width = max(console.width, COMPARISON_WIDTH)
-    console.print(table)
-
-
-def _cell(value: float | None) -> str:
-    if value is None:
-        return "never"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

@@ -1,7 +1,8 @@
 """Plots a history, with ``matplotlib``, the extra ``plot``.
 
 The upper plot shows each partition over time in its owner's colour, and black where no processor
-serves it. The lower ones show the spread, and the storage operations.
+serves it. The lower ones show the spread, the number of processes if a scaler decides it, and the
+storage operations.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from eventproc.extras import needing
 from eventproc.simulation.draw.colours import pattern_of
 from eventproc.simulation.draw.partitions import COLUMNS, UNATTENDED, draw_partitions
 from eventproc.simulation.draw.picture import caption_of, levels, owners_of, per_minute
+from eventproc.simulation.draw.scaling import draw_scaling
 from eventproc.simulation.history import History
 from eventproc.simulation.report import HOUR_S, Report, steps_of
 
@@ -56,22 +58,33 @@ def check_path(path: Path) -> None:
 
 def draw(history: History, report: Report, title: str, path: Path) -> None:
     """Plot one history to a file."""
-    figure = _figure(13, 8.6)
+    is_scaled = bool(history.votes)
+    figure = _figure(13, 8.6 + 1.4 * is_scaled)
+    heights = [6, 1.1, *([1.6] if is_scaled else []), 1.6]
     grid = figure.add_gridspec(
-        3, 1, height_ratios=[6, 1.1, 1.6], left=0.08, right=0.95, bottom=0.07, hspace=0.12
+        len(heights),
+        1,
+        height_ratios=heights,
+        left=0.08,
+        right=0.95 - 0.02 * is_scaled,
+        bottom=0.07,
+        hspace=0.12,
     )
     above = figure.add_subplot(grid[0])
-    spread = figure.add_subplot(grid[1], sharex=above)
-    operations = figure.add_subplot(grid[2], sharex=above)
+    spread, *scaled, operations = (
+        figure.add_subplot(grid[row], sharex=above) for row in range(1, len(heights))
+    )
     figure.suptitle(title, x=0.08, y=0.985, ha="left", fontsize=11, fontweight="bold")
     draw_partitions(above, history, is_named=True)
     _draw_spread(spread, history, _largest_spread(history))
+    for axes in scaled:
+        draw_scaling(axes, history)
     _draw_operations(operations, history)
-    _draw_events((above, spread, operations), history)
+    _draw_events((above, spread, *scaled, operations), history)
     caption_levels = _write_captions(above, history, report)
     figure.subplots_adjust(top=0.925 - 0.055 * caption_levels)
     _write_key(figure, 0.08, 0.963, owners_of(history))
-    for axes in (above, spread):
+    for axes in (above, spread, *scaled):
         axes.tick_params(labelbottom=False)
     _label_time(operations, history.duration_s)
     _save(figure, path)

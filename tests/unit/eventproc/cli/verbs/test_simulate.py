@@ -138,3 +138,41 @@ def test_costs_follow_from_the_given_prices(capsys):
     assert totals["dollars_per_month"] == pytest.approx(
         totals["lists_per_hour"] * 730 * 10 / 10_000, rel=0.01
     )
+
+
+SCALED = ["--autoscale", "--load", "8", "--process-rate", "10", "--checkpoint-interval", "10s"]
+
+
+def test_a_scaler_decides_the_number_of_processors(capsys, tmp_path):
+    """The table says when and why, JSON has the same figures, and the picture has a panel more."""
+    plot = tmp_path / "scaled.png"
+    code = main([*SMALL, *SCALED, "--event", "load:30@2m", "--plot", str(plot)])
+    shown = capsys.readouterr().out
+    json_code = main([*SMALL, *SCALED, "--event", "load:30@2m", "--format", "json"])
+    report = json.loads(capsys.readouterr().out)
+
+    assert (code, json_code) == (0, 0)
+    assert "seconds to drain" in shown
+    assert "behind, and the backlog does not drain in time" in shown
+    assert [row["event"] for row in report["scaling"]["events"]] == ["start:2", "load:30"]
+    assert report["scaling"]["votes"][-1]["replicas"] > 2
+    assert report["totals"]["moves"] >= 8
+    assert plot.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--autoscale"], "--autoscale needs --load and --process-rate"),
+        (["--load", "3"], "only with --autoscale"),
+        (["--max", "3"], "only with --autoscale"),
+        ([*SCALED, "--compare"], "other systems have no scaler"),
+        ([*SCALED, "--process-rate", "0"], "--process-rate is 0.0"),
+    ],
+)
+def test_options_of_the_scaler_that_do_not_fit_are_refused(arguments, words, capsys):
+    """Before anything is simulated."""
+    code = main([*SMALL, *arguments])
+
+    assert code == 2
+    assert words in capsys.readouterr().err

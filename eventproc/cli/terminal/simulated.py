@@ -1,0 +1,110 @@
+"""Tables of a simulated group."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from rich.table import Table
+
+from eventproc.cli.terminal.console import standard_output
+from eventproc.simulation import LoadReport, Report, ScalingReport
+
+COMPARED: Final = {
+    "moved\ntwice": "moved_twice",
+    "con-\nflicts": "conflicts",
+    "steals\na cycle": "steals_per_cycle_max",
+    "dupli-\ncates": "duplicates",
+    "worst\ngap s": "worst_gap_seconds",
+    "spread\nin the end": "spread_final",
+    "lists\nper hour": "lists_per_hour",
+    "writes\nper hour": "writes_per_hour",
+}
+"""Columns of a comparison that show one of the totals."""
+
+COMPARISON_WIDTH: Final = 128
+
+_SCALING_ROWS: Final[Mapping[str, Callable[[LoadReport], str]]] = {
+    "at seconds": lambda event: _cell(event.at_seconds),
+    "load per second": lambda event: _cell(event.load),
+    "processes": lambda event: " ".join(map(str, event.processes)),
+    "reversals": lambda event: _cell(event.reversals),
+    "backlog max": lambda event: _cell(event.backlog_max),
+    "seconds to drain": lambda event: _cell(event.seconds_to_drain),
+    "worst wait seconds": lambda event: _cell(event.worst_wait_seconds),
+    "duplicates": lambda event: _cell(event.duplicates),
+}
+
+
+def show_report(report: Report) -> None:
+    """Print a column for each event of the script, and the totals."""
+    rows = [asdict(row) for row in report.events]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for row in rows:
+        table.add_column(row["event"], justify="right")
+    for name in list(rows[0])[1:]:
+        table.add_row(name.replace("_", " "), *(_cell(row[name]) for row in rows))
+    standard_output().print(table)
+    _show_totals(asdict(report.totals))
+
+
+def show_scaling(report: Report, scaling: ScalingReport) -> None:
+    """Print a column for each event of the script, a row for each change, and the totals."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for event in scaling.events:
+        table.add_column(event.event, justify="right")
+    for name, show in _SCALING_ROWS.items():
+        table.add_row(name, *(show(event) for event in scaling.events))
+    votes = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("at seconds", "load", "backlog", "running", "wanted"):
+        votes.add_column(name, justify="right")
+    votes.add_column("because")
+    for vote in scaling.votes:
+        votes.add_row(
+            *(_cell(value) for value in (vote.at_seconds, vote.load, vote.backlog, vote.running)),
+            _cell(vote.replicas),
+            vote.reason,
+        )
+    console = standard_output()
+    console.print(table)
+    console.print()
+    console.print(votes)
+    _show_totals({"process_hours": scaling.process_hours} | asdict(report.totals))
+
+
+def _show_totals(totals: Mapping[str, float]) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in totals.items():
+        table.add_row(name.replace("_", " "), _cell(value))
+    console = standard_output()
+    console.print("\ntotal")
+    console.print(table)
+
+
+def show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
+    """Print one line for each system: its slowest event and its totals."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    for name in ("slowest\nbalance s", "after", "moves/\nleast", *COMPARED):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, report in reports:
+        totals, slowest = report.totals, report.slowest
+        table.add_row(
+            name,
+            _cell(None if slowest is None else slowest.seconds_to_balance),
+            "" if slowest is None else slowest.event,
+            f"{totals.moves:,}/{totals.moves_minimum:,}",
+            *(_cell(getattr(totals, field)) for field in COMPARED.values()),
+        )
+    console = standard_output()
+    console.width = max(console.width, COMPARISON_WIDTH)
+    console.print(table)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "never"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
