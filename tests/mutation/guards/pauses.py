@@ -2,13 +2,13 @@
 
 from tests.mutation.guard import Guard, guards_in
 
-STORIES = "tests/stories/test_group_pauses.py"
+STORIES = ("tests/stories/test_group_pauses.py", "tests/stories/test_paused_calls.py")
 SUITES = ("planned",)
 """Only small worlds have pauses; a suite without them shows that nothing else fails."""
 
 RECORD = guards_in(
     "eventproc/core/pauses.py",
-    ["tests/unit/eventproc/core/test_pauses.py", STORIES],
+    ["tests/unit/eventproc/core/test_pauses.py", *STORIES],
     Guard(
         name="a pause of the group is one of every partition",
         without_it="a paused group goes on",
@@ -20,7 +20,7 @@ RECORD = guards_in(
 
 READER = guards_in(
     "eventproc/ownership/pauses.py",
-    ["tests/unit/eventproc/ownership/test_pauses.py", STORIES],
+    ["tests/unit/eventproc/ownership/test_pauses.py", *STORIES],
     Guard(
         name="the record of pauses is read again when it has changed",
         without_it="only processors that start later hear of a pause",
@@ -39,7 +39,7 @@ READER = guards_in(
 
 PUMPS = guards_in(
     "eventproc/pumps/pumps.py",
-    [STORIES],
+    STORIES,
     Guard(
         name="a pump that starts has the pauses of the group",
         without_it="a pause ends when a partition moves or its processor restarts",
@@ -57,7 +57,7 @@ PUMPS = guards_in(
 
 RUN = guards_in(
     "eventproc/runtime/run.py",
-    [STORIES],
+    STORIES,
     Guard(
         name="pauses are followed before pumps start",
         without_it="a partition that moves delivers events before it is paused",
@@ -80,7 +80,7 @@ RUN = guards_in(
 
 CALLS = guards_in(
     "eventproc/partition/handler_calls.py",
-    [STORIES],
+    STORIES,
     Guard(
         name="no call with events begins during a pause, whatever was received before",
         without_it="a failed call is repeated during a pause until its event is given up",
@@ -99,7 +99,7 @@ CALLS = guards_in(
 
 SWITCH = guards_in(
     "eventproc/partition/flow_control.py",
-    [STORIES, "tests/stories/test_pauses.py"],
+    [*STORIES, "tests/stories/test_pauses.py"],
     Guard(
         name="the end of a process's pause does not end that of the group",
         without_it="a handler that resumes its partition undoes what an operator ordered",
@@ -111,7 +111,7 @@ SWITCH = guards_in(
 
 PUMP = guards_in(
     "eventproc/partition/pump.py",
-    [STORIES],
+    STORIES,
     Guard(
         name="a pump that ends passes on the pause of its process alone",
         without_it="a partition stays paused after the group resumed",
