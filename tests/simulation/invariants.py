@@ -34,6 +34,7 @@ from eventproc.models import (
 )
 from eventproc.pumps.stop_scope import TRUST_CHECK_MAX_S
 from tests.simulation.actor import Actor
+from tests.simulation.holding import Holding
 
 CLOCK_RATE_MARGIN = 0.9
 """A stealer's clock may run 5 % fast against one that runs 5 % slow."""
@@ -52,18 +53,6 @@ class Call:
 
     actor: Actor
     context: PartitionContext
-
-
-@dataclass(slots=True)
-class Holding:
-    """The owner of a partition: the process that wrote the record last, and named itself."""
-
-    actor: Actor
-    since_s: float
-    """When its record first named it, also if the processor that gave it the partition did so."""
-
-    has_served: bool = False
-    """Whether the owner called its handler since."""
 
 
 @dataclass

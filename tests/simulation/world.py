@@ -161,13 +161,8 @@ class World(GroupView):
             clock_s=self.rng.uniform(0, CLOCK_OFFSET_MAX_S),
             rate=self._draw_rate(),
         )
-        actor = Actor(
-            owner_id,
-            process,
-            hands_over=hands_over,
-            began_s=self.now_s,
-            is_foreign=is_foreign,
-        )
+        actor = Actor(owner_id, process, hands_over=hands_over, is_foreign=is_foreign)
+        actor.began_s = self.now_s
         store = CheckedStore(self.account, actor, self.invariants)
         connection = CheckedConnection(store, Random(f"line/{name}"), self.wire)
         connection.faults = self.faults

@@ -11,7 +11,8 @@ from eventproc.models import (
     ReceivedEvent,
 )
 from tests.simulation.actor import Actor
-from tests.simulation.invariants import Call, Holding
+from tests.simulation.holding import Holding
+from tests.simulation.invariants import Call
 from tests.simulation.lanes import LaneInvariants
 from tests.simulation.small.paused import PauseInvariants
 
