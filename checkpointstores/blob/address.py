@@ -34,5 +34,10 @@ def checked_address(
             "request"
         )
     if namespace is not None:
-        ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="any")
+        try:
+            ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="any")
+        except ConfigurationError as error:
+            # The one in the blobs' names, not the one that is connected to.
+            text = str(error).replace("fully_qualified_namespace", "namespace")
+            raise ConfigurationError(text) from None
     return f"{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}/{container}"

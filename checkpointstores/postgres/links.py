@@ -9,12 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NoReturn, Self
 
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg import AsyncClientCursor, AsyncConnection, ClientCursor, Connection
 from psycopg.rows import TupleRow, tuple_row
 
 from eventproc.errors import TransactionsRefusedError
 
-Statement = tuple[bytes, Mapping[str, Any] | None]
+Values = Mapping[str, Any]
 
 
 def _refuse(what: str) -> NoReturn:
@@ -63,10 +63,11 @@ class Link(ABC):
         """Connect."""
 
     @abstractmethod
-    async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
-        """Run statements, each only if those before succeeded.
+    async def run(self, statement: bytes, values: Values | None = None) -> TupleRow | None:
+        """Run statements, separated by semicolons, which are sent in one message.
 
-        Returns the row of the first statement if others follow it; alone, it returns no row.
+        Each runs only if those before succeeded. Returns the row of the first one, if it has any.
+        The values become literals: a message with parameters can have one statement only.
         """
 
     @abstractmethod
@@ -84,15 +85,9 @@ class AsyncLink(Link):
     async def connect(cls, dsn: str) -> Self:
         return cls(await HandlerConnection.connect(dsn, autocommit=True))
 
-    async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
-        cursor = AsyncCursor(self.db, row_factory=tuple_row)
-        if not others:
-            await cursor.execute(*first)
-            return None
-        async with self.db.pipeline():
-            await cursor.execute(*first, binary=True)
-            for statement in others:
-                await self.db.execute(statement)
+    async def run(self, statement: bytes, values: Values | None = None) -> TupleRow | None:
+        cursor = AsyncClientCursor(self.db, row_factory=tuple_row)
+        await cursor.execute(statement, values)
         return await cursor.fetchone() if cursor.description else None
 
     async def close(self) -> None:
@@ -110,18 +105,12 @@ class BlockingLink(Link):
         connect = BlockingHandlerConnection.connect
         return cls(await asyncio.to_thread(connect, dsn, autocommit=True))
 
-    async def run(self, first: Statement, *others: bytes) -> TupleRow | None:
-        return await asyncio.to_thread(self._run, first, *others)
+    async def run(self, statement: bytes, values: Values | None = None) -> TupleRow | None:
+        return await asyncio.to_thread(self._run, statement, values)
 
-    def _run(self, first: Statement, *others: bytes) -> TupleRow | None:
-        cursor = Cursor(self.db, row_factory=tuple_row)
-        if not others:
-            cursor.execute(*first)
-            return None
-        with self.db.pipeline():
-            cursor.execute(*first, binary=True)
-            for statement in others:
-                self.db.execute(statement)
+    def _run(self, statement: bytes, values: Values | None) -> TupleRow | None:
+        cursor = ClientCursor(self.db, row_factory=tuple_row)
+        cursor.execute(statement, values)
         return cursor.fetchone() if cursor.description else None
 
     async def close(self) -> None:

@@ -8,8 +8,8 @@ was lost, a row that has the new ETag already shows that the first attempt succe
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 
@@ -35,6 +35,8 @@ from eventproc.models import (
 )
 
 Values = dict[str, Any]
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def new_etag() -> str:
@@ -174,8 +176,8 @@ class Records:
         self, db: AsyncConnection[Any], group: ConsumerGroup, update: CheckpointUpdate, etag: str
     ) -> CheckpointResult:
         """Write a whole checkpoint, if the stored one is still the one that was read."""
-        statement, values = self.checkpoint_write(group, update, etag)
-        rows = await self._rows(db, statement, values)
+        values = _checkpoint_values(group, update, etag, fails=False)
+        rows = await self._rows(db, sql.WRITE_CHECKPOINT, values)
         if rows:
             return CheckpointResult(
                 outcome=WriteOutcome.WON, checkpoint=written_checkpoint(update, etag, *rows[0])
@@ -185,34 +187,12 @@ class Records:
             return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
         return CheckpointResult(outcome=WriteOutcome.LOST)
 
-    def checkpoint_write(
-        self, group: ConsumerGroup, update: CheckpointUpdate, etag: str
-    ) -> tuple[str, Values]:
-        """Return the statement that writes a checkpoint, and its values."""
-        values = _key(group) | {
-            "partition_id": update.partition_id,
-            "offset": update.offset,
-            "number": update.sequence_number,
-            "writer": update.writer,
-            "state": update.state or None,
-            "state_number": update.sequence_number if update.state else None,
-            "completed": [n for done in update.completed for n in (done.first, done.last)],
-            "delivery_count": update.delivery_count,
-            "etag": etag,
-            "expected": update.replaces.etag if update.replaces else None,
-        }
-        if update.replaces is None:
-            return sql.INSERT_CHECKPOINT, values
-        state = "" if update.state is None else sql.SET_STATE
-        kept = sql.KEPT if update.state is None and update.replaces.is_partial else sql.NOT_READ
-        return sql.UPDATE_CHECKPOINT.format(state=state, kept=kept), values
-
     def checkpoint_in_transaction(
         self, group: ConsumerGroup, update: CheckpointUpdate, etag: str
     ) -> tuple[bytes, Values]:
         """Return a statement that writes the checkpoint, or fails with ``CHECKPOINT_LOST``."""
-        write, values = self.checkpoint_write(group, update, etag)
-        return placed(sql.IN_TRANSACTION.format(write=write), self._schema).encode(), values
+        statement = placed(sql.WRITE_CHECKPOINT, self._schema).encode()
+        return statement, _checkpoint_values(group, update, etag, fails=True)
 
     async def read_record(
         self, db: AsyncConnection[Any], group: ConsumerGroup, name: str
@@ -242,10 +222,9 @@ class Records:
 def written_checkpoint(
     update: CheckpointUpdate,
     etag: str,
-    last_modified: datetime,
-    kept: bytes | None = None,
-    kept_number: int | None = None,
-    *_: object,
+    written_at_us: int,
+    kept: bytes | None,
+    kept_number: int | None,
 ) -> Checkpoint:
     """Return the checkpoint that an update wrote.
 
@@ -256,7 +235,29 @@ def written_checkpoint(
     if replaces is not None and replaces.is_partial:
         replaces = replace(replaces, state=kept, state_sequence_number=kept_number)
     stored = checkpoint_after(update, replaces)
-    return replace(stored, etag=etag, last_modified=_utc(last_modified))
+    last_modified = _EPOCH + timedelta(microseconds=written_at_us)
+    return replace(stored, etag=etag, last_modified=last_modified)
+
+
+def _checkpoint_values(
+    group: ConsumerGroup, update: CheckpointUpdate, etag: str, *, fails: bool
+) -> Values:
+    replaces, keeps_state = update.replaces, update.state is None
+    return _key(group) | {
+        "partition_id": update.partition_id,
+        "offset": update.offset,
+        "number": update.sequence_number,
+        "writer": update.writer,
+        "state": update.state or None,
+        "state_number": update.sequence_number if update.state else None,
+        "completed": [n for done in update.completed for n in (done.first, done.last)],
+        "delivery_count": update.delivery_count,
+        "etag": etag,
+        "expected": None if replaces is None else replaces.etag,
+        "keeps_state": keeps_state,
+        "returns_state": keeps_state and replaces is not None and replaces.is_partial,
+        "fails": fails,
+    }
 
 
 def _claimed(claim: OwnershipClaim, etag: str, stored: PartitionOwnership | None) -> ClaimResult:

@@ -101,13 +101,39 @@ CREATE TRIGGER member_came_or_left AFTER INSERT OR DELETE ON eventproc.member FO
 CREATE TRIGGER group_record_changed AFTER INSERT OR UPDATE ON eventproc.group_record FOR EACH ROW
     EXECUTE FUNCTION eventproc.group_changed();
 
-CREATE FUNCTION eventproc.require(holds boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+-- A function, because its statements are planned once in each session. A state that is kept is not
+-- written again if it is large: the row refers to it.
+CREATE FUNCTION eventproc.write_checkpoint(
+    given eventproc.checkpoint, expected text,
+    keeps_state boolean, returns_state boolean, fails boolean,
+    OUT written_at timestamptz, OUT kept bytea, OUT kept_number bigint
+) LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT holds THEN
+    IF expected IS NULL THEN
+        given.last_modified := clock_timestamp();
+        INSERT INTO eventproc.checkpoint SELECT given.* ON CONFLICT DO NOTHING
+        RETURNING last_modified INTO written_at;
+    ELSE
+        UPDATE eventproc.checkpoint c SET
+            "offset" = given."offset", sequence_number = given.sequence_number,
+            writer = given.writer, completed = given.completed,
+            delivery_count = given.delivery_count, etag = given.etag,
+            state = CASE WHEN keeps_state THEN c.state ELSE given.state END,
+            state_sequence_number = CASE
+                WHEN keeps_state THEN c.state_sequence_number ELSE given.state_sequence_number
+            END,
+            last_modified = clock_timestamp()
+        WHERE c.namespace = given.namespace AND c.eventhub = given.eventhub
+            AND c.consumer_group = given.consumer_group AND c.partition_id = given.partition_id
+            AND c.etag = expected
+        RETURNING c.last_modified, CASE WHEN returns_state THEN c.state END,
+            CASE WHEN returns_state THEN c.state_sequence_number END
+        INTO written_at, kept, kept_number;
+    END IF;
+    IF fails AND written_at IS NULL THEN
         RAISE EXCEPTION 'the checkpoint has been written by another processor'
             USING ERRCODE = 'EPCKP';
     END IF;
-    RETURN holds;
 END $$;
 """
 

@@ -110,33 +110,17 @@ SELECT partition_id, "offset", sequence_number, writer, etag, last_modified,
     state, state_sequence_number, completed, delivery_count
 FROM eventproc.checkpoint WHERE {OF_GROUP} AND partition_id = %(partition_id)s
 """
-INSERT_CHECKPOINT: Final = """
-INSERT INTO eventproc.checkpoint VALUES (
-    %(namespace)s, %(eventhub)s, %(group)s, %(partition_id)s, %(offset)s, %(number)s, %(writer)s,
-    %(state)s, %(state_number)s, %(completed)s, %(delivery_count)s, %(etag)s, clock_timestamp()
-) ON CONFLICT DO NOTHING RETURNING last_modified, NULL::bytea, NULL::bigint
-"""
-# A large state that the update does not name is not written again: the row refers to it.
-UPDATE_CHECKPOINT: Final = f"""
-UPDATE eventproc.checkpoint SET
-    "offset" = %(offset)s, sequence_number = %(number)s, writer = %(writer)s,
-    completed = %(completed)s, delivery_count = %(delivery_count)s,
-    etag = %(etag)s, last_modified = clock_timestamp(){{state}}
-WHERE {OF_GROUP} AND partition_id = %(partition_id)s AND etag = %(expected)s
-RETURNING last_modified, {{kept}}
-"""
-SET_STATE: Final = ", state = %(state)s, state_sequence_number = %(state_number)s"
-
-KEPT: Final = "state, state_sequence_number"
-NOT_READ: Final = "NULL::bytea, NULL::bigint"
-
-# In a user's transaction: fails unless the row was written, so that the COMMIT sent behind it
-# becomes a rollback.
-IN_TRANSACTION: Final = """
-WITH written AS ({write})
-SELECT last_modified, eventproc.require(last_modified IS NOT NULL), state, state_sequence_number
-FROM (SELECT 1) one LEFT JOIN written
-    AS written (last_modified, state, state_sequence_number) ON true
+# A row if it was written. Microseconds, because the text of a time depends on the role's DateStyle.
+WRITE_CHECKPOINT: Final = """
+SELECT (extract(epoch FROM written_at) * 1000000)::bigint, kept, kept_number
+FROM eventproc.write_checkpoint(
+    ROW(
+        %(namespace)s, %(eventhub)s, %(group)s, %(partition_id)s, %(offset)s, %(number)s,
+        %(writer)s, %(state)s, %(state_number)s, %(completed)s, %(delivery_count)s, %(etag)s, NULL
+    )::eventproc.checkpoint,
+    %(expected)s, keeps_state => %(keeps_state)s, returns_state => %(returns_state)s,
+    fails => %(fails)s
+) WHERE written_at IS NOT NULL
 """
 
 READ_RECORD: Final = f"""

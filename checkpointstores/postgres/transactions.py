@@ -54,9 +54,9 @@ class PostgresTransaction(Transaction):
         idle_ms = round(idle_max.total_seconds() * 1000)
         if self._link.idle_ms != idle_ms:
             setting = f"SET idle_in_transaction_session_timeout = {idle_ms}"
-            await self.within_limit(self._link.run((setting.encode(), None)))
+            await self.within_limit(self._link.run(setting.encode()))
             self._link.idle_ms = idle_ms
-        await self.within_limit(self._link.run((b"BEGIN", None)))
+        await self.within_limit(self._link.run(b"BEGIN"))
 
     async def commit(self, group: ConsumerGroup, update: CheckpointUpdate) -> CheckpointResult:
         """Write the checkpoint and commit."""
@@ -66,9 +66,9 @@ class PostgresTransaction(Transaction):
                 "stored without their position. Leave COMMIT and ROLLBACK out"
             )
         etag = new_etag()
-        statement = self._records.checkpoint_in_transaction(group, update, etag)
+        write, values = self._records.checkpoint_in_transaction(group, update, etag)
         try:
-            row = await self.within_limit(self._link.run(statement, b"COMMIT"))
+            row = await self.within_limit(self._link.run(write + b"; COMMIT", values))
         except psycopg.Error as error:
             if error.sqlstate == CHECKPOINT_LOST:
                 return CheckpointResult(outcome=WriteOutcome.LOST)
@@ -77,13 +77,13 @@ class PostgresTransaction(Transaction):
             failure = as_store_error(error, self._place)
             return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=failure)
         assert row is not None, "the statement returns a row"
-        stored = written_checkpoint(update, etag, row[0], *row[2:])
+        stored = written_checkpoint(update, etag, *row)
         return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=stored)
 
     async def roll_back(self) -> None:
         """Roll back what is open."""
         if not self.is_over and not self.is_broken:
-            await self.within_limit(self._link.run((b"ROLLBACK", None)))
+            await self.within_limit(self._link.run(b"ROLLBACK"))
 
     async def within_limit(self, call: Awaitable[T]) -> T:
         """Await it; at the time-out or a cancellation cut the connection, which ends it at once."""

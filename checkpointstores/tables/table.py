@@ -155,8 +155,8 @@ def meaning(
         return StoreUnavailableError(f"table {place} cannot answer now {answer}")
     if code == "TableNotFound":
         why = (
-            "the table does not exist; create it with `eventproc store init`, or let it be created "
-            "(--create-container, create_table=True)"
+            "the table does not exist; create it with `eventproc store init`, or let a processor "
+            "create it when it starts (create_table)"
         )
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"

@@ -115,7 +115,7 @@ class HealthServer(HealthReporter):
 
         return {
             "/live": self._route(lambda watch: watch.live(BEATS)),
-            "/ready": self._route(Watch.ready),
+            "/ready": self._route(lambda watch: watch.ready(BEATS)),
             "/partitions": self._route(Watch.partitions),
             "/metrics": metrics,
             "/status": status,

@@ -98,14 +98,19 @@ class Watch:
             store_thread_silent_s=self._store.silent_s,
         )
 
-    def ready(self) -> Body:
-        """Describe whether it is a member of its group, and serves what it owns."""
+    def ready(self, beats_max: int) -> Body:
+        """Describe whether it is a member of its group, and serves what it owns.
+
+        While a thread is blocked, it serves nothing.
+        """
         statistics = self._statistics()
         phase = self._member.phase()
         if statistics is None:
             return self._entry([UNREAD], phase=phase.value)
         member = self._member
-        reasons = readiness(phase, statistics, member.shown, member.awaited())
+        reasons = [*self.live(beats_max)["reasons"]] or [
+            *readiness(phase, statistics, member.shown, member.awaited())
+        ]
         return self._entry(reasons, phase=phase.value)
 
     def partitions(self) -> Body:
@@ -122,8 +127,8 @@ class Watch:
 
     def status(self, beats_max: int) -> Body:
         """Describe all of it."""
-        live, ready, partitions = self.live(beats_max), self.ready(), self.partitions()
-        reasons = [*live["reasons"], *ready["reasons"], *partitions["reasons"]]
+        live, ready, partitions = self.live(beats_max), self.ready(beats_max), self.partitions()
+        reasons = [*dict.fromkeys([*live["reasons"], *ready["reasons"], *partitions["reasons"]])]
         return {
             **live,
             **ready,

@@ -68,6 +68,7 @@ class GroupProcessor(Generic[PumpT]):
         self._finished = asyncio.Event()
         self._wake = asyncio.Event()
         self._is_balanced = False
+        self._settles_in_s = 0.0
         self._unplaced_count = 0
         self._is_failing = False
         self._store_failure = ConditionLogger(self._log, "store_failed", "store_recovered")
@@ -348,6 +349,8 @@ class GroupProcessor(Generic[PumpT]):
                 config.load_balancing_interval if self._is_balanced else config.rebalance_interval
             )
             pause_s = interval.total_seconds() * self._rng.uniform(1 - JITTER, 1 + JITTER)
+            if self._settles_in_s and self._parts.store.tells_changes:
+                pause_s = min(pause_s, self._settles_in_s)  # The others have been told by now.
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._wake.wait()
@@ -375,7 +378,7 @@ class GroupProcessor(Generic[PumpT]):
         self._store_failure.end(failure_count=self._store_failure.count)
         self._store_error = None
         self._cycle_count += 1
-        self._cycle_s = seconds
+        self._cycle_s, self._settles_in_s = seconds, done.actions.settles_in_s
         self._unplaced_count = len(done.actions.unplaced)
         self._claim_count += len(done.claimed)
         self._steal_count += len(done.stolen)

@@ -53,7 +53,7 @@ _OPTIONS_BY_KIND: Final[Mapping[str, frozenset[str]]] = {
             "customEndpoint",
         }
     ),
-    "kafka": frozenset({"topic", "kafka."}),
+    "kafka": frozenset({"topic", "kafka.", "fullyQualifiedNamespace", "caBundle"}),
     "function": frozenset(),
 }
 
@@ -132,13 +132,24 @@ def _hub(given: OptionReader) -> EventHubTarget:
 
 def _topic(given: OptionReader, kafka: Mapping[str, str]) -> KafkaTarget:
     servers, topic = kafka.get(SERVERS), given.text("topic")
-    if servers is None or topic is None:
+    namespace, bundle = given.text("fullyQualifiedNamespace"), given.text("caBundle")
+    if (servers is None and namespace is None) or topic is None:
         raise ConfigurationError(
-            "publish to which topic? Give the options kafka.bootstrap.servers and topic"
+            "publish to which topic? Give the options kafka.bootstrap.servers and topic; for Event "
+            "Hubs with an identity, fullyQualifiedNamespace and topic"
+        )
+    if bundle is not None and namespace is None:
+        raise ConfigurationError(
+            "caBundle has no effect beside publish=kafka without fullyQualifiedNamespace: give "
+            "kafka.ssl.ca.location"
         )
     settings = {name: Secret(value) for name, value in kafka.items() if name != SERVERS}
     return KafkaTarget(
-        bootstrap_servers=servers, topic=topic, settings=tuple(sorted(settings.items(), key=_name))
+        bootstrap_servers=servers,
+        topic=topic,
+        namespace=namespace,
+        ca_bundle=bundle,
+        settings=tuple(sorted(settings.items(), key=_name)),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from eventproc.errors import ConfigurationError
+from eventproc.identity.network import Network
 from eventproc.ports import EventPublisher
 from eventproc.settings import SECRET, check_settings
 from eventproc.sources.connection_string import check_namespace
@@ -71,8 +72,16 @@ class EventHubTarget:
 class KafkaTarget:
     """A Kafka topic, with settings of the client. Any of them may be a secret."""
 
-    bootstrap_servers: str
+    bootstrap_servers: str | None
+    """Not needed with ``namespace``."""
+
     topic: str
+    namespace: str | None = None
+    """Of Event Hubs, whose Kafka endpoint is reached with the identity of the process."""
+
+    ca_bundle: str | None = None
+    """A file with the certificates to trust, with ``namespace``."""
+
     settings: tuple[tuple[str, Secret], ...] = field(default=(), repr=False)
 
     def make(self) -> Publisher:
@@ -80,10 +89,21 @@ class KafkaTarget:
 
         Raises:
             ConfigurationError: a setting is refused, or this machine does not have a secret.
+            MissingExtraError: a package that it needs is not installed on this machine.
         """
         from eventproc.sources.kafka import KafkaPublisher  # noqa: PLC0415 - it is an extra
 
         settings = {name: value.read() for name, value in self.settings}
+        if self.namespace is not None:
+            bundle = self.ca_bundle
+            return KafkaPublisher.with_identity(
+                self.namespace,
+                self.topic,
+                Network(ca_bundle=bundle).credential(),
+                bootstrap_servers=self.bootstrap_servers,
+                config={"ssl.ca.location": bundle, **settings} if bundle else settings,
+            )
+        assert self.bootstrap_servers is not None, "the parser requires it"
         return KafkaPublisher(self.bootstrap_servers, topic=self.topic, config=settings)
 
 

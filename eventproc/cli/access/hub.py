@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from eventproc.errors import ConfigurationError
 from eventproc.identity.network import DIRECT, Network
-from eventproc.ports import EventSource
+from eventproc.ports import EventPublisher, EventSource
 
 if TYPE_CHECKING:
     from eventproc.sources.eventhubs import EventHubOptions
@@ -58,6 +58,19 @@ class HubAccess:
         """
         from eventproc.sources.kafka import KafkaEventSource  # noqa: PLC0415 - it is an extra
 
+        return self._over_kafka(KafkaEventSource.with_identity, eventhub)
+
+    def kafka_publisher(self, eventhub: str) -> EventPublisher:
+        """Make a publisher to an event hub through its Kafka endpoint, with an identity.
+
+        Raises:
+            ConfigurationError: As for ``kafka_source``.
+        """
+        from eventproc.sources.kafka import KafkaPublisher  # noqa: PLC0415 - it is an extra
+
+        return self._over_kafka(KafkaPublisher.with_identity, eventhub)
+
+    def _over_kafka(self, make: Callable[..., T], eventhub: str) -> T:
         if not eventhub:
             raise ConfigurationError("which event hub? Give --eventhub")
         if self.network.proxy is not None:
@@ -65,7 +78,7 @@ class HubAccess:
                 "--proxy is not possible with --transport kafka: give --transport websocket"
             )
         bundle = self.network.ca_bundle
-        return KafkaEventSource.with_identity(
+        return make(
             self.namespace,
             eventhub,
             self.network.credential(),
@@ -74,7 +87,7 @@ class HubAccess:
         )
 
     def over_amqp(self) -> "HubAccess":
-        """Return how the hub is reached without its Kafka endpoint, which publishes nothing."""
+        """Return how the hub is reached without its Kafka endpoint: sinks of letters use AMQP."""
         if self.transport is TransportName.KAFKA:
             return replace(self, transport=TransportName.AMQP, custom_endpoint="")
         return self

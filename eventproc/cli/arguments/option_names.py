@@ -21,6 +21,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "batch_size_max": "--batch-size",
     "ca_bundle": "--ca-bundle",
     "checkpoint_interval": "--checkpoint-interval",
+    "create_table": "--create-container",
     "custom_endpoint": "--custom-endpoint",
     "deliveries_max": "--deliveries",
     "drain_target": "--drain-target",

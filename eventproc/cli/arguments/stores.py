@@ -1,11 +1,16 @@
 """Make the store that ``--store`` names: in a SQLite file, blob storage, a table or PostgreSQL."""
 
 import os
+import re
 from pathlib import Path
+from typing import Final
 
 from eventproc.cli.access.storage import StorageAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
+
+_SETTING: Final = re.compile(r"\?\w*=|\?$")
+"""What looks like a setting of another kind of store; a question mark in a path does not."""
 
 
 def open_store(
@@ -33,6 +38,11 @@ def open_store(
         ConfigurationError: The option has another form, or a connection string is missing.
     """
     kind, _, place = spec.partition(":")
+    if kind in {"sqlite", "tables"} and _SETTING.search(place):
+        raise ConfigurationError(
+            f"--store {kind}:{place}: such a store has no settings after a question mark: only "
+            "blob:CONTAINER?namespace=HOST and postgres:NAME?schema=SCHEMA have one"
+        )
     if kind == "sqlite" and place:
         return _sqlite(place, must_exist=must_exist)
     if kind == "blob" and place:

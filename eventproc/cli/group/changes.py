@@ -15,7 +15,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eventproc.admin import CheckpointMove, CheckpointMoved, live_owners, move_checkpoint
+from eventproc.admin import (
+    CheckpointExistsError,
+    CheckpointMove,
+    CheckpointMoved,
+    live_owners,
+    move_checkpoint,
+)
 from eventproc.cli.group.connection import NO_POSITIONS, Connection
 from eventproc.cli.group.lookup import event_at_or_before, first_event
 from eventproc.cli.group.records import (
@@ -288,6 +294,8 @@ async def carry_out(
                     expiration=expiration,
                     replaces=replaces,
                 )
+            except CheckpointExistsError as error:
+                return CheckpointExistsError(f"{error}; give --overwrite to replace it")
             except EventProcError as error:
                 return error
 

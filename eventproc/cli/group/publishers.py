@@ -1,6 +1,6 @@
 """Make a publisher for the hub that a connection string and a name give."""
 
-from eventproc.cli.access.hub import HubAccess
+from eventproc.cli.access.hub import HubAccess, TransportName
 from eventproc.cli.arguments.sources import (
     KAFKA_ENDPOINT,
     KAFKA_SERVERS,
@@ -38,6 +38,8 @@ def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
 
         url, count, _ = queue_address(connection_string)
         return PartitionPublisher(url, prefix=eventhub, count=count)
+    if access.namespace and access.transport is TransportName.KAFKA:
+        return access.kafka_publisher(eventhub)
     from eventproc.sources.eventhubs import EventHubPublisher  # noqa: PLC0415 - it is an extra
 
-    return access.over_amqp().make(EventHubPublisher, eventhub)
+    return access.make(EventHubPublisher, eventhub)

@@ -125,7 +125,8 @@ def _announce(
     print(f"Event Hubs emulator on {configuration.host}:{server.port}{tls}, events {kept}")
     for hub in configuration.hubs:
         groups = ", ".join(("$Default", *hub.consumer_groups))
-        print(f"  {hub.name}: {hub.partition_count} partitions, consumer groups {groups}")
+        noun = "partition" if hub.partition_count == 1 else "partitions"
+        print(f"  {hub.name}: {hub.partition_count} {noun}, consumer groups {groups}")
     if server.websocket_port is not None:
         print(f"  WebSockets: {configuration.host}:{server.websocket_port}{tls}")
     if server.health_port is not None:

@@ -39,6 +39,7 @@ from eventproc.core.ownership.member_status import (
 from eventproc.core.ownership.memory import GroupMemory, Observed
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.schemas import Publication
+from eventproc.core.ownership.stability import settles_in_s
 from eventproc.models import LeaseMode, Member, OwnershipClaim
 
 NO_MOVES: Final = Moves()
@@ -93,6 +94,9 @@ class Actions:
 
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
+
+    settles_in_s: float = 0.0
+    """How long until the members have been the same for long enough to act on it; 0: they have."""
 
     others_move: bool = False
     """Whether another member is about to let go of a partition. While this processor leaves, that
@@ -164,6 +168,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
             )
         ),
+        settles_in_s=settles_in_s([memory.membership, memory.numbering], rules, memory.now_s),
         others_move=any(
             owner_id not in {rules.owner_id, planned.get(p)} and standings[owner_id].lets_go
             for p, owner_id in group.live_owner_by_partition.items()

@@ -4,7 +4,7 @@ What is observed is what the plan depends on besides the owners: the members, or
 schema that they follow.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,15 +35,25 @@ class MembershipObservation:
     unconfirmed_count: int = 0
     """How many memberships in a row, before this one, were each shown by a single poll."""
 
-    def is_unstable(self, now_s: float, rules: Rules) -> bool:
-        """Whether to wait before acting: the membership is new, and the wait has not been long."""
+    def settles_at_s(self, rules: Rules) -> float:
+        """Return when to act: the membership is not new any more, or the wait has been long."""
+        if self.unconfirmed_count >= UNSTABLE_CYCLES_MAX:
+            return self.since_s
         rebalance_s = rules.rebalance_interval.total_seconds()
-        is_new = now_s - self.since_s < STABLE_AFTER_CYCLES * rebalance_s
-        is_long = (
-            self.unconfirmed_count >= UNSTABLE_CYCLES_MAX
-            or now_s - self.unstable_since_s >= UNSTABLE_CYCLES_MAX * rebalance_s
+        return min(
+            self.since_s + STABLE_AFTER_CYCLES * rebalance_s,
+            self.unstable_since_s + UNSTABLE_CYCLES_MAX * rebalance_s,
         )
-        return is_new and not is_long
+
+    def is_unstable(self, now_s: float, rules: Rules) -> bool:
+        """Whether to wait before acting."""
+        return now_s < self.settles_at_s(rules)
+
+
+def settles_in_s(seen: Sequence[MembershipObservation | None], rules: Rules, now_s: float) -> float:
+    """Return how long until the first of them has lasted long enough; 0: all have."""
+    waits_s = [one.settles_at_s(rules) - now_s for one in seen if one is not None]
+    return min((wait_s for wait_s in waits_s if wait_s > 0), default=0.0)
 
 
 def observe_members(

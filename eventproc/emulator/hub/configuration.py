@@ -78,6 +78,10 @@ class EmulatorConfiguration:
 
     retention: Retention = field(default_factory=Retention)
 
+    hub_age: Annotated[timedelta, Within(least=timedelta(0))] = timedelta(0)
+    """How long ago the hubs were created, when the emulator first has them. A hub that is younger
+    than a checkpoint counts as created again."""
+
     directory: Path | None = None
     """Directory for the logs, so that they survive restarts; ``None``: in memory only."""
 

@@ -57,14 +57,16 @@ class Partition:
         *,
         clock: Clock,
         retention: Retention,
+        age: timedelta = timedelta(0),
         file: PartitionFile | None = None,
     ) -> None:
         self.partition_id = partition_id
         self._clock = clock
         self._retention = retention
         self._file = file
-        self.log = PartitionLog() if file is None else file.load(clock())
-        self.created_ms = clock() if file is None else file.created_ms
+        created_ms = clock() - age // timedelta(milliseconds=1)
+        self.log = PartitionLog() if file is None else file.load(created_ms)
+        self.created_ms = created_ms if file is None else file.created_ms
         self.receivers: dict[str, list[PartitionReceiver]] = {}
         self.expire()
 
@@ -252,7 +254,11 @@ class Namespace:
             path = partition_path(directory, hub_name, partition_id)
             file = PartitionFile(path, sync=self._configuration.sync_to_disk)
         return Partition(
-            partition_id, clock=self._clock, retention=self._configuration.retention, file=file
+            partition_id,
+            clock=self._clock,
+            retention=self._configuration.retention,
+            age=self._configuration.hub_age,
+            file=file,
         )
 
     def hub(self, name: str, path: str | None = None) -> Hub:

@@ -45,7 +45,7 @@ class PartitionFile:
         self._expired = 0
         self.created_ms = 0
 
-    def load(self, now_ms: int) -> PartitionLog:
+    def load(self, created_ms: int) -> PartitionLog:
         """Read the file, cut off an incomplete end, and open it for appending.
 
         Raises:
@@ -54,7 +54,7 @@ class PartitionFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         raw = self.path.read_bytes() if self.path.exists() else b""
         if len(raw) < _HEAD.size:  # new, or the process died while it wrote the head
-            self.created_ms = now_ms
+            self.created_ms = created_ms
             log = PartitionLog()
             self._rewrite(log, [])
             return log

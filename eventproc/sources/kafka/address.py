@@ -31,6 +31,12 @@ _OF_AZURE: Final[Mapping[str, object]] = {
     "socket.keepalive.enable": True,
 }
 
+_OF_TOKENS: Final[Mapping[str, object]] = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+}
+"""The settings with which the client asks for tokens."""
+
 _CONNECTION_STRING_USER: Final = "$ConnectionString"
 """The SASL user name that tells Event Hubs that the password is a connection string."""
 
@@ -114,7 +120,7 @@ def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) 
     )
 
 
-def endpoint_of(host: str, topic: str, bootstrap_servers: str | None) -> TopicAddress:
+def _endpoint_of(host: str, topic: str, bootstrap_servers: str | None) -> TopicAddress:
     """Return the address of Event Hubs' Kafka endpoint for a namespace.
 
     Raises:
@@ -127,3 +133,20 @@ def endpoint_of(host: str, topic: str, bootstrap_servers: str | None) -> TopicAd
         )
     address = address_of(bootstrap_servers or f"{host}:{PORT_OF_EVENT_HUBS}", topic, host)
     return replace(address, settings=_OF_AZURE)
+
+
+def identity_settings(
+    host: str,
+    topic: str,
+    bootstrap_servers: str | None,
+    config: Mapping[str, object] | None,
+) -> tuple[TopicAddress, Mapping[str, object]]:
+    """Return the endpoint of a namespace, and the settings of a client that asks for tokens.
+
+    Raises:
+        ConfigurationError: a name is not valid, or the config has a callback for tokens.
+    """
+    if config and "oauth_cb" in config:
+        raise ConfigurationError("config sets 'oauth_cb', but the credential gives the tokens")
+    address = _endpoint_of(host, topic, bootstrap_servers)
+    return address, {**address.settings, **_OF_TOKENS, **(config or {})}

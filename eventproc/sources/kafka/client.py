@@ -6,6 +6,7 @@ Rule 3: every exception of the client leaves this module as one of ``eventproc.e
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
@@ -14,8 +15,13 @@ from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Producer as KafkaProducer
 
-from eventproc.errors import ConfigurationError, SourceRejectedError
-from eventproc.sources.kafka.errors import NO_TOKEN, ClientError, error_for
+from eventproc.errors import (
+    ConfigurationError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    SuspectSettingError,
+)
+from eventproc.sources.kafka.errors import NO_TOKEN, PERMANENT, ClientError, error_for
 from eventproc.sources.kafka.event import Message
 from eventproc.sources.kafka.options import DEFAULTS, FIXED
 from eventproc.sources.kafka.tokens import Tokens
@@ -26,6 +32,14 @@ READ_MAX: Final = 1000
 
 _AUTHENTICATION: Final = "_AUTHENTICATION"
 """The client's name of any failure of authentication, a missing token among them."""
+
+_ALL_DOWN: Final = "_ALL_BROKERS_DOWN"
+
+REFUSALS: Final = PERMANENT | {NO_TOKEN}
+"""Names of errors that the client reports beside a request, and that say more than its time-out."""
+
+CHECK_SLICE_S: Final = 1.0
+"""How long one request of ``Producer.check`` waits: between two, the client reports errors."""
 
 _CLIENT_LOG: Final = logging.getLogger("eventproc.sources.kafka.librdkafka")
 
@@ -60,20 +74,11 @@ class Consumer:
         config.setdefault("logger", _CLIENT_LOG)
         if tokens is not None:
             config["oauth_cb"] = tokens.for_client
-        try:
+        with _created(tokens):
             self._client = KafkaConsumer(config)
-        except (KafkaException, TypeError, ValueError) as error:
-            if tokens is not None and tokens.reason:
-                raise error_for("the Kafka client", NO_TOKEN, tokens.reason) from error
-            raise ConfigurationError(
-                f"the Kafka client refuses its settings: {_text(error)}"
-            ) from error
 
     def _note(self, error: KafkaError) -> None:
-        name, text = error.name(), error.str()
-        if name == _AUTHENTICATION and self._tokens is not None and self._tokens.reason:
-            name, text = NO_TOKEN, self._tokens.reason
-        self._client_errors.append(ClientError(name, text, error.fatal()))
+        self._client_errors.append(_client_error(error, self._tokens))
 
     def client_errors(self) -> list[ClientError]:
         """Return the errors that the client reported in calls of ``read`` since the last call."""
@@ -163,6 +168,27 @@ class Consumer:
 
 
 @contextmanager
+def _created(tokens: Tokens | None) -> Iterator[None]:
+    """Translate the errors of a client's constructor."""
+    try:
+        yield
+    except (KafkaException, TypeError, ValueError) as error:
+        if tokens is not None and tokens.reason:
+            raise error_for("the Kafka client", NO_TOKEN, tokens.reason) from error
+        raise ConfigurationError(
+            f"the Kafka client refuses its settings: {_text(error)}"
+        ) from error
+
+
+def _client_error(error: KafkaError, tokens: Tokens | None) -> ClientError:
+    """Return what the client reports; of a missing token the reason."""
+    name, text = error.name(), error.str()
+    if name == _AUTHENTICATION and tokens is not None and tokens.reason:
+        name, text = NO_TOKEN, tokens.reason
+    return ClientError(name, text, error.fatal())
+
+
+@contextmanager
 def _translated(what: str) -> Iterator[None]:
     try:
         yield
@@ -194,14 +220,17 @@ class Producer:
         topic: str,
         settings: Mapping[str, object],
         outcome: Outcome,
+        tokens: Tokens | None = None,
     ) -> None:
-        """Create the client.
+        """Create the client. With tokens it blocks for a second or more, until it has one.
 
         Raises:
             ConfigurationError: the client refuses a setting.
+            TokenError: there is no token.
         """
         self._topic = topic
         self._outcome = outcome
+        self._tokens = tokens
         self.last_error: ClientError | None = None
         """The error that the client reported last, for no particular message."""
 
@@ -211,19 +240,36 @@ class Producer:
             "error_cb": self._note,
         }
         config.setdefault("logger", _CLIENT_LOG)
-        try:
+        if tokens is not None:
+            config["oauth_cb"] = tokens.for_client
+        with _created(tokens):
             self._client = KafkaProducer(config)
-        except (KafkaException, TypeError, ValueError) as error:
-            raise ConfigurationError(
-                f"the Kafka client refuses its settings: {_text(error)}"
-            ) from error
 
     def _note(self, error: KafkaError) -> None:
-        self.last_error = ClientError(error.name(), error.str(), error.fatal())
+        noted = _client_error(error, self._tokens)
+        # "All brokers are down" follows a refused credential, and says less.
+        if self.last_error is None or noted.name != _ALL_DOWN:
+            self.last_error = noted
 
     def check(self, timeout_s: float) -> None:
-        """Request the metadata of the topic."""
-        with _translated(f"asking for topic {self._topic!r}"):
+        """Request the metadata of the topic, until there is an answer or a permanent error."""
+        what, until_s = f"asking for topic {self._topic!r}", time.monotonic() + timeout_s
+        while True:
+            left_s = until_s - time.monotonic()
+            try:
+                return self._check(what, max(0.01, min(CHECK_SLICE_S, left_s)))
+            except SuspectSettingError:
+                raise
+            except SourceUnavailableError:
+                self._client.poll(0)  # Errors of the client are reported in it.
+                last = self.last_error
+                if last is not None and last.name in REFUSALS:
+                    raise error_for(what, last.name, last.text) from None
+                if left_s <= CHECK_SLICE_S:
+                    raise
+
+    def _check(self, what: str, timeout_s: float) -> None:
+        with _translated(what):
             found = self._client.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
         if found.error is not None:
             raise error_for(f"topic {self._topic!r}", found.error.name(), found.error.str())

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from eventproc.errors import (
     ConfigurationError,
@@ -14,18 +14,20 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
+from eventproc.identity import AnyTokenCredential, SharedCredential
 from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
 from eventproc.settings import SECRET, checked
-from eventproc.sources.kafka.address import address_of
+from eventproc.sources.kafka.address import address_of, identity_settings
 from eventproc.sources.kafka.client import Producer
-from eventproc.sources.kafka.errors import error_for
+from eventproc.sources.kafka.errors import TokenError, error_for
 from eventproc.sources.kafka.producer_settings import (
     DEFAULTS,
     FIXED,
     MESSAGE_BYTES_MAX,
     check_producer_config,
 )
+from eventproc.sources.kafka.tokens import Tokens
 
 CHECK_MAX_S: Final = 15.0
 """Longest time to wait for the topic's metadata at the start."""
@@ -67,9 +69,32 @@ class KafkaPublisher(EventPublisher):
         self._address = address_of(bootstrap_servers, topic, topic)
         check_producer_config(config or {})
         self._settings = {**DEFAULTS, **(config or {}), **FIXED}
+        self._tokens: Tokens | None = None
         self._producer: Producer | None = None
         self._unanswered = 0
         self._failures: dict[int, Failure] = {}
+
+    @classmethod
+    @checked
+    def with_identity(
+        cls,
+        fully_qualified_namespace: str,
+        topic: str,
+        credential: Annotated[AnyTokenCredential | SharedCredential, SECRET],
+        *,
+        bootstrap_servers: str | None = None,
+        config: Annotated[Mapping[str, object] | None, SECRET] = None,
+    ) -> Self:
+        """Build a publisher for Event Hubs' Kafka endpoint that uses tokens of Entra ID.
+
+        The arguments and errors are those of ``KafkaEventSource.with_identity``.
+        """
+        address, settings = identity_settings(
+            fully_qualified_namespace, topic, bootstrap_servers, config
+        )
+        publisher = cls(address.bootstrap_servers, topic=address.topic, config=settings)
+        publisher._tokens = Tokens(credential, address.namespace)
+        return publisher
 
     async def open(self) -> None:
         """Connect, and check that the topic exists.
@@ -81,9 +106,17 @@ class KafkaPublisher(EventPublisher):
         """
         if self._producer is None:
             servers, topic = self._address.bootstrap_servers, self._address.topic
-            producer = Producer(servers, topic, self._settings, self._note)
             try:
+                if self._tokens is not None:
+                    await self._tokens.check()  # Without a token, a client waits for ten seconds.
+                producer = await asyncio.to_thread(
+                    Producer, servers, topic, self._settings, self._note, self._tokens
+                )
                 await asyncio.to_thread(producer.check, CHECK_MAX_S)
+            except TokenError as error:
+                raise ConfigurationError(
+                    f"topic {topic!r} at {servers} cannot be published to: {error}"
+                ) from error
             except (SourceRejectedError, SuspectSettingError) as error:
                 raise ConfigurationError(
                     f"topic {topic!r} at {servers} cannot be published to: {error}. Check the "

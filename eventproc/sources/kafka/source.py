@@ -15,7 +15,7 @@ from eventproc.identity import AnyTokenCredential, SharedCredential
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
-from eventproc.sources.kafka.address import address_in, address_of, endpoint_of
+from eventproc.sources.kafka.address import address_in, address_of, identity_settings
 from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import TokenError
 from eventproc.sources.kafka.feed import Feed
@@ -24,7 +24,7 @@ from eventproc.sources.kafka.position import OFFSETS, is_end_needed
 from eventproc.sources.kafka.queries import AdminQueries, end_question, properties_question
 from eventproc.sources.kafka.reader import Reader
 from eventproc.sources.kafka.receiver import KafkaReceiver
-from eventproc.sources.kafka.tokens import SETTINGS, Tokens
+from eventproc.sources.kafka.tokens import Tokens
 from eventproc.sources.log_offsets import Bounds, last_ms_before
 
 _DIGITS_MAX = 9
@@ -132,14 +132,14 @@ class KafkaEventSource(EventSource):
         Raises:
             ConfigurationError: a name is not valid, or a setting is refused.
         """
-        if config and "oauth_cb" in config:
-            raise ConfigurationError("config sets 'oauth_cb', but the credential gives the tokens")
-        address = endpoint_of(fully_qualified_namespace, topic, bootstrap_servers)
+        address, settings = identity_settings(
+            fully_qualified_namespace, topic, bootstrap_servers, config
+        )
         source = cls(
             address.bootstrap_servers,
             topic=address.topic,
             namespace=address.namespace,
-            config={**address.settings, **SETTINGS, **(config or {})},
+            config=settings,
             options=options,
         )
         source._tokens = Tokens(credential, address.namespace)

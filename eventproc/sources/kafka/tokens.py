@@ -1,13 +1,10 @@
 """Tokens of Entra ID for the Kafka client, by SASL's mechanism OAUTHBEARER."""
 
 import asyncio
-from typing import Final, cast
+from typing import cast
 
 from eventproc.identity import AnyTokenCredential, NoTokenError, SharedCredential, shared
 from eventproc.sources.kafka.errors import TokenError
-
-SETTINGS: Final = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
-"""The settings of librdkafka with which it asks for tokens."""
 
 
 class Tokens:

@@ -190,6 +190,7 @@ def test_import_keeps_a_checkpoint_that_is_created_while_it_asks(tool, tmp_path,
     assert code == 1
     assert out.splitlines()[-1] == "0 of 1 moved."
     assert "has a checkpoint now, at number 50" in err
+    assert "give --overwrite to replace it" in err
     assert stored(tool) == {"0": 50}
 
 

@@ -122,10 +122,10 @@ def records(orders, tmp_path):
 def start_page(command, orders):
     """Return a function that starts the page of the group."""
 
-    def start(*options):
+    def start(*options, **env):
         process = command.start(
             "dashboard", "--eventhub", "orders", "--store", "sqlite:group.db", *FAST, *options,
-            EVENTPROC_CONNECTION_STRING=orders.connection_string,
+            EVENTPROC_CONNECTION_STRING=orders.connection_string, **env,
         )  # fmt: skip
         line = process.stdout.readline().strip()
         assert line.startswith("http://"), process.stderr.read()

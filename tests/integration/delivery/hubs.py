@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -56,11 +57,11 @@ class EmulatorHub:
 
     def open(self) -> None:
         """Start the emulator."""
-        emulator = self._parts.enter_context(EventHubsEmulator({NAME: PARTITIONS}))
         # Older than any checkpoint, also by a clock that is ten minutes behind: otherwise the hub
         # would count as created again.
-        for partition in emulator._running.namespace.hub(NAME).partitions:
-            partition.created_ms -= 3_600_000
+        emulator = self._parts.enter_context(
+            EventHubsEmulator({NAME: PARTITIONS}, hub_age=timedelta(hours=1))
+        )
         address = emulator.connection_string_for(NAME)
         self.env = {"EVENTPROC_CONNECTION_STRING": address}
         self._producer = self._parts.enter_context(

@@ -12,6 +12,10 @@ from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
 ERROR_LINE: Final = re.compile(r"Traceback|never retrieved|was destroyed|never awaited")
 ABANDONED: Final = "checkpoint_abandoned"
 
+WAKES_WITHIN_S: Final = 0.5
+"""How soon a resumed process ends the event that it was frozen with: on two cores it has to wait
+for its turn, and the new owner continues meanwhile."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
@@ -104,7 +108,10 @@ def unexplained_repeats(
                 fault.kind != "restart"
                 and fault.affects({first.owner_id}, first.at_s - lasts_s, until_s)
             )
-            or (fault.kind == "freeze" and fault.affects({one.owner_id}, begun_s, ended_s))
+            or (
+                fault.kind == "freeze"
+                and fault.affects({one.owner_id}, min(begun_s, one.at_s - WAKES_WITHIN_S), ended_s)
+            )
             for fault in faults
         ):
             continue

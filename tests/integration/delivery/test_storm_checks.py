@@ -64,6 +64,17 @@ def test_a_repeat_is_explained_by_a_fault_of_its_processes(faults, is_explained)
     assert bool(found) is not is_explained
 
 
+@pytest.mark.parametrize(("resumed_at_s", "is_explained"), [(9.99, True), (9.4, False)])
+def test_a_process_that_was_just_resumed_explains_a_repeat(resumed_at_s, is_explained):
+    """It ends the event that it was frozen with; the new owner handled that event meanwhile."""
+    twice = handled(("a", 7, 10.0), ("b", 7, 10.02))
+    faults = [fault("freeze", "b", 1, resumed_at_s)]
+
+    assert bool(list(unexplained_repeats(twice, faults, stored_within_s=3, lasts_s=6))) is not (
+        is_explained
+    )
+
+
 @pytest.mark.parametrize(("owner_id", "is_explained"), [("b", True), ("c", False)])
 def test_a_freeze_between_noting_the_time_and_the_journal_explains_a_repeat(owner_id, is_explained):
     """The process that comes second in the journal then has the earlier time."""

@@ -84,6 +84,7 @@ async def test_a_blocked_event_loop_is_not_live_and_the_answer_says_where(caplog
     def ask():
         async def both():
             seen.append(await stand.becomes("/live", 503))
+            assert (await stand.ask("/ready")).status == 503
             seen.append(await stand.becomes("/partitions", 503))
 
         asyncio.run(both())

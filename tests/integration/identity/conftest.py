@@ -1,8 +1,10 @@
 """A hub and a storage account that take tokens over TLS, and an identity that has them."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -49,6 +51,17 @@ def identity():
     """Yield a managed identity with tokens of an hour."""
     with PlayedManagedIdentity() as played:
         yield played
+
+
+@pytest.fixture(name="executor")
+def _executor(identity, monkeypatch):
+    """Yield a process that has the identity, and nothing else of this machine's environment."""
+    for name in [name for name in os.environ if name.startswith(OF_OTHERS)]:
+        monkeypatch.delenv(name)
+    for name, value in identity.env.items():
+        monkeypatch.setenv(name, value)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        yield executor
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@
 The endpoint is played in front of a real broker. Only its answers to the two requests of SASL are.
 """
 
+import asyncio
 import json
 import signal
 import time
+from datetime import timedelta
+from http import HTTPStatus
 from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
@@ -15,13 +18,19 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from eventproc.cli.terminal.exits import BAD_INPUT, OK
+from eventproc.errors import ConfigurationError
+from eventproc.models import EventPosition, OutgoingEvent
+from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
 from eventproc.testing.servers.kafka_broker import KafkaBroker
+from spark_integration.publish.options import parse_publish_options
 
 from .played_kafka_endpoint import PlayedKafkaEndpoint
 from .test_command import FAST, HANDLER, read_until
+from .test_spark import publish as publish_in_task
 
 HOST = "localhost"
 AUDIENCE = f"https://{HOST}"
+LONG = timedelta(seconds=30)
 
 
 @pytest.fixture(name="endpoint")
@@ -97,6 +106,98 @@ def test_events_are_read_over_several_tokens(command, endpoint, identity, here, 
     assert "partition_ids_failed" not in events
     assert set(identity.asked) == {AUDIENCE}
     assert endpoint.refused == []
+
+
+class Credential:
+    """Asks the played identity; an ordinary credential."""
+
+    def __init__(self, identity):
+        self._identity = identity
+
+    def get_token(self, *_scopes, **_options):
+        """Return its token; raise if it gives none."""
+        status, answer = self._identity._answer(AUDIENCE)
+        if status != HTTPStatus.OK:
+            raise OSError("the identity is away")
+        return Token(answer["access_token"], int(answer["expires_on"]))
+
+
+class Token(NamedTuple):
+    """As Azure's."""
+
+    token: str
+    expires_on: int
+
+
+def publisher(endpoint, identity, tls):
+    """Return a publisher to the endpoint."""
+    return KafkaPublisher.with_identity(
+        HOST,
+        "orders",
+        Credential(identity),
+        bootstrap_servers=f"{HOST}:{endpoint.port}",
+        config={"ssl.ca.location": str(tls.ca)},
+    )
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("publish")  # It creates the topic.
+async def test_events_are_published_over_several_tokens(endpoint, identity, tls):
+    """With new tokens in time; what was published can be read with an identity, too."""
+    identity.lifetime_s = 8.0
+    source = KafkaEventSource.with_identity(
+        HOST,
+        "orders",
+        Credential(identity),
+        bootstrap_servers=f"{HOST}:{endpoint.port}",
+        config={"ssl.ca.location": str(tls.ca)},
+    )
+    async with publisher(endpoint, identity, tls) as open_publisher, source:
+        await open_publisher.publish([OutgoingEvent(body=b"a")], patience=LONG)
+        before = len(endpoint.tokens)
+        async with asyncio.timeout(90):
+            while len(endpoint.tokens) < before + 4:  # noqa: ASYNC110 - it is asked
+                await asyncio.sleep(0.1)
+        await open_publisher.publish([OutgoingEvent(body=b"b")], patience=LONG)
+        receiver = await source.open_receiver("$Default", "0", EventPosition.earliest())
+        bodies: list[bytes] = []
+        async with asyncio.timeout(60):
+            while len(bodies) < 2:
+                bodies += [e.body for e in await receiver.receive(events_max=2, wait_max=LONG)]
+        await receiver.close()
+
+    assert bodies == [b"a", b"b"]
+    assert endpoint.refused == []
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("publish")
+async def test_a_publisher_without_a_token_or_with_a_refused_one_says_so(endpoint, identity, tls):
+    """At the start, with the reason of the credential or of the endpoint."""
+    identity.status = 500
+    with pytest.raises(ConfigurationError, match="gave no token: the identity is away"):
+        await publisher(endpoint, identity, tls).open()
+    identity.status = 200
+    identity.audience = "https://elsewhere.example"
+    with pytest.raises(ConfigurationError, match="Unauthorized access"):
+        await publisher(endpoint, identity, tls).open()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("publish")
+def test_spark_publishes_to_the_endpoint_with_an_identity(endpoint, executor, tls):
+    """The task needs no secret."""
+    options = parse_publish_options(
+        {
+            "publish": "kafka",
+            "fullyQualifiedNamespace": HOST,
+            "topic": "orders",
+            "kafka.bootstrap.servers": f"{HOST}:{endpoint.port}",
+            "caBundle": str(tls.ca),
+        }
+    )
+
+    assert executor.submit(publish_in_task, options, [b"a", b"b"]).result(60) == 2
 
 
 @pytest.mark.long

@@ -4,10 +4,7 @@ Without Spark: the code of a task is plain Python.
 """
 
 import asyncio
-import multiprocessing
-import os
 import pickle
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -25,7 +22,7 @@ from spark_integration.source.hub import Hub
 from spark_integration.source.planning import EventRange
 from spark_integration.source.reading import read_ranges
 
-from .conftest import NAMESPACE, OF_OTHERS
+from .conftest import NAMESPACE
 
 HUB = {"fullyQualifiedNamespace": NAMESPACE, "eventHubName": "orders"}
 TASK = TaskId(query_id="query", batch_id=0, run_id="run", task=0)
@@ -36,17 +33,6 @@ class Handler(PartitionHandler):
 
     async def process_event(self, context, event):
         """Do nothing."""
-
-
-@pytest.fixture(name="executor")
-def _executor(identity, monkeypatch):
-    """Yield a process that has the identity, and nothing else of this machine's environment."""
-    for name in [name for name in os.environ if name.startswith(OF_OTHERS)]:
-        monkeypatch.delenv(name)
-    for name, value in identity.env.items():
-        monkeypatch.setenv(name, value)
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
-        yield executor
 
 
 @pytest.fixture(name="network")

@@ -52,13 +52,13 @@ CONTEXT = guards_in(
 )
 
 POSTGRES = guards_in(
-    "checkpointstores/postgres/statements.py",
+    "checkpointstores/postgres/schema.py",
     [SCENES],
     Guard(
         name="PostgreSQL: a transaction fails unless it wrote the checkpoint",
         without_it="a former owner commits rows",
-        words="eventproc.require(last_modified IS NOT NULL)",
-        mutated="true",
+        words="IF fails AND written_at IS NULL THEN",
+        mutated="IF false THEN",
         is_simulated=False,
     ),
 )

@@ -8,6 +8,7 @@ import pytest
 from eventproc.errors import ConfigurationError
 from eventproc.network import HttpProxy
 from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, Transport
+from eventproc.sources.kafka import KafkaPublisher
 from spark_integration.publish.options import (
     PUBLISH_OPTIONS,
     is_publishing,
@@ -23,6 +24,7 @@ CONNECTION = (
     "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=send;"
     f"SharedAccessKey={KEY};EntityPath=orders"
 )
+HOST = "contoso.servicebus.windows.net"
 TOPIC = {"publish": "kafka", "kafka.bootstrap.servers": "broker:9092", "topic": "orders"}
 
 
@@ -73,6 +75,22 @@ def test_an_event_hub_is_named_without_a_key():
         http_proxy=HttpProxy(host="proxy", port=8080, username="anna", password=KEY),
     )
     assert KEY not in repr(options)
+
+
+def test_a_topic_of_event_hubs_is_named_without_a_key():
+    """Its Kafka endpoint has port 9093 of the namespace, unless servers are given."""
+    options = parse_publish_options(
+        {"publish": "kafka", "fullyQualifiedNamespace": HOST, "topic": "orders", "caBundle": "ca"}
+    )
+    made = pickle.loads(pickle.dumps(options)).target.make()
+
+    assert options.target == KafkaTarget(
+        bootstrap_servers=None, topic="orders", namespace=HOST, ca_bundle="ca"
+    )
+    assert isinstance(made, KafkaPublisher)
+    assert made._address.bootstrap_servers == f"{HOST}:9093"
+    assert made._settings["sasl.mechanism"] == "OAUTHBEARER"
+    assert made._settings["ssl.ca.location"] == "ca"
 
 
 def test_a_connection_string_is_used_through_the_same_network():

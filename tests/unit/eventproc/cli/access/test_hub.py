@@ -4,11 +4,12 @@ import pytest
 
 from eventproc.cli.access.hub import HubAccess, TransportName
 from eventproc.cli.arguments.sources import make_source
+from eventproc.cli.group.publishers import make_publisher
 from eventproc.errors import ConfigurationError
 from eventproc.identity.network import Network
 from eventproc.network import HttpProxy
-from eventproc.sources.eventhubs import EventHubSource
-from eventproc.sources.kafka import KafkaEventSource
+from eventproc.sources.eventhubs import EventHubPublisher, EventHubSource
+from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
 
 HOST = "contoso.servicebus.windows.net"
 KEY = f"Endpoint=sb://{HOST}/;SharedAccessKeyName=a;SharedAccessKey=c2VjcmV0"
@@ -94,7 +95,17 @@ def test_the_transport_chooses_the_protocol():
     assert repr(make_source(gateway, "orders")) == "KafkaEventSource('gateway:9443', 'orders')"
 
 
-def test_what_publishes_uses_amqp():
+def test_a_publisher_uses_the_transport_that_was_chosen():
+    """As the source does: what replays letters needs no second protocol."""
+    kafka = make_publisher(HubAccess(namespace=HOST, transport=KAFKA), "orders")
+    amqp = make_publisher(HubAccess(namespace=HOST), "orders")
+
+    assert isinstance(kafka, KafkaPublisher)
+    assert kafka._address.bootstrap_servers == f"{HOST}:9093"
+    assert isinstance(amqp, EventHubPublisher)
+
+
+def test_a_sink_of_letters_uses_amqp():
     """The endpoint is Kafka's, so it is left out."""
     access = HubAccess(namespace=HOST, transport=KAFKA, custom_endpoint="sb://gateway:9443")
     websocket = HubAccess(

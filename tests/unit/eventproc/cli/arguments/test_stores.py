@@ -42,6 +42,12 @@ def test_a_blob_store_may_name_the_namespace_of_its_blobs():
     assert vars(store)["_namespace"] == "localhost"
 
 
+def test_a_namespace_that_no_blob_can_have_is_not_taken_for_the_option():
+    """``--namespace`` is the one that is connected to."""
+    with pytest.raises(ConfigurationError, match=r"^namespace 'a/b' has a slash"):
+        open_store("blob:checkpoints?namespace=a/b", StorageAccess(connection_string=STORAGE))
+
+
 @pytest.mark.parametrize("setting", ["?", "?namespace=", "?prefix=x", "?namespace"])
 def test_another_setting_of_a_container_is_refused(setting):
     """The message says which setting there is."""
@@ -58,6 +64,8 @@ def test_another_setting_of_a_container_is_refused(setting):
         ("blob:checkpoints", "EVENTPROC_STORAGE_CONNECTION_STRING"),
         ("tables:", "give sqlite:PATH"),
         ("tables:leases", "EVENTPROC_STORAGE_CONNECTION_STRING"),
+        ("sqlite:group.db?namespace=x", "no settings after a question mark"),
+        ("tables:leases?namespace=x", "no settings after a question mark"),
         ("postgres:", "give sqlite:PATH"),
         ("postgres:NOT_SET_DSN", "the environment variable NOT_SET_DSN is not set"),
         ("postgres:EMPTY_DSN?name=x", "give schema=NAME"),

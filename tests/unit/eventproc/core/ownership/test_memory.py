@@ -7,7 +7,7 @@ import pytest
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, observe
-from eventproc.core.ownership.stability import observe_members
+from eventproc.core.ownership.stability import observe_members, settles_in_s
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
@@ -25,6 +25,8 @@ def test_a_membership_is_stable_after_it_lasted_for_the_interval():
 
     assert seen.is_unstable(10.9, SECOND)
     assert not seen.is_unstable(11.0, SECOND)
+    assert settles_in_s([None, seen], SECOND, 10.75) == 0.25
+    assert settles_in_s([seen], SECOND, 11.0) == 0
     again = observe_members(seen, one, SECOND, 10.5)
     assert again == replace(seen, seen_s=10.5)
 

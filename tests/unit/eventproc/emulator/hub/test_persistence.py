@@ -1,12 +1,13 @@
 """Logs on disk: what was written is read again, wherever the last write was cut off."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.emulator import EmulatorConfiguration, Retention, hubs_of
+from eventproc.emulator import EmulatorConfiguration, HubConfiguration, Retention, hubs_of
 from eventproc.emulator.amqp.encoding import encode
 from eventproc.emulator.amqp.message import draft_of
 from eventproc.emulator.amqp.refusal import RefusedError
@@ -187,6 +188,30 @@ def test_a_hub_keeps_its_creation_time_over_restarts(tmp_path):
     second.close()
 
     assert first.hub("orders").created_ms == second.hub("orders").created_ms
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["in memory", "on disk"])
+def test_a_hub_is_as_old_as_configured_until_it_is_created_again(is_kept, tmp_path):
+    """A restart with another age changes nothing: the hub keeps its time."""
+    now_ms = 1_800_000_000_000
+    configuration = EmulatorConfiguration(
+        hubs=(HubConfiguration("orders", 1),),
+        hub_age=timedelta(hours=1),
+        directory=tmp_path if is_kept else None,
+    )
+    namespace = Namespace(configuration, lambda: now_ms)
+    hub = namespace.hub("orders")
+    at_first = hub.created_ms
+    namespace.close()
+    if is_kept:
+        namespace = Namespace(replace(configuration, hub_age=timedelta(0)), lambda: now_ms + 5)
+        hub = namespace.hub("orders")
+    restarted = hub.created_ms
+    hub.partition("0").recreate()
+    namespace.close()
+
+    assert at_first == restarted == now_ms - 3_600_000
+    assert hub.created_ms >= now_ms
 
 
 def test_an_event_that_cannot_be_written_is_refused_and_dropped(tmp_path):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.sources.kafka import KafkaEventSource
+from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
 from eventproc.sources.kafka.errors import NO_TOKEN, ClientError, TokenError, error_for
 from eventproc.sources.kafka.tokens import Tokens
 
@@ -67,6 +67,14 @@ async def test_a_check_raises_what_the_client_would_get():
         await Tokens(credential, HOST).check()
 
 
+async def test_a_publisher_without_a_token_names_itself_and_the_reason():
+    """It creates no client, whose constructor would wait ten seconds."""
+    credential = Credential()
+    credential.error = OSError("identity is away")
+    with pytest.raises(ConfigurationError, match=r"'orders' at .* published to: .* is away$"):
+        await KafkaPublisher.with_identity(HOST, "orders", credential).open()
+
+
 async def test_a_source_without_a_token_names_itself_and_the_reason():
     """It creates no client, whose constructor would wait ten seconds."""
     credential = Credential()
@@ -98,10 +106,9 @@ def test_a_namespace_is_a_host_name(host):
 
 def test_a_callback_for_tokens_of_ones_own_is_refused():
     """There is a credential for that."""
-    with pytest.raises(ConfigurationError, match="oauth_cb"):
-        KafkaEventSource.with_identity(
-            HOST, "orders", Credential(), config={"oauth_cb": lambda _: None}
-        )
+    for made in (KafkaEventSource, KafkaPublisher):
+        with pytest.raises(ConfigurationError, match="oauth_cb"):
+            made.with_identity(HOST, "orders", Credential(), config={"oauth_cb": lambda _: None})
 
 
 def test_a_missing_token_ends_all_receivers_with_an_error_that_has_the_remedy():
