@@ -66,10 +66,11 @@ class Reading:
 
         Only then two readings show rates.
         """
-        return self.member_ids == other.member_ids and self._held == other._held
+        return self.member_ids == other.member_ids and self.held == other.held
 
     @property
-    def _held(self) -> dict[str, tuple[str | None, bool]]:
+    def held(self) -> dict[str, tuple[str | None, bool]]:
+        """The live owner of each partition, and whether it is paused."""
         return {p: (found.owner_id, found.is_paused) for p, found in self.partitions.items()}
 
 
