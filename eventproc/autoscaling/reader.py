@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from eventproc.concurrency.tasks import together
+from eventproc.core.checkpoint_rules import handled_in_hub
 from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in, unreadable
 from eventproc.core.scaling.readings import PartitionReading, Reading
@@ -50,14 +51,14 @@ async def read_group(
     ends = await together(*(source.partition_properties(p) for p in ids))
     live = live_partitions(owned, present, expiration)
     owners = {p: held.owner_id for p, held in owned.by_partition.items() if p in live}
-    handled = {c.partition_id: c.sequence_number for c in checkpoints}
+    found = {c.partition_id: c for c in checkpoints}
     pauses = await _pauses(store, group, present)
     return Reading(
         at_s=at_s,
         partitions={
             end.partition_id: _partition(
                 end,
-                handled.get(end.partition_id),
+                handled_in_hub(found.get(end.partition_id), end, source.created_at),
                 owners.get(end.partition_id),
                 is_paused=pauses.of(end.partition_id) is not None,
             )

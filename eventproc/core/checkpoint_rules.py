@@ -70,6 +70,22 @@ def is_beyond_end(sequence_number: int | None, end: PartitionProperties) -> bool
     return sequence_number is not None and sequence_number > end.last_enqueued_sequence_number
 
 
+def handled_in_hub(
+    checkpoint: Checkpoint | None, end: PartitionProperties, hub_created_at: datetime | None
+) -> int | None:
+    """Return the last event that a checkpoint covers; ``None`` if it covers none of this hub.
+
+    A checkpoint of a former hub covers none, although its position may be beyond the hub's end.
+    """
+    if (
+        checkpoint is None
+        or is_of_former_hub(checkpoint, hub_created_at)
+        or is_beyond_end(checkpoint.sequence_number, end)
+    ):
+        return None
+    return checkpoint.sequence_number
+
+
 def restart_in_new_hub(checkpoint: Checkpoint, writer: str) -> CheckpointUpdate:
     """Return the write that replaces a checkpoint of a former hub: before the first event.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from eventproc.core.pauses import Pause
 from eventproc.core.policy import BURST_S, Bucket
@@ -52,9 +53,11 @@ class PauseSwitch:
             self._opened.clear()
             self.on_pause()
 
-    async def until_open(self) -> None:
-        """Wait while receiving is paused."""
-        await self._opened.wait()
+    async def until_open(self, *, within_s: float) -> None:
+        """Wait while receiving is paused, but no longer than so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._opened.wait()
 
 
 class RateLimiter:

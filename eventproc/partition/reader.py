@@ -36,6 +36,9 @@ from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.ports.event_source import AT_ONCE, Gathering
 from eventproc.pumps.stop_scope import PartitionStoppedError
 
+PAUSED_LOOK_S: Final = 10.0
+"""How often a paused partition is asked for its newest event."""
+
 REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
 consumer group that was just created, may take a while to be known to the whole service."""
@@ -248,10 +251,28 @@ class PartitionReader:
         # The buffer of a link that is not read would fill up, and the service would close it.
         await self.stop()
         self._log.info("partition_paused")
-        async with self._stop_scope.waiting():
-            await self._pause_switch.until_open()
+        while self._pause_switch.is_paused:
+            async with self._stop_scope.waiting():
+                await self._pause_switch.until_open(within_s=PAUSED_LOOK_S)
+            if self._pause_switch.is_paused:
+                await self._look_at_end()
         await self.close()
         self._log.info("partition_resumed")
+
+    async def _look_at_end(self) -> None:
+        """Learn what the newest event is although none is received: the lag grows in a pause."""
+        if self._receiver is not None:
+            return  # A queue's, which is told.
+        try:
+            end = await self.properties()
+        except SourceError:
+            self._last_enqueued_known = None
+        else:
+            self._last_enqueued_known = LastEnqueued(
+                sequence_number=end.last_enqueued_sequence_number,
+                offset=end.last_enqueued_offset,
+                enqueued_time=end.last_enqueued_time,
+            )
 
     async def _open(self, position: EventPosition) -> PartitionReceiver:
         if self._source.unsettled_max is not None and self.newest_received is not None:

@@ -248,6 +248,42 @@ def test_lag_is_reported_in_events_and_in_seconds():
     assert after == (0, 0.0)
 
 
+def test_the_lag_grows_during_a_pause():
+    """In events and in seconds; it is not known while the hub does not answer."""
+
+    async def story():
+        scene = Scene()
+        lags = []
+
+        def note():
+            lags.append((processor.statistics().lag, processor.statistics().lag_seconds))
+
+        async with scene.processor() as processor:
+            scene.publish(1)
+            await seconds(5)
+            processor.pause("0")
+            note()
+            await seconds(20)
+            scene.publish(3)
+            await seconds(15)
+            note()
+            scene.hub.begin_outage()
+            await seconds(15)
+            note()
+            scene.hub.end_outage()
+            await seconds(15)
+            note()
+            processor.resume("0")
+            await seconds(5)
+            note()
+        return lags, scene.numbers()
+
+    lags, numbers = run_virtual(story())
+
+    assert lags == [(0, 0.0), (3, 25.0), (None, None), (3, 25.0), (0, 0.0)]
+    assert numbers == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1,4 +1,4 @@
-"""What looks at a group from outside, and its pauses."""
+"""What looks at a group from outside sees its pauses, and that its hub was created again."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ from eventproc.admin import pause_group
 from eventproc.autoscaling.reader import read_group
 from eventproc.cli.dashboard.reader import GroupReader
 from eventproc.cli.group.connection import Connection
-from eventproc.models import OwnershipClaim
+from eventproc.models import CheckpointUpdate, OwnershipClaim
 from tests.stories.scene import Scene
 
 EXPIRATION = timedelta(seconds=60)
@@ -36,3 +36,29 @@ async def test_what_looks_at_a_group_sees_its_pauses():
     assert seen["0"].pause is None
     assert seen["1"].pause is not None
     assert seen["1"].pause.reason == "INC-1"
+
+
+async def test_the_autoscaler_counts_all_events_of_a_hub_that_was_created_again():
+    """The checkpoint is of the former hub, whether the new one is shorter or longer."""
+    scene = Scene(partition_count=2)
+    for p in "01":
+        scene.publish(3, p)
+    source = scene.make_source()
+    async with MemoryCheckpointStore(scene.account) as store, source:
+        for p in "01":
+            update = CheckpointUpdate(
+                partition_id=p, offset="o", sequence_number=2, replaces=None, writer="a"
+            )
+            await store.update_checkpoint(scene.group, update)
+        before = await read_group(
+            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 0.0
+        )
+        scene.hub.recreate()
+        scene.publish(2, "0")
+        scene.publish(9, "1")
+        after = await read_group(
+            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 1.0
+        )
+
+    assert {p: found.backlog for p, found in before.partitions.items()} == {"0": 0, "1": 0}
+    assert {p: found.backlog for p, found in after.partitions.items()} == {"0": 2, "1": 9}

@@ -199,7 +199,7 @@ async def read_lags(
     async def lag(end: PartitionProperties) -> Lag:
         found = listed.get(end.partition_id)
         position = None if found is None else found.sequence_number
-        events = lag_of(end, position)
+        events = lag_of(end, found, source.created_at)
         age = timedelta(0) if events == 0 else None
         through = lookup_group or ("" if end.partition_id in held else connection.group.name)
         if events and through:

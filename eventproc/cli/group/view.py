@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from eventproc.cli.group.readings import Readings, age_of
-from eventproc.core.checkpoint_rules import is_beyond_end, is_of_former_hub
+from eventproc.core.checkpoint_rules import handled_in_hub, is_beyond_end, is_of_former_hub
 from eventproc.core.offset_format import offset_format_in
 from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.core.ownership.schemas import leader
@@ -148,9 +148,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
                 ),
                 checkpoint_error=readings.damage.get(partition_id)
                 or _recreation(readings, partition_id, checkpoint),
-                lag=lag_of(readings.ends[partition_id], _counted_from(checkpoint))
-                if partition_id in readings.ends
-                else None,
+                lag=_lag(readings, partition_id, checkpoint),
                 pause=readings.pauses.of(partition_id),
             )
         )
@@ -179,6 +177,15 @@ def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | 
     return str(HubRecreatedError(partition_id, number))
 
 
+def _lag(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> int | None:
+    """Return the lag, if the hub was asked; a queue has only what is not done."""
+    end = readings.ends.get(partition_id)
+    if end is None:
+        return None
+    counted = None if _counted_from(checkpoint) is None else checkpoint
+    return lag_of(end, counted, readings.hub_created_at)
+
+
 def _counted_from(checkpoint: Checkpoint | None) -> int | None:
     """Return the position that a lag counts from; a queue has only what is not done."""
     if checkpoint is None or offset_format_in(checkpoint) is OffsetFormat.QUEUE:
@@ -186,13 +193,17 @@ def _counted_from(checkpoint: Checkpoint | None) -> int | None:
     return checkpoint.sequence_number
 
 
-def lag_of(end: PartitionProperties, position: int | None) -> int:
-    """Count the events in the hub after a position."""
+def lag_of(
+    end: PartitionProperties, checkpoint: Checkpoint | None, hub_created_at: datetime | None
+) -> int:
+    """Count the events in the hub after a checkpoint."""
     if end.is_empty:
         return 0
+    handled = handled_in_hub(checkpoint, end, hub_created_at)
     before_first = end.beginning_sequence_number - 1
-    handled = before_first if position is None else max(position, before_first)
-    return max(0, end.last_enqueued_sequence_number - handled)
+    return end.last_enqueued_sequence_number - max(
+        before_first, before_first if handled is None else handled
+    )
 
 
 def _members(

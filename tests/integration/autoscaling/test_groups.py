@@ -102,7 +102,7 @@ def processor(hub: str, store: CheckpointStore):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 async def test_a_group_of_azures_processors_is_scaled(hub, storage, container):
     """Out when one cannot keep up, no further when that was done, and in when nothing arrives."""
     store = BlobCheckpointStore.from_connection_string(storage, container)
@@ -127,7 +127,7 @@ async def test_a_group_of_azures_processors_is_scaled(hub, storage, container):
         await votes.until(lambda vote: vote.decision.replicas == 1, "one is enough")
 
     assert 0.5 * RATE <= (measured or 0) <= 1.5 * RATE
-    assert 2 < wanted <= PARTITION_COUNT
+    assert 1 < wanted <= PARTITION_COUNT
     assert numbers == {wanted}
 
 

@@ -9,6 +9,7 @@ from eventproc.core.checkpoint_rules import (
     adoption,
     completed_above,
     former_hubs_writer,
+    handled_in_hub,
     is_behind,
     is_beyond_end,
     is_of_former_hub,
@@ -159,6 +160,26 @@ def test_a_position_is_beyond_the_end_above_the_last_event_that_ever_was(number,
     )
 
     assert is_beyond_end(number, end) is expected
+    assert handled_in_hub(stored(sequence_number=number), end, None) == (
+        None if expected else number
+    )
+
+
+def test_a_checkpoint_of_a_former_hub_covers_no_event_of_this_one():
+    """Nor is anything covered without a checkpoint."""
+    end = PartitionProperties(
+        partition_id="0",
+        beginning_sequence_number=0,
+        last_enqueued_sequence_number=100,
+        last_enqueued_offset="4096",
+        last_enqueued_time=None,
+        is_empty=False,
+    )
+
+    assert handled_in_hub(stored(), end, WRITTEN_AT) == 7
+    assert handled_in_hub(stored(), end, WRITTEN_AT + A_MOMENT) is None
+    assert handled_in_hub(replace(stored(), writer=MARK), end, WRITTEN_AT) is None
+    assert handled_in_hub(None, end, WRITTEN_AT) is None
 
 
 def test_in_a_new_hub_a_partition_begins_before_the_first_event_without_state():

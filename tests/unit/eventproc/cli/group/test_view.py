@@ -353,3 +353,5 @@ def test_a_checkpoint_of_a_hub_that_was_created_again_is_shown(position, last, c
     error = found.partitions[0].checkpoint_error
 
     assert ("of a hub that does not exist any more" in (error or "")) is is_shown
+    handled_count = 0 if is_shown else position + 1
+    assert found.partitions[0].lag == last + 1 - handled_count
