@@ -199,7 +199,14 @@ class StoreRecipe:
             from checkpointstores.postgres import PostgresCheckpointStore  # noqa: PLC0415 - an extra
 
             return PostgresCheckpointStore(Secret(f"env:{place}").read())
-        return load("StoreRecipe.spec", self.spec)()  # type: ignore[no-any-return]
+        try:
+            make = load("StoreRecipe.spec", self.spec)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"{error}. A store is sqlite:PATH, blob:CONTAINER, tables:TABLE, postgres:NAME or "
+                "module:function"
+            ) from error
+        return make()  # type: ignore[no-any-return]
 
     def _in_storage_account(
         self,
@@ -233,12 +240,17 @@ def load(option: str, path: str) -> Callable[..., Any]:
     """
     module_name, _, name = path.partition(":")
     try:
-        found = getattr(importlib.import_module(module_name), name, None)
+        module = importlib.import_module(module_name)
     except ImportError as error:
         raise ConfigurationError(
             f"{option} is {path!r}, and module {module_name!r} cannot be imported here: {error}. "
             "Install it on the driver and on every executor"
         ) from error
+    found = getattr(module, name, None)
     if not callable(found):
-        raise ConfigurationError(f"{option} is {path!r}, but the module has no such function")
+        own = [n for n, o in vars(module).items() if callable(o) and o.__module__ == module_name]
+        raise ConfigurationError(
+            f"{option} is {path!r}, but module {module_name!r} has no function or class {name!r}; "
+            f"it has {', '.join(own) or 'none'}"
+        )
     return found  # type: ignore[no-any-return]

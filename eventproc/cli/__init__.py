@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = getattr(error, "format_message", None)  # typer's errors in a command line have it
         if message is None:
             raise
-        print_error(f"{message()} (see: {_help_of(error)})")
+        said = message().replace("Value error, ", "")  # the words of a library
+        print_error(f"{said} (see: {_help_of(error)})")
         return BAD_INPUT
     return code if isinstance(code, int) else 0
 

@@ -1,4 +1,4 @@
-"""Simulate whole groups of real processors on virtual time, to plan a fleet before it is built.
+"""Simulate whole groups of real processors on virtual time, to plan a group before it is built.
 
 A ``Script`` lists what happens, ``play`` runs it and returns a ``History``, and ``report_of``
 computes what it cost. The caller passes the store in, as a ``StoreFactory``. ``SYSTEMS`` names

@@ -10,6 +10,7 @@ entity counts as a write here: the price is at most that.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Final, TypeAlias
 
 from eventproc.settings import Count, Wanted, Within, check_settings
@@ -49,6 +50,10 @@ class PriceList:
     def of(self, *, writes: float, pages: float) -> float:
         """Return the cost of this many writes and pages of listings, in US dollars."""
         return (writes * self.writes + pages * self.lists) / _PRICED
+
+    def of_a_write_every(self, interval: timedelta) -> float:
+        """Return the cost of a month with a write in each interval, in US dollars."""
+        return self.of(writes=timedelta(hours=HOURS_PER_MONTH) / interval, pages=0)
 
     def pages_of(self, record_count: int) -> int:
         """Return how many pages a listing of this many records has."""

@@ -89,8 +89,8 @@ def parse_event(text: str) -> ScriptedEvent:
     actions = {action.value: action for action in Action}
     if match is None or match[1] not in actions:
         raise ConfigurationError(
-            f"event {text!r}: give {', '.join(actions)} with a count, such as join:4, and "
-            "optionally a time, such as crash:3@20m"
+            f"event {text!r}: give {', '.join(actions)} with a count of 1 or more, such as "
+            "join:4, and optionally a time, such as crash:3@20m"
         )
     return ScriptedEvent(
         action=actions[match[1]],
@@ -122,7 +122,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A fleet and the events that happen to it. All processors start at time zero."""
+    """A group and the events that happen to it. All processors start at time zero."""
 
     partition_count: Count
     processor_count: Count

@@ -21,8 +21,9 @@ def check_transactions(
             store = store.store
         raise ConfigurationError(
             f"handler {name} uses transactions, and {type(store).__name__} has none: use "
-            "PostgresCheckpointStore or SqliteCheckpointStore, with the tables of the handler in "
-            "the same database; or leave uses_transactions out, and make its writes repeatable"
+            "PostgresCheckpointStore (postgres:NAME) or SqliteCheckpointStore (sqlite:PATH), with "
+            "the tables of the handler in the same database; or leave uses_transactions out, and "
+            "make its writes repeatable"
         )
     if source.unsettled_max is not None:
         raise ConfigurationError(

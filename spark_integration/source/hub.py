@@ -148,7 +148,10 @@ class Hub:
         )
         async with self._options.store.make() as store:
             checkpoints = await store.list_checkpoints(group)
-        self._log.info("checkpoints_read", partition_count=len(checkpoints))
+        if checkpoints:
+            self._log.info("checkpoints_read", partition_count=len(checkpoints))
+        else:
+            self._log.warning("checkpoints_not_found", consumer_group=group.name)
         return checkpoints
 
     async def _number_at(

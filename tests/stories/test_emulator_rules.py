@@ -165,8 +165,15 @@ def test_the_config_json_of_this_repository_is_parsed():
         (document_of({"Name": "eh1", "PartitionCount": True}), "PartitionCount is True"),
         (document_of({"Name": "eh1", "PartitionCount": float("inf")}), "PartitionCount is inf"),
         (document_of({"Name": "eh1", "PartitionCount": "9" * 5_000}), "whole number from 1"),
-        (document_of({"Name": "eh1", "ConsumerGroups": [{"Name": ""}]}), "consumer group"),
-        (document_of({"Name": "eh1", "ConsumerGroups": [{"Name": 7}]}), "Name is 7"),
+        (document_of({"Name": "eh1", "PartitionCout": 32}), "'PartitionCount' is missing"),
+        (
+            document_of({"Name": "e", "PartitionCount": 1, "ConsumerGroups": [{"Name": ""}]}),
+            "consumer group",
+        ),
+        (
+            document_of({"Name": "e", "PartitionCount": 1, "ConsumerGroups": [{"Name": 7}]}),
+            "Name is 7",
+        ),
         ("[" * 40_000, "nested too deeply"),
     ],
 )

@@ -14,6 +14,12 @@ def import_module(module_name: str) -> object:
     Raises:
         ConfigurationError: it does not exist or cannot be imported; the message says why.
     """
+    if module_name.endswith(".py") or "/" in module_name:
+        name = Path(module_name).stem
+        raise ConfigurationError(
+            f"{module_name!r} is a path, and the name of a module is needed: give {name}, and run "
+            f"this in the folder of {name}.py"
+        )
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

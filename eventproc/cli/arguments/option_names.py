@@ -61,5 +61,6 @@ _SETTING: Final = re.compile(rf"\b({_NAMES})\b|^({_WORDS})(?= is )|(?<=\bpass )(
 
 
 def in_options(message: str) -> str:
-    """Return the message with each setting replaced by its option."""
+    """Return the message with each setting replaced by its option, and without words of Python."""
+    message = message.replace("a timedelta", "a duration").removesuffix(" or None")
     return _SETTING.sub(lambda found: OPTIONS[found[0]], message)

@@ -8,7 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -37,6 +37,7 @@ from eventproc.cli.group.targets import (
     Target,
     known_offset,
     last_handled,
+    refuse_future,
 )
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
@@ -162,7 +163,7 @@ def _state_change(record: Record | None, move: CheckpointMove) -> str:
     if move.state and record is not None and _is_same_state(record, move):
         return f"as it is ({len(move.state):,} bytes)"
     if move.state:
-        return f"replaced ({len(move.state):,} bytes)"
+        return f"{'replaced' if has_state else 'stored'} ({len(move.state):,} bytes)"
     if record is None or not has_state:
         return ""
     return f"{'kept' if move.state is None else 'dropped'} ({state_text(record)})"
@@ -221,6 +222,7 @@ async def plan_reset(
     Raises:
         ConfigurationError: The target is not possible for a partition; nothing was changed.
     """
+    refuse_future(target, datetime.now(UTC))
     source = connection.source
     if source is None:
         raise ConfigurationError(

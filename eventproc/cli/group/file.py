@@ -92,8 +92,15 @@ def exported(
     """Make the contents of a file.
 
     Raises:
-        ConfigurationError: A state is damaged. Exporting without it would lose it unnoticed.
+        ConfigurationError: A state is damaged: exporting without it would lose it unnoticed. Or
+            there are no checkpoints, which is most likely a mistyped name.
     """
+    if not records:
+        raise ConfigurationError(
+            f"consumer group {group.name!r} of event hub {group.eventhub_name!r} has no "
+            "checkpoints in this store, so nothing was exported: check the names of group, hub and "
+            "store"
+        )
     damaged = [p for p, record in records.items() if record.is_damaged]
     if damaged:
         raise ConfigurationError(
@@ -171,12 +178,15 @@ def read_file(path: Path) -> ReadFile:
     except StateUnreadableError as error:
         wrong = _INDEX.search(str(error))
         where = str(path) if wrong is None else _location(path, text, int(wrong[1]))
-        raise ConfigurationError(f"{where} is not what `export` writes: {error}") from error
+        why = error.__cause__ or error
+        raise ConfigurationError(f"{where} is not what `export` writes: {why}") from error
     if (contents.format, contents.version) != (FORMAT, VERSION):
         raise ConfigurationError(
             f"{path} has format {contents.format!r}, version {contents.version}: give a file of "
             f"format {FORMAT!r}, version {VERSION}"
         )
+    if not contents.checkpoints:
+        raise ConfigurationError(f"{path} has no checkpoints: there is nothing to import")
     for partition_id, count in Counter(c.partition_id for c in contents.checkpoints).items():
         if count > 1:
             raise ConfigurationError(f"{path} has partition {partition_id} twice")

@@ -6,6 +6,7 @@ before that one. All functions are pure.
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
@@ -39,6 +40,20 @@ def parse_target(option: str, text: str) -> Target:
         return parse_position(option, text)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}; or -100, to get the last 100 events again") from None
+
+
+def refuse_future(target: Target, now: datetime) -> None:
+    """Refuse a time that has not come yet: a wrong year would drop states and move nothing.
+
+    Raises:
+        ConfigurationError: The target is later than *now*.
+    """
+    time = target.enqueued_time if isinstance(target, EventPosition) else None
+    if time is not None and time > now:
+        raise ConfigurationError(
+            f"{time:%Y-%m-%dT%H:%M:%SZ} is in the future: give an earlier time, or latest for the "
+            "next event that is published"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ _SCALING_ROWS: Final[Mapping[str, Callable[[LoadReport], str]]] = {
 }
 
 
-def show_report(report: Report) -> None:
-    """Print a column for each event of the script, and the totals."""
+def show_report(report: Report, remark: str) -> None:
+    """Print a column for each event of the script, the totals, and a remark about them."""
     rows = [asdict(row) for row in report.events]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
@@ -45,11 +45,11 @@ def show_report(report: Report) -> None:
     for name in list(rows[0])[1:]:
         table.add_row(name.replace("_", " "), *(_cell(row[name]) for row in rows))
     standard_output().print(table)
-    _show_totals(asdict(report.totals))
+    _show_totals(asdict(report.totals), remark)
 
 
-def show_scaling(report: Report, scaling: ScalingReport) -> None:
-    """Print a column for each event of the script, a row for each change, and the totals."""
+def show_scaling(report: Report, scaling: ScalingReport, remark: str) -> None:
+    """Print a column for each event, a row for each change, the totals, and a remark on these."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
     for event in scaling.events:
@@ -70,18 +70,20 @@ def show_scaling(report: Report, scaling: ScalingReport) -> None:
     console.print(table)
     console.print()
     console.print(votes)
-    _show_totals({"process_hours": scaling.process_hours} | asdict(report.totals))
+    _show_totals({"process_hours": scaling.process_hours} | asdict(report.totals), remark)
 
 
-def _show_totals(totals: Mapping[str, float]) -> None:
+def _show_totals(totals: Mapping[str, float], remark: str) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for name, value in totals.items():
-        table.add_row(name.replace("_", " "), _cell(value))
+        text = f"{value:,.2f}" if name == "dollars_per_month" else _cell(value)
+        table.add_row(name.replace("_", " "), text)
     console = standard_output()
     console.print("\ntotal")
     console.print(table)
+    console.print(f"\n{remark}", soft_wrap=True)
 
 
 def show_comparison(reports: Sequence[tuple[str, Report]]) -> None:

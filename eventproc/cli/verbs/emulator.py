@@ -20,6 +20,7 @@ from eventproc.emulator import (
     read_config_json,
     run,
 )
+from eventproc.errors import ConfigurationError
 
 _DEFAULT_HUB = ("orders", 4)
 
@@ -99,6 +100,10 @@ def _hubs(
     config: Path | None, named: list[str], consumer_groups: list[str]
 ) -> tuple[HubConfiguration, ...]:
     hubs = () if config is None else read_config_json(config)
+    if hubs and consumer_groups and not named:
+        raise ConfigurationError(
+            "--consumer-group has no effect on the hubs of --config: name their groups in that file"
+        )
     pairs = [parse_hub("--hub", text) for text in named]
     if not hubs and not pairs:
         pairs = [_DEFAULT_HUB]

@@ -126,7 +126,10 @@ def simulate(
     ] = None,
     store: Annotated[
         PricedStore,
-        typer.Option(help="The store whose price is reported. It changes nothing else."),
+        typer.Option(
+            help="The store whose price is reported. It changes nothing else; with PostgreSQL, "
+            "real processors see changes sooner than these."
+        ),
     ] = PricedStore.BLOB,
     price_per_10k_writes: Annotated[
         float | None,
@@ -166,22 +169,21 @@ def simulate(
         scaling=autoscaling.scaling(rules),
         seed=seed,
     )
-    prices = PRICES[store.value]
-    if price_per_10k_writes is not None:
-        prices = replace(prices, writes=price_per_10k_writes)
-    if price_per_10k_lists is not None:
-        prices = replace(prices, lists=price_per_10k_lists)
+    prices = _prices(store, writes=price_per_10k_writes, lists=price_per_10k_lists)
     if plot is not None:
         from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
 
         check_path(plot)
+    compares = compare or compare_placements
+    if weight and not (compares or "Weighted" in config.placement.name):
+        raise ConfigurationError("--weight has no effect without --placement Weighted: give both")
     if compare and compare_placements:
         raise ConfigurationError("give --compare or --compare-placements: the first has both")
-    if script.scaling and (compare or compare_placements):
+    if script.scaling and compares:
         raise ConfigurationError(
             "give either --autoscale or a comparison: other systems have no scaler"
         )
-    if compare or compare_placements:
+    if compares:
         _compare(script, PLACEMENTS if compare_placements else OURS, compare, prices, plot, output)
         return OK
     history = play(script, memory_account)
@@ -194,10 +196,33 @@ def simulate(
     if output is options.OutputFormat.JSON:
         print(json.dumps(asdict(report) | ({"scaling": asdict(scaling)} if scaling else {})))
     elif scaling:
-        show_scaling(report, scaling)
+        show_scaling(report, scaling, _left_out(script, prices, store))
     else:
-        show_report(report)
+        show_report(report, _left_out(script, prices, store))
     return OK
+
+
+def _prices(store: PricedStore, *, writes: float | None, lists: float | None) -> PriceList:
+    """Return the prices of the store, but for those that are given."""
+    prices = PRICES[store.value]
+    return replace(
+        prices,
+        writes=prices.writes if writes is None else writes,
+        lists=prices.lists if lists is None else lists,
+    )
+
+
+def _left_out(script: Script, prices: PriceList, store: PricedStore) -> str:
+    """Return what the dollars do not include."""
+    if store is PricedStore.POSTGRES:
+        return "PostgreSQL has no price for each operation: add that of its server."
+    every = script.config.checkpoint_policy.interval or timedelta(seconds=5)
+    each = prices.of_a_write_every(every)
+    return (
+        f"Without checkpoints. With one every {every.total_seconds():g} s they cost up to "
+        f"${each * script.partition_count:,.2f} a month more: ${each:,.2f} for each partition that "
+        "is always busy."
+    )
 
 
 def _compare(

@@ -158,7 +158,7 @@ def read_config_json(path: Path) -> tuple[HubConfiguration, ...]:
         return tuple(
             HubConfiguration(
                 _name(path, entity["Name"]),
-                _count(path, entity.get("PartitionCount", 1)),
+                _count(path, entity["PartitionCount"]),
                 tuple(_name(path, group["Name"]) for group in entity.get("ConsumerGroups") or ()),
             )
             for entity in entities
@@ -166,7 +166,7 @@ def read_config_json(path: Path) -> tuple[HubConfiguration, ...]:
     except (KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"{path}: expected UserConfig.NamespaceConfig[].Entities[] with Name, PartitionCount "
-            f"and ConsumerGroups[].Name; {error!r} is missing or of another shape"
+            f"and ConsumerGroups[].Name; {error} is missing or of another shape"
         ) from error
 
 

@@ -100,6 +100,14 @@ def test_with_tls_the_text_has_all_that_eventproc_needs(command, tmp_path):
     assert (code, json.loads(out or "{}").get("lag")) == (0, 0), err
 
 
+def test_consumer_groups_of_hubs_in_a_file_are_refused(command, root_config):
+    """The option is for the hubs of the command line; it would have no effect."""
+    code, _, errors = command.run("emulator", "--config", root_config, "--consumer-group", "x")
+
+    assert code == 2
+    assert "name their groups in that file" in errors
+
+
 def test_a_certificate_that_cannot_be_used_is_an_error_of_one_line(command):
     """The exit code says that a restart cannot help."""
     code, out, err = command.run("emulator", "--certificate", "no.pem", "--key", "no.key")

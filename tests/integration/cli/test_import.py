@@ -101,15 +101,15 @@ def test_import_ignores_invalid_checkpoints_of_other_partitions(tool, tmp_path):
 
 
 def test_importing_the_same_file_again_changes_nothing(tool, tmp_path):
-    """The output says so, and does not say that a state is replaced."""
+    """The output says so, and does not say that a state is stored."""
     write(tmp_path / "f.json", {"state": "c3RhdGU=", "state_sequence_number": 7})
     first = tool("import", "f.json", "--yes")[1]
     again = tool("import", "f.json", "--yes")[1]
 
-    assert "replaced (5 bytes)" in first
+    assert "stored (5 bytes)" in first
     assert first.splitlines()[-1] == "1 of 1 moved."
     assert "as it is" in again
-    assert "replaced" not in again
+    assert "stored" not in again
     assert again.splitlines()[-1] == "Nothing to change: every checkpoint is already in place."
 
 

@@ -110,6 +110,14 @@ async def test_positions_by_checkpoint(own, tmp_path, number, begin):
     assert await _in_thread(own, store) == {"0": begin, "1": 0, "2": 0}
 
 
+async def test_a_group_without_any_checkpoint_is_reported(own, tmp_path, caplog):
+    """A mistyped name would have everything handled again without a word."""
+    assert await _in_thread(own, tmp_path / "new.db") == {"0": 0, "1": 0, "2": 0}
+
+    (record,) = [r for r in caplog.records if r.levelname == "WARNING"]
+    assert "checkpoints_not_found" in record.getMessage()
+
+
 def test_a_checkpoint_with_only_an_offset_is_a_position():
     """Some releases of other SDKs write these."""
     checkpoint = Checkpoint(

@@ -55,12 +55,18 @@ def test_a_function_makes_the_source_with_the_options_it_is_given():
     assert source.eventhub_name == "orders"
 
 
+def test_a_store_of_an_unknown_kind_names_the_kinds():
+    """A mistyped kind looks like a module that is not installed."""
+    with pytest.raises(ConfigurationError, match=r"'blobs'.*A store is sqlite:PATH, blob:CONT"):
+        StoreRecipe(spec="blobs:checkpoints").make()
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
         ("no_such_module_of_ours:hub", "cannot be imported"),
-        ("json:no_such_function", "no such function"),
-        ("json", "no such function"),
+        ("json:no_such_function", "no function or class 'no_such_function'; it has dump"),
+        ("json", "no function or class"),
     ],
 )
 def test_a_function_that_does_not_exist_is_refused(function, words):

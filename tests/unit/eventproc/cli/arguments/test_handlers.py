@@ -65,6 +65,14 @@ def test_a_function_that_makes_handlers_is_accepted(folder):
         (":Good", "give MODULE:CLASS"),
         ("shop_absent:Good", "there is no module 'shop_absent': run this in the folder"),
         ("shop_absent.deep:Good", "there is no module 'shop_absent.deep'"),
+        (
+            "shop_handlers.py:Good",
+            "give shop_handlers, and run this in the folder of shop_handlers.py",
+        ),
+        (
+            "./shop_handlers.py:Good",
+            "give shop_handlers, and run this in the folder of shop_handlers.py",
+        ),
         ("shop_broken:Good", "cannot be imported: ZeroDivisionError"),
         ("shop_needy:Good", "imports 'a_package_that_is_missing', which is not installed"),
         ("shop_handlers:Goood", "has no 'Goood'; it has Good"),

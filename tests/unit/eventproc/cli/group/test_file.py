@@ -1,10 +1,12 @@
 """A file of checkpoints: invalid values are refused before any checkpoint is moved."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from eventproc import ConfigurationError
-from eventproc.cli.group.file import ExportedCheckpoint
-from eventproc.models import SequenceRange
+from eventproc.cli.group.file import ExportedCheckpoint, exported, read_file
+from eventproc.models import ConsumerGroup, SequenceRange
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,35 @@ def test_a_valid_checkpoint_is_moved_with_its_completed_ranges():
 
     assert (move.offset, move.sequence_number, move.state) == ("4096", 7, b"")
     assert move.completed == (SequenceRange(9, 11),)
+
+
+NONE_EXPORTED = (
+    '{"format":"eventproc-checkpoints","version":1,"namespace":"h","eventhub":"o",'
+    '"consumer_group":"g","exported_at":"2026-01-31T08:00:00Z","checkpoints":[]}'
+)
+
+
+def test_a_group_without_checkpoints_is_not_exported():
+    """A mistyped name would look like a copy that is done."""
+    group = ConsumerGroup(fully_qualified_namespace="host", eventhub_name="orders", name="biling")
+
+    with pytest.raises(ConfigurationError, match="'biling' of event hub 'orders' has no checkpoi"):
+        exported(group, {}, exported_at=datetime.now(UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "Expected `object`, got `array`"),
+        ("", "truncated"),
+        (NONE_EXPORTED, "has no checkpoints"),
+    ],
+)
+def test_a_file_without_checkpoints_is_refused(tmp_path, text, message):
+    """The message does not name a class of this program."""
+    path = tmp_path / "f.json"
+    path.write_text(text)
+
+    with pytest.raises(ConfigurationError, match=message) as refused:
+        read_file(path)
+    assert "ExportedGroup" not in str(refused.value)

@@ -1,11 +1,17 @@
 """Values of ``--to``, and the checkpoints that they mean."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.cli.group.targets import RelativeTarget, known_offset, last_handled, parse_target
+from eventproc.cli.group.targets import (
+    RelativeTarget,
+    known_offset,
+    last_handled,
+    parse_target,
+    refuse_future,
+)
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, PartitionProperties
 
@@ -30,6 +36,16 @@ EXPIRED = replace(END, is_empty=True)
 AT_50 = Checkpoint(
     partition_id="0", offset="5000", sequence_number=50, etag="e", last_modified=NEWEST
 )
+
+
+def test_a_time_in_the_future_is_refused():
+    """The hub has no event there, so only the states would be dropped."""
+    target = parse_target("--to", "2026-01-31T08:00:00Z")
+
+    with pytest.raises(ConfigurationError, match="2026-01-31T08:00:00Z is in the future"):
+        refuse_future(target, NEWEST - timedelta(seconds=1))
+    for text in ("2026-01-31T08:00:00Z", "latest", "60", "-5"):
+        refuse_future(parse_target("--to", text), NEWEST)
 
 
 @pytest.mark.parametrize(

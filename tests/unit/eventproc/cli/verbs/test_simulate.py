@@ -114,6 +114,35 @@ def test_a_table_costs_at_most_a_twentieth_of_blobs_and_postgres_nothing_by_requ
     assert priced(capsys) == blob
 
 
+def test_the_price_of_checkpoints_is_named(capsys):
+    """By the number of partitions and the store: the dollars above do not include it."""
+    assert main([*SMALL, "--partitions", "32"]) == 0
+    assert "up to $84.10 a month more: $2.63 for each" in capsys.readouterr().out
+    assert main([*SMALL, "--store", "postgres"]) == 0
+    assert "add that of its server" in capsys.readouterr().out
+
+
+def test_a_weight_without_its_placement_is_refused(capsys):
+    """It would have no effect."""
+    assert main([*SMALL, "--weight", "2"]) == 2
+    assert "give both" in capsys.readouterr().err
+    assert main([*SMALL, "--weight", "2", "--placement", "Weighted"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--hours", "0", "--hours is 0 s: give a duration above 0 s"),
+        ("--store", "sqlite", "'--store': 'sqlite' is not one of"),
+        ("--event", "crash:0", "the count must be 1 or more"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_the_words_of_the_command(capsys, option, value, message):
+    """Without words of Python."""
+    assert main([*SMALL, option, value]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_given_price_goes_before_that_of_the_store(capsys):
     """For another region, or another redundancy."""
     given = ("--price-per-10k-writes", "0.05", "--price-per-10k-lists", "0.05")

@@ -1,0 +1,19 @@
+"""Error messages of the library, in the words of the command line."""
+
+import pytest
+
+from eventproc.cli.arguments.option_names import in_options
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("load_balancing_interval is 0 s: give a timedelta", "--interval is 0 s: give a duration"),
+        ("attempts_max is 0: give a whole number or None", "--attempts is 0: give a whole number"),
+        ("topic is '': pass topic", "--eventhub is '': pass --eventhub"),
+        ("a topic of its own, in an interval", "a topic of its own, in an interval"),
+    ],
+)
+def test_a_message_names_options_and_no_words_of_python(message, shown):
+    """A setting is its option; a word that is a setting's name by chance stays."""
+    assert in_options(message) == shown
