@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 from checkpointstores.blob.container import (
     BlobItem,
-    ConditionFailedError,
     Listing,
     Right,
     Written,
@@ -25,6 +24,7 @@ from checkpointstores.blob.container import (
 )
 from checkpointstores.blob.listing_xml import FOLDER_METADATA, parse_page
 from checkpointstores.reachability import no_answer
+from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError

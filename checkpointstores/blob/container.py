@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 _RACE_STATUSES: Final = frozenset(
@@ -54,19 +55,6 @@ class Right(StrEnum):
     WRITE = "write blobs"
     DELETE = "delete blobs"
     CREATE_CONTAINER = "create the container"
-
-
-class ConditionFailedError(Exception):
-    """The blob was changed, created or deleted since the caller read it.
-
-    Never leaves the store, which turns it into ``WriteOutcome.LOST``, or into ``WON`` if the blob
-    turns out to be the caller's own write.
-    """
-
-    def __init__(self, *, was_repeated: bool) -> None:
-        super().__init__("the blob changed since it was read")
-        self.was_repeated = was_repeated
-        """True if the HTTP client sent the request more than once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +149,7 @@ def meaning(
     if code == "ContainerNotFound":
         why = (
             "the container does not exist; create it with `eventproc store init`, or let it be "
-            "created (create_container)"
+            "created (--create-container, create_container=True)"
         )
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"

@@ -16,7 +16,6 @@ from checkpointstores.blob.body import BODY_BYTES_MAX, CheckpointBody, frame_bod
 from checkpointstores.blob.checkpoint import as_checkpoint, is_written_by, may_keep_body
 from checkpointstores.blob.container import (
     BlobItem,
-    ConditionFailedError,
     Listing,
     Right,
     Written,
@@ -26,6 +25,7 @@ from checkpointstores.blob.group_record import RECORD_BODY_BYTES_MAX, frame_reco
 from checkpointstores.blob.round_trips import RoundTrips
 from checkpointstores.blob.spelling import SpellingWatch
 from checkpointstores.names import require_partition_id
+from checkpointstores.requests import ConditionFailedError
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import checkpoint_after
 from eventproc.errors import StoreError

@@ -6,33 +6,19 @@ so the blob is read to see which processor wrote it. Otherwise a failed conditio
 Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from checkpointstores.blob.container import (
     BlobContainer,
     BlobItem,
-    ConditionFailedError,
     Right,
     Written,
 )
-from checkpointstores.reachability import Reachability
-from checkpointstores.retry import retried
-from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
+from checkpointstores.requests import ConditionFailedError, Requests
+from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.models import WriteOutcome
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What exists only while the store is open."""
-
-    container: BlobContainer
-    slots: asyncio.Semaphore
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +30,15 @@ class WriteAnswer:
     error: StoreError | None = None
 
 
-class RoundTrips:
+class RoundTrips(Requests[BlobContainer]):
     """Makes requests to one container while it is attached."""
 
     def __init__(self, place: str, *, concurrency_max: int) -> None:
         """*place* names the container without secrets, for messages and logs."""
+        log = get_logger("eventproc.stores.blob", container=place)
+        super().__init__(log, write_right=Right.WRITE, concurrency_max=concurrency_max)
         self._place = place
-        self._log = get_logger("eventproc.stores.blob", container=place)
-        self._reachability = Reachability(self._log)
-        self._concurrency_max = concurrency_max
         self._malformed_etag_by_name: dict[str, str] = {}
-        self._opened: _Opened | None = None
-        self._has_written = False
-
-    def _attach(self, container: BlobContainer) -> None:
-        """Use this container from now on."""
-        self._opened = _Opened(container, asyncio.Semaphore(self._concurrency_max))
-
-    def _detach(self) -> None:
-        """Stop using the container."""
-        self._opened = None
-
-    async def _ask(self, right: Right, call: Callable[[BlobContainer], Awaitable[T]]) -> T:
-        """Make a request, up to ``ATTEMPTS`` times if it is not answered."""
-        if self._opened is None:
-            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
-        container = self._opened.container
-        try:
-            async with self._opened.slots:
-                answer = await retried(lambda: call(container))
-        except ConditionFailedError:
-            self._reachability.answered(right)
-            raise
-        except StoreRejectedError as error:
-            # The caller of the first write raises this error, so it is not logged here.
-            if right is not Right.WRITE or self._has_written:
-                self._reachability.refused(right, error)
-            raise
-        except StoreError as error:
-            self._reachability.failed(error)
-            raise
-        self._reachability.answered(right)
-        return answer
 
     async def _write(
         self,
@@ -114,7 +67,6 @@ class RoundTrips:
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         else:
-            self._has_written = True
             return WriteAnswer(WriteOutcome.WON, written)
         try:
             found = await self._ask(

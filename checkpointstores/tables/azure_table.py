@@ -13,8 +13,8 @@ from typing import Any, Final, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from checkpointstores.reachability import no_answer
+from checkpointstores.requests import ConditionFailedError
 from checkpointstores.tables.table import (
-    ConditionFailedError,
     Entity,
     Key,
     Listing,

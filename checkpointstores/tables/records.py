@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from checkpointstores.names import require_partition_id
+from checkpointstores.requests import ConditionFailedError
 from checkpointstores.tables import entities
 from checkpointstores.tables.contents import (
     Parts,
@@ -29,7 +30,6 @@ from checkpointstores.tables.keys import (
 from checkpointstores.tables.renewals import renew
 from checkpointstores.tables.round_trips import RoundTrips, WriteAnswer, new_name
 from checkpointstores.tables.table import (
-    ConditionFailedError,
     Entity,
     Key,
     Listing,
@@ -84,7 +84,7 @@ class TableRecords(RoundTrips, CheckpointStore):
 
     async def _list(self, group: ConsumerGroup, kind: RecordKind, *columns: str) -> Listing:
         partition = partition_of(group, kind)
-        return await self._ask(lambda table: table.list(partition, columns))
+        return await self._read(lambda table: table.list(partition, columns))
 
     # --- ownership -------------------------------------------------------------------------------
 
@@ -183,14 +183,14 @@ class TableRecords(RoundTrips, CheckpointStore):
         try:
             if member.etag is not None:
                 etag = member.etag
-                await self._ask(lambda table: table.delete(key, etag=etag), Right.DELETE)
+                await self._ask(Right.DELETE, lambda table: table.delete(key, etag=etag))
                 return WriteOutcome.WON
         except ConditionFailedError:
             pass  # It changed.
         except StoreError:
             return WriteOutcome.UNKNOWN
         try:
-            found = await self._ask(lambda table: table.read(key))
+            found = await self._read(lambda table: table.read(key))
         except StoreError:
             return WriteOutcome.UNKNOWN
         return WriteOutcome.WON if found is None else WriteOutcome.LOST
@@ -258,10 +258,10 @@ class TableRecords(RoundTrips, CheckpointStore):
     async def _read_whole(self, group: ConsumerGroup, key: Key) -> tuple[Entity | None, bytes]:
         """Read an entity and its content, both of one version."""
         for _ in range(_READS):
-            entity = await self._ask(lambda table: table.read(key))
+            entity = await self._read(lambda table: table.read(key))
             if entity is None:
                 return None, b""
-            content = await read_content(self._ask, group, entity)
+            content = await read_content(self._read, group, entity)
             if content is not None:
                 self._parts[key] = parts_of(entity.values)
                 return entity, content

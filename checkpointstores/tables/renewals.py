@@ -11,10 +11,10 @@ has the name of the write that made it.
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from checkpointstores.requests import ConditionFailedError
 from checkpointstores.tables.round_trips import WriteAnswer, answer_in
 from checkpointstores.tables.table import (
     TRANSACTION_MAX,
-    ConditionFailedError,
     Entity,
     Write,
     Written,

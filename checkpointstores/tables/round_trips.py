@@ -6,25 +6,22 @@ without an answer had succeeded, and the write is won. Otherwise it is a lost ra
 Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
 """
 
-import asyncio
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from checkpointstores.reachability import Reachability
-from checkpointstores.retry import retried
+from checkpointstores.requests import ConditionFailedError, Requests
 from checkpointstores.tables.entities import WRITE
 from checkpointstores.tables.table import (
-    ConditionFailedError,
     Entity,
     Right,
     Table,
     Write,
     Written,
 )
-from eventproc.errors import StoreError, StoreRejectedError
+from eventproc.errors import StoreError
 from eventproc.logs import get_logger
 from eventproc.models import WriteOutcome
 
@@ -34,14 +31,6 @@ T = TypeVar("T")
 def new_name() -> str:
     """Return a random name for one write."""
     return secrets.token_hex(8)
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """What exists only while the store is open."""
-
-    table: Table
-    slots: asyncio.Semaphore
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,55 +48,22 @@ class WriteAnswer:
     error: StoreError | None = None
 
 
-class RoundTrips:
+class RoundTrips(Requests[Table]):
     """Makes requests to one table while it is attached."""
 
     def __init__(self, place: str, *, concurrency_max: int) -> None:
         """*place* names the table without secrets, for messages and logs."""
+        log = get_logger("eventproc.stores.tables", table=place)
+        super().__init__(log, write_right=Right.WRITE, concurrency_max=concurrency_max)
         self._place = place
-        self._log = get_logger("eventproc.stores.tables", table=place)
-        self._reachability = Reachability(self._log)
-        self._concurrency_max = concurrency_max
-        self._opened: _Opened | None = None
-        self._has_written = False
 
-    def _attach(self, table: Table) -> None:
-        """Use this table from now on."""
-        self._opened = _Opened(table, asyncio.Semaphore(self._concurrency_max))
+    async def _read(self, call: Callable[[Table], Awaitable[T]]) -> T:
+        """Make a request that reads."""
+        return await self._ask(Right.READ, call)
 
-    def _detach(self) -> None:
-        """Stop using the table."""
-        self._opened = None
-
-    async def _ask(
-        self, call: Callable[[Table], Coroutine[Any, Any, T]], right: Right = Right.READ
-    ) -> T:
-        """Make a request, up to ``ATTEMPTS`` times if it is not answered."""
-        if self._opened is None:
-            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
-        table = self._opened.table
-        try:
-            async with self._opened.slots:
-                answer = await retried(lambda: call(table))
-        except ConditionFailedError:
-            self._reachability.answered(right)
-            raise
-        except StoreRejectedError as error:
-            # The caller of the first write raises this error, so it is not logged here.
-            if right is not Right.WRITE or self._has_written:
-                self._reachability.refused(right, error)
-            raise
-        except StoreError as error:
-            self._reachability.failed(error)
-            raise
-        self._reachability.answered(right)
-        return answer
-
-    async def _change(self, call: Callable[[Table], Coroutine[Any, Any, T]]) -> T:
+    async def _change(self, call: Callable[[Table], Awaitable[T]]) -> T:
         """Make a request that writes."""
-        answer = await self._ask(call, Right.WRITE)
-        self._has_written = True
-        return answer
+        return await self._ask(Right.WRITE, call)
 
     async def _write(self, write: Write) -> WriteAnswer:
         """Write, up to ``ATTEMPTS`` times if it is not answered, and return the outcome."""
@@ -128,7 +84,7 @@ class RoundTrips:
     async def _settled(self, write: Write) -> WriteAnswer:
         """Read whether an entity has this write."""
         try:
-            found = await self._ask(lambda table: table.read(write.key))
+            found = await self._read(lambda table: table.read(write.key))
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         return answer_in(write, found)

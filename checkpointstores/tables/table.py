@@ -10,6 +10,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, Protocol
 
+from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 TRANSACTION_MAX: Final = 100
@@ -46,13 +47,6 @@ class Right(StrEnum):
     WRITE = "write entities"
     DELETE = "delete entities"
     CREATE_TABLE = "create the table"
-
-
-class ConditionFailedError(Exception):
-    """The entity was changed, created or deleted since the caller read it.
-
-    Never leaves the store: it reads the entity to see whether it has the caller's own write.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +143,7 @@ def meaning(
         is_identity: Whether the credential is a token of Entra ID, whose rights are roles.
     """
     if code in _RACES:
-        return ConditionFailedError("the entity changed since it was read")
+        return ConditionFailedError()
     answer = f"({status} {code})" if code else f"({status})"
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY or code == "TableBeingDeleted":
         return StoreUnavailableError(f"table {place} cannot answer now {answer}")

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from typing import Any
 
-from checkpointstores.blob.container import BlobItem, ConditionFailedError, Listing, Written
+from checkpointstores.blob.container import BlobItem, Listing, Written
 from checkpointstores.blob.records import BlobRecords
+from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual

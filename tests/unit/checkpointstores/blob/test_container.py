@@ -7,11 +7,11 @@ import pytest
 
 from checkpointstores.blob import container as _blob_container
 from checkpointstores.blob.container import (
-    ConditionFailedError,
     Right,
     expiry_before,
 )
 from checkpointstores.reachability import no_answer
+from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 LOST, AGAIN, NEVER = ConditionFailedError, StoreUnavailableError, StoreRejectedError

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkpointstores.requests import ConditionFailedError
 from checkpointstores.tables.renewals import renew
 from checkpointstores.tables.round_trips import WriteAnswer, answer_in
 from checkpointstores.tables.table import (
     TRANSACTION_MAX,
-    ConditionFailedError,
     Entity,
     Key,
     Write,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from checkpointstores.tables.table import ConditionFailedError, Right, meaning
+from checkpointstores.requests import ConditionFailedError
+from checkpointstores.tables.table import Right, meaning
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 
