@@ -126,7 +126,7 @@ def state_text(record: Record) -> str:
 
 def _writer_text(checkpoint: Checkpoint) -> str:
     if checkpoint.writer is None:
-        return "another SDK"
+        return "an Azure SDK"
     if is_moved_by_operator(checkpoint):
         return "an operator"
     return pump_owner(checkpoint.writer) or checkpoint.writer

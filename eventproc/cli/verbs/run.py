@@ -100,7 +100,9 @@ def run(
         config=replace(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),
-            failure_policy=delivery.failure_policy(config.failure_policy, give_up, dead_letters),
+            failure_policy=delivery.failure_policy(
+                config.failure_policy, give_up, dead_letters, handler_class
+            ),
         ),
     )
     process.prepare()
