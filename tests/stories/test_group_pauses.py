@@ -376,7 +376,7 @@ def test_a_group_without_pauses_gets_no_record_by_a_resume():
 
 
 def test_a_group_that_would_not_hear_of_a_pause_is_refused():
-    """Processors of another SDK go on receiving, and resources are not received from."""
+    """Processors of an Azure SDK go on receiving, and resources are not received from."""
 
     async def story(store, group):
         claim = OwnershipClaim(partition_id="0", owner_id="azure", expected_etag=None)

@@ -125,13 +125,13 @@ class Changes:
         return await self.connection.partition_ids(wanted, list(known))
 
     async def _refuse_foreign_group(self) -> None:
-        """Refuse to change a group in which another SDK takes part: it would not take notice."""
+        """Refuse to change a group in which an Azure SDK takes part: it would ignore the change."""
         current = await read_group_state(self.connection, self.expiration)
         foreign = set(current.owner_by_partition.values()) - current.present
         if foreign:
             raise RefusedError(
                 HTTPStatus.CONFLICT,
-                f"{min(foreign)} is a processor of another SDK: it would not take notice of a "
+                f"{min(foreign)} is a processor of an Azure SDK: it would ignore a "
                 "change, and overwrite it. Stop such processors first.",
             )
 

@@ -171,7 +171,7 @@ async def test_a_group_of_another_sdk_is_not_changed(records, start_page):
     status, answer = await start_page("--allow-changes").change("/changes", RESET)
 
     assert status == 409
-    assert "azure is a processor of another SDK" in answer["error"]
+    assert "azure is a processor of an Azure SDK" in answer["error"]
     assert (await records.positions())["0"] == 9
 
 
