@@ -43,6 +43,9 @@ def eventproc(
 
     To run your own handler, start `eventproc emulator` in one terminal and, in as many others as
     you like, `eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db`.
+
+    In Azure, verbs take --namespace and --storage-account, to use an identity, or connection
+    strings in the environment. `eventproc run --help` shows all of it.
     """
     if show_version:
         print(f"eventproc {EVENTPROC_VERSION}")

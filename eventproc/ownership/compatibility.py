@@ -91,8 +91,8 @@ def _check_lease_mode(
     if others:
         raise ConfigurationError(
             f"lease_mode is {mode.value!r}, but {len(others)} live processors of the group have "
-            f"another one or belong to another SDK ({_first_names(others)}): use one lease_mode in "
-            "all processors, and stop all of them before you change it"
+            f"another one or belong to an Azure SDK ({_first_names(others)}): use one lease_mode "
+            "in all processors, and stop all of them before you change it"
         )
 
 
@@ -119,7 +119,7 @@ def _check_placement(
     if foreign and not own.admits_foreign:
         raise ConfigurationError(
             f"the placement is {own.name!r}, but {len(foreign)} live owners are processors of "
-            f"another SDK, which share evenly ({_first_names(foreign)}): use the placement Even "
+            f"an Azure SDK, which share evenly ({_first_names(foreign)}): use the placement Even "
             "until they have stopped"
         )
 

@@ -260,7 +260,7 @@ def fenced(update: CheckpointUpdate, found: Checkpoint | None) -> FencedError:
     if found is None:
         now = "was deleted"
     else:
-        writer = found.writer or "a processor of another SDK"
+        writer = found.writer or "a processor of an Azure SDK"
         now = f"was written by {writer!r} in the meantime and is at {found.sequence_number}"
     return FencedError(
         f"the checkpoint of partition {update.partition_id!r} {now}; {update.sequence_number} is "

@@ -215,8 +215,8 @@ def span_of(properties: PartitionProperties) -> PartitionSpan:
 def after(checkpoint: Checkpoint) -> EventPosition:
     """Return the position after a checkpoint.
 
-    By sequence number, as everywhere in the source, except for checkpoints of other SDKs that have
-    only an offset.
+    By sequence number, as everywhere in the source, except for checkpoints of an Azure SDK that
+    have only an offset.
     """
     if checkpoint.sequence_number is None:
         return EventPosition.from_offset(checkpoint.offset or BEFORE_FIRST_OFFSET)

@@ -226,7 +226,7 @@ def test_session_leases_are_refused_beside_a_foreign_member():
             scene.group,
             [OwnershipClaim(partition_id="0", owner_id="azure", expected_etag=None)],
         )
-        with pytest.raises(ConfigurationError, match=r"belong to another SDK \(azure\)"):
+        with pytest.raises(ConfigurationError, match=r"belong to an Azure SDK \(azure\)"):
             await scene.processor(owner_id="a", **SESSION).start()
 
     run_virtual(scenario())

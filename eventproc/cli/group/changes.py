@@ -70,7 +70,7 @@ class Change:
     """The owner of the partition, which will begin again from the new position."""
 
     is_foreign: bool
-    """The owner is a processor of another SDK, whose checkpoints are not conditional."""
+    """The owner is a processor of an Azure SDK, whose checkpoints are not conditional."""
 
     is_new: bool
     """The partition has no checkpoint yet."""

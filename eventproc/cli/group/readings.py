@@ -128,7 +128,7 @@ async def _damage(
 
     A listing has positions, but not states, so damage shows only when a checkpoint is read. One
     that the current owner wrote recently is sound: a damaged one is neither adopted nor written.
-    Nor is one of another SDK read while it moves: its processors neither read nor write states.
+    Nor is one of an Azure SDK read while it moves: its processors neither read nor write states.
     """
     owners = {(o.partition_id, o.owner_id) for o in owned.ownerships}
     suspects = [

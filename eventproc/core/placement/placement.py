@@ -33,7 +33,7 @@ class Placement(ABC):
     members alone, and a resource returns to its first member as soon as that one is there."""
 
     admits_foreign: ClassVar[bool] = False
-    """Whether processors of other SDKs, which share evenly, may be members of the group."""
+    """Whether processors of the Azure SDKs, which share evenly, may be members of the group."""
 
     needs_leader: ClassVar[bool] = False
     """Whether the plan depends on more than all members see alike: only ``Published`` may use it.
@@ -41,6 +41,10 @@ class Placement(ABC):
 
     admits_standby: ClassVar[bool] = True
     """Whether a processor of a new deployment may wait for an old one's share."""
+
+    uses_weights: ClassVar[bool] = True
+    """Whether the plan depends on ``weight`` or ``capacity`` of members. If not, a config that sets
+    one of them is refused."""
 
     def quotas(self, state: GroupState) -> Mapping[str, int | None]:
         """Return how many resources each member may have; ``None``: no limit. Default: no limits.

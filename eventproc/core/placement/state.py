@@ -28,7 +28,7 @@ class MemberFacts:
 
     deployment_id: str = ""
     is_foreign: bool = False
-    """Whether it is a processor of another SDK, which follows no placement of ours."""
+    """Whether it is a processor of an Azure SDK, which follows no placement of ours."""
 
     @classmethod
     def of(cls, member: Member) -> Self:

@@ -135,7 +135,7 @@ def _of_life(
     former: WatchedMember | None, now: WatchedMember, after: WatchedGroup
 ) -> tuple[str, str, Tone]:
     if now.is_live and former is None:
-        sdk = "" if now.has_record else ", a processor of another SDK,"
+        sdk = "" if now.has_record else ", a processor of an Azure SDK,"
         return "joined", f"{now.owner_id}{sdk} joined", Tone.GOOD
     if now.is_live:
         return "returned", f"{now.owner_id} renews again", Tone.GOOD

@@ -83,7 +83,7 @@ class WatchedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMember:
-    """One processor, by its member record or, of another SDK, by its ownership records."""
+    """One processor, by its member record or, of an Azure SDK, by its ownership records."""
 
     owner_id: str
     is_live: bool = True

@@ -1,1 +1,1 @@
-"""Processors of other SDKs, played by their published rules, to compare with."""
+"""Processors of the Azure SDKs, played by their published rules, to compare with."""

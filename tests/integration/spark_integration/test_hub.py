@@ -119,7 +119,7 @@ async def test_a_group_without_any_checkpoint_is_reported(own, tmp_path, caplog)
 
 
 def test_a_checkpoint_with_only_an_offset_is_a_position():
-    """Some releases of other SDKs write these."""
+    """Some releases of the Azure SDKs write these."""
     checkpoint = Checkpoint(
         partition_id="0",
         offset="880",

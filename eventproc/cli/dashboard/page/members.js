@@ -63,6 +63,6 @@ export class Members {
     setText(cells.drain, member.drain == null ? "" : `${rate(member.drain)} /s`);
     const silent = member.silent == null ? null : member.silent + this.model.drift();
     setText(cells.silent, silent == null ? "" : `${span(silent)} ago`);
-    setText(cells.version, member.is_foreign ? "another SDK" : member.version);
+    setText(cells.version, member.is_foreign ? "an Azure SDK" : member.version);
   }
 }

@@ -72,7 +72,7 @@ export class Tiles {
     const dead = group.members.filter((m) => m.state === "dead" || m.state === "late").length;
     const foreign = group.members.filter((m) => m.is_foreign).length;
     this.members.show(String(members ?? 0), " live",
-      dead ? `${dead} not renewing` : foreign ? `${foreign} of another SDK` : members ? "all renew in time" : "nobody is running",
+      dead ? `${dead} not renewing` : foreign ? `${foreign} of an Azure SDK` : members ? "all renew in time" : "nobody is running",
       dead ? "bad" : "");
     this.members.course(column(4));
     this.served.show(String(count - (unserved ?? 0)), ` of ${plural(count, about.noun)}`,

@@ -62,7 +62,7 @@ def test_any_owner_id_is_restored_from_metadata(owner_id):
 
 
 def test_an_ascii_owner_id_is_written_unchanged():
-    """So logs of other SDKs show the same name."""
+    """So logs of the Azure SDKs show the same name."""
     assert layout.ownership_metadata("host-1.example:42/#3", 0) == {
         "ownerid": "host-1.example:42/#3"
     }

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 import typer
 
+from eventproc.cli import main
 from eventproc.cli.app import app
+from eventproc.cli.terminal.exits import BAD_INPUT
 
 GROUP: Any = typer.main.get_command(app)
 OVERVIEW = {name: command.short_help for name, command in GROUP.commands.items()}
@@ -23,6 +25,14 @@ TASKS = {
     "let KEDA start as many processes as needed": (["how many processes", "KEDA"], "scale"),
     "develop without a hub in a cloud": (["without Azure"], "emulator"),
     "know what a deployment will move and cost": (["moves", "storage operations"], "simulate"),
+    "know what the store will cost": (["price"], "simulate"),
+    "let Kubernetes probe my handler": (["probes"], "run"),
+    "stop the work while the database moves": (["Pause", "nothing is received"], "pause"),
+    "go on after a pause": (["Resume"], "resume"),
+    "see why a partition is stuck": (["stuck and why"], "dashboard"),
+    "see what happened to a poisonous event": (["given up", "deliver"], "dead-letters"),
+    "create the tables before the first start": (["Create", "store"], "store"),
+    "run a nightly job on one host only": (["only one", "jobs"], "hold"),
     "share connections among processes": (["resources", "connections"], "hold"),
 }
 """Words for which an operator with this task looks, and the verb."""
@@ -55,3 +65,12 @@ def test_no_help_is_cut(path):
     text = command.get_help(context).replace("[ARGS]...", "").replace("Published:...", "")
 
     assert "..." not in text
+
+
+def test_a_verb_of_a_group_is_found_by_its_name(capsys):
+    """Whoever types `eventproc lag` is told where that is."""
+    code = main(["lag"])
+    line = capsys.readouterr().err
+
+    assert code == BAD_INPUT
+    assert "'lag'. Did you mean `eventproc checkpoints lag`? (see: eventproc --help)" in line

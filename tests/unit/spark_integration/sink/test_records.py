@@ -148,7 +148,7 @@ def test_checkpoints_of_other_queries_and_of_earlier_runs_refuse_no_task(writer)
     ("found", "words"),
     [
         (replace(STORED, sequence_number=9), "by 'owner/0/pump' in the meantime and is at 9"),
-        (replace(STORED, writer=None), "by 'a processor of another SDK' in the meantime"),
+        (replace(STORED, writer=None), "by 'a processor of an Azure SDK' in the meantime"),
         (None, "was deleted; 1 is not written over it"),
     ],
 )

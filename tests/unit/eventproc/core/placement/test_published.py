@@ -12,7 +12,7 @@ from eventproc.errors import ConfigurationError
 
 @pytest.mark.parametrize("inner", [Even(), Ring(), Ordinal()])
 def test_it_is_as_the_placement_that_is_computed(inner):
-    """Except that it admits no processor of another SDK, which would not follow."""
+    """Except that it admits no processor of an Azure SDK, which would not follow."""
     published = Published(inner)
 
     assert published.is_sticky is inner.is_sticky

@@ -34,7 +34,7 @@ def test_nothing_happened():
         (
             [],
             [member("a", has_record=False)],
-            ("joined", "a, a processor of another SDK, joined"),
+            ("joined", "a, a processor of an Azure SDK, joined"),
         ),
         ([member("a")], [], ("left", "a left")),
         ([member("a", status=LEAVING)], [], ("left", "a left")),
