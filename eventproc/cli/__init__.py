@@ -7,8 +7,8 @@ environment variable.
 
 import re
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from eventproc.cli.arguments.option_names import in_options
 from eventproc.cli.terminal.exits import (
@@ -20,6 +20,20 @@ from eventproc.cli.terminal.exits import (
 )
 from eventproc.errors import EventProcError
 from eventproc.extras import needing
+
+_MEANT: Final[Mapping[str, Sequence[str]]] = {
+    "copy": ("checkpoints export",),
+    "delete": ("dead-letters drop",),
+    "health": ("run --http",),
+    "migrate": ("checkpoints export",),
+    "move": ("checkpoints export", "checkpoints reset"),
+    "replay": ("checkpoints reset",),
+    "rewind": ("checkpoints reset",),
+    "skip": ("checkpoints reset",),
+    "stop": ("pause",),
+    "unpause": ("resume",),
+}
+"""Verbs for words that somebody may try, besides the names of nested verbs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +71,7 @@ def _nested(message: str) -> str:
     from eventproc.cli.app import app  # noqa: PLC0415 - it imports the extra
 
     commands: Any = getattr(get_command(app), "commands", {})
-    found = [
+    found = [f"`eventproc {verb}`" for verb in _MEANT.get(unknown[1], ())] + [
         f"`eventproc {name} {unknown[1]}`"
         for name, command in commands.items()
         if unknown[1] in getattr(command, "commands", {})

@@ -196,7 +196,7 @@ _checkpoints_app = typer.Typer(
 
 @_checkpoints_app.callback(invoke_without_command=True)
 def _checkpoints(context: typer.Context) -> None:
-    """See the checkpoints of a group and its lag, replay or skip events, copy it to a new store."""
+    """See checkpoints, lag and the oldest event; replay or skip events; copy to a new store."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit
@@ -226,7 +226,10 @@ _store_app = typer.Typer(
 
 @_store_app.callback(invoke_without_command=True)
 def _store(context: typer.Context) -> None:
-    """Create what a checkpoint store needs, and check that it can be used."""
+    """Create what a checkpoint store or a blob sink of dead letters needs, and check it.
+
+    To move a group to another store, see `eventproc checkpoints export` and `import`.
+    """
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import typer
 
-from eventproc.cli import main
+from eventproc.cli import _MEANT, main
 from eventproc.cli.app import app
 from eventproc.cli.terminal.exits import BAD_INPUT
 
@@ -18,7 +18,7 @@ TASKS = {
     "run my handler": (["your handler", "event hub"], "run"),
     "use all cores of this host": (["cores"], "run"),
     "see how far behind a group is": (["lag", "partition"], "status"),
-    "see which process has the licence key": (["holders", "resources"], "status"),
+    "see which process has the licence key": (["resource holders"], "status"),
     "handle the events of yesterday again": (["replay"], "checkpoints"),
     "get past an event that cannot be handled": (["skip"], "checkpoints"),
     "move a group to another store": (["copy", "store"], "checkpoints"),
@@ -28,6 +28,9 @@ TASKS = {
     "know what the store will cost": (["price"], "simulate"),
     "let Kubernetes probe my handler": (["probes"], "run"),
     "stop the work while the database moves": (["Pause", "nothing is received"], "pause"),
+    "see what is paused": (["pauses"], "status"),
+    "see how old the oldest waiting event is": (["oldest event"], "checkpoints"),
+    "create the container for dead letters": (["Create", "dead letters"], "store"),
     "go on after a pause": (["Resume"], "resume"),
     "see why a partition is stuck": (["stuck and why"], "dashboard"),
     "see what happened to a poisonous event": (["given up", "deliver"], "dead-letters"),
@@ -67,10 +70,29 @@ def test_no_help_is_cut(path):
     assert "..." not in text
 
 
-def test_a_verb_of_a_group_is_found_by_its_name(capsys):
-    """Whoever types `eventproc lag` is told where that is."""
-    code = main(["lag"])
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("lag", "`eventproc checkpoints lag`"),
+        ("replay", "`eventproc checkpoints reset` or `eventproc dead-letters replay`"),
+        ("health", "`eventproc run --http`"),
+    ],
+)
+def test_a_word_that_is_no_verb_is_answered_with_the_verb_that_is_meant(word, meant, capsys):
+    """The name of a nested verb, or another word for it."""
+    code = main([word])
     line = capsys.readouterr().err
 
     assert code == BAD_INPUT
-    assert "'lag'. Did you mean `eventproc checkpoints lag`? (see: eventproc --help)" in line
+    assert f"'{word}'. Did you mean {meant}? (see: eventproc --help)" in line
+
+
+def test_the_verbs_that_are_meant_exist():
+    """With their options."""
+    for verbs in _MEANT.values():
+        for verb in verbs:
+            name, *rest = verb.split()
+            found = GROUP.commands[name]
+            options = {option for each in found.params for option in each.opts}
+
+            assert all(word in options or word in found.commands for word in rest)
