@@ -57,10 +57,12 @@ _NAMES: Final = "|".join(name for name in OPTIONS if "_" in name)
 _WORDS: Final = "|".join(name for name in OPTIONS if "_" not in name)
 # A name without an underscore may be an ordinary word, so it is replaced only where the
 # library's messages put a name.
-_SETTING: Final = re.compile(rf"\b({_NAMES})\b|^({_WORDS})(?= is )|(?<=\bpass )({_WORDS})\b")
+_SETTING: Final = re.compile(
+    rf"(?:\bEventProcessorConfig\.)?\b({_NAMES})\b(?:=True)?|^({_WORDS})(?= is )|(?<=\bpass )({_WORDS})\b"
+)
 
 
 def in_options(message: str) -> str:
     """Return the message with each setting replaced by its option, and without words of Python."""
     message = message.replace("a timedelta", "a duration").removesuffix(" or None")
-    return _SETTING.sub(lambda found: OPTIONS[found[0]], message)
+    return _SETTING.sub(lambda found: OPTIONS[found[1] or found[2] or found[3]], message)

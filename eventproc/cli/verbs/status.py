@@ -50,9 +50,9 @@ def status(
         timedelta, typer.Option(help="With --watch: the time between two polls of the group.")
     ] = timedelta(seconds=2),
 ) -> int:
-    """Show a group: owner, checkpoint and lag of each partition, members, holders of resources.
+    """Show a group: owner, position, lag of each partition; pauses, members, holders of resources.
 
-    With --resources it shows the holder of each resource, and with --lease that of one lease.
+    With --resources it shows the holders of resources, and with --lease that of one lease.
 
     This only reads, and does not disturb the group. It asks the event hub as well, and shows the
     lag of each partition, in events; with --without-hub it asks only the store.

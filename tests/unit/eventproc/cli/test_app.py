@@ -23,6 +23,11 @@ TASKS = {
     "let KEDA start as many processes as needed": (["how many processes", "KEDA"], "scale"),
     "develop without a hub in a cloud": (["without Azure"], "emulator"),
     "know what a deployment will move and cost": (["moves", "storage operations"], "simulate"),
+    "know how long the oldest event has waited": (["oldest event", "waited"], "checkpoints"),
+    "create the container for dead letters": (["create", "dead letters"], "store"),
+    "deliver what was given up after a fix": (["given up", "again"], "dead-letters"),
+    "see what is paused, and why": (["pauses"], "status"),
+    "stop the delivery while a database moves": (["pause", "nothing is received"], "pause"),
     "share connections among processes": (["resources", "connections"], "hold"),
 }
 """Words for which an operator with this task looks, and the verb."""
@@ -32,9 +37,25 @@ TASKS = {
 def test_the_overview_names_the_task_at_one_verb(task):
     """The words stand together at no other verb."""
     words, verb = TASKS[task]
-    found = [name for name, text in OVERVIEW.items() if all(word in text for word in words)]
+    found = [
+        name
+        for name, text in OVERVIEW.items()
+        if all(word.lower() in text.lower() for word in words)
+    ]
 
     assert found == [verb]
+
+
+def test_the_overview_says_where_to_find_what_no_name_of_a_verb_says():
+    """Each line ends with a verb that exists, and the help of `eventproc` shows them all."""
+    text = GROUP.get_help(typer.Context(GROUP, info_name="eventproc"))
+    lines = text.partition("Where to find it:")[2].strip().splitlines()
+    verbs = [line.partition("eventproc ")[2].split() for line in lines if "eventproc " in line]
+
+    assert len(verbs) == len(lines) - 1 == 9
+    for verb, *words in verbs:
+        below = getattr(GROUP.commands[verb], "commands", {})
+        assert all(w.rstrip(",") in below for w in words if below)
 
 
 def names_of(command, *above):

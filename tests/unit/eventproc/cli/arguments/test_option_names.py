@@ -11,6 +11,8 @@ from eventproc.cli.arguments.option_names import in_options
         ("load_balancing_interval is 0 s: give a timedelta", "--interval is 0 s: give a duration"),
         ("attempts_max is 0: give a whole number or None", "--attempts is 0: give a whole number"),
         ("topic is '': pass topic", "--eventhub is '': pass --eventhub"),
+        ("create it (create_container=True)", "create it (--create-container)"),
+        ("where to begin is EventProcessorConfig.initial_position", "where to begin is --start"),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],
 )
