@@ -67,6 +67,9 @@ def eventproc(
 
     To run your own handler, start `eventproc emulator` in one terminal and, in as many others as
     you like, `eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db`.
+
+    In Azure, verbs take --namespace and --storage-account, to use an identity, or connection
+    strings in the environment. `eventproc run --help` shows all of it.
     """
     if show_version:
         print(f"eventproc {EVENTPROC_VERSION}")
@@ -214,7 +217,7 @@ _checkpoints_app = typer.Typer(
 
 @_checkpoints_app.callback(invoke_without_command=True)
 def _checkpoints(context: typer.Context) -> None:
-    """See positions, how long the oldest event waited; replay or skip events; copy to a new store."""
+    """See positions, how long the oldest event waited; replay, skip events; copy to a new store."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit

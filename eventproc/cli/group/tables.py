@@ -76,10 +76,11 @@ def absence_lines(view: GroupView) -> list[str]:
     )
     if is_known or not view.partitions:
         return []
-    return [
+    line = (
         "No process of this group has run with this store yet. If one has, check --eventhub, "
         "--consumer-group, --namespace and --store."
-    ]
+    )
+    return [line]
 
 
 def pause_lines(pauses: Pauses) -> list[str]:

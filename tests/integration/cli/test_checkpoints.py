@@ -155,6 +155,20 @@ def test_a_reset_is_shown_and_needs_a_confirmation(tool, orders):
     assert "as it is" in again[1]
 
 
+def test_lag_in_a_hub_that_was_created_again_is_that_of_all_its_events(tool, orders):
+    """The checkpoints are above its last event, and nothing was handled."""
+    json_of(tool, "reset", "--to", "latest", "--yes")
+    orders.recreate_hub("orders")
+    with EventHubProducerClient.from_connection_string(
+        orders.connection_string_for("orders")
+    ) as producer:
+        producer.send_batch([EventData("z")] * 3, partition_id="0")
+    lags = json_of(tool, "lag")
+
+    assert [p["lag"] for p in lags["partitions"]] == [3, 0, 0, 0]
+    assert 0 <= lags["oldest_age_s"] < 600
+
+
 def test_lag_is_shown_in_events_and_seconds(tool):
     """``lag`` works for a group without running processors."""
     json_of(tool, "reset", "--to", "latest", "--yes")

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 import typer
 
+from eventproc.cli import main
 from eventproc.cli.app import app
+from eventproc.cli.terminal.exits import BAD_INPUT
 
 GROUP: Any = typer.main.get_command(app)
 OVERVIEW = {name: command.short_help for name, command in GROUP.commands.items()}
@@ -24,10 +26,17 @@ TASKS = {
     "develop without a hub in a cloud": (["without Azure"], "emulator"),
     "know what a deployment will move and cost": (["moves", "storage operations"], "simulate"),
     "know how long the oldest event has waited": (["oldest event", "waited"], "checkpoints"),
-    "create the container for dead letters": (["create", "dead letters"], "store"),
+    "create the container for dead letters": (["Create", "dead letters"], "store"),
     "deliver what was given up after a fix": (["given up", "again"], "dead-letters"),
     "see what is paused, and why": (["pauses"], "status"),
-    "stop the delivery while a database moves": (["pause", "nothing is received"], "pause"),
+    "know what the store will cost": (["price"], "simulate"),
+    "let Kubernetes probe my handler": (["probes"], "run"),
+    "stop the work while the database moves": (["Pause", "nothing is received"], "pause"),
+    "go on after a pause": (["Resume"], "resume"),
+    "see why a partition is stuck": (["stuck and why"], "dashboard"),
+    "see what happened to a poisonous event": (["given up", "deliver"], "dead-letters"),
+    "create the tables before the first start": (["Create", "store"], "store"),
+    "run a nightly job on one host only": (["only one", "jobs"], "hold"),
     "share connections among processes": (["resources", "connections"], "hold"),
 }
 """Words for which an operator with this task looks, and the verb."""
@@ -37,11 +46,7 @@ TASKS = {
 def test_the_overview_names_the_task_at_one_verb(task):
     """The words stand together at no other verb."""
     words, verb = TASKS[task]
-    found = [
-        name
-        for name, text in OVERVIEW.items()
-        if all(word.lower() in text.lower() for word in words)
-    ]
+    found = [name for name, text in OVERVIEW.items() if all(word in text for word in words)]
 
     assert found == [verb]
 
@@ -76,3 +81,12 @@ def test_no_help_is_cut(path):
     text = command.get_help(context).replace("[ARGS]...", "").replace("Published:...", "")
 
     assert "..." not in text
+
+
+def test_a_verb_of_a_group_is_found_by_its_name(capsys):
+    """Whoever types `eventproc lag` is told where that is."""
+    code = main(["lag"])
+    line = capsys.readouterr().err
+
+    assert code == BAD_INPUT
+    assert "'lag'. Did you mean `eventproc checkpoints lag`? (see: eventproc --help)" in line

@@ -12,7 +12,12 @@ from eventproc.cli.arguments.option_names import in_options
         ("attempts_max is 0: give a whole number or None", "--attempts is 0: give a whole number"),
         ("topic is '': pass topic", "--eventhub is '': pass --eventhub"),
         ("create it (create_container=True)", "create it (--create-container)"),
-        ("where to begin is EventProcessorConfig.initial_position", "where to begin is --start"),
+        ("it is EventProcessorConfig.initial_position", "it is --start"),
+        (
+            "config sets 'a.b', which cannot be set: no",
+            "the address of the hub sets 'a.b', which cannot be set: no",
+        ),
+        ("bootstrap_servers is ''", "the part after kafka:// is ''"),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],
 )
