@@ -11,6 +11,7 @@ from tests.mutation.guards import (
     offset_format,
     operation,
     ownership,
+    pauses,
     progress,
     scaling,
     sessions,
@@ -87,6 +88,15 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.STALL_WATCHDOG,
         *delivery.PUMPS,
         *delivery.RUN,
+    ],
+    "Pauses": [
+        *pauses.RECORD,
+        *pauses.READER,
+        *pauses.PUMPS,
+        *pauses.RUN,
+        *pauses.CALLS,
+        *pauses.SWITCH,
+        *pauses.PUMP,
     ],
     "Operation": [
         *operation.RECREATED_HUB,
