@@ -217,7 +217,7 @@ _checkpoints_app = typer.Typer(
 
 @_checkpoints_app.callback(invoke_without_command=True)
 def _checkpoints(context: typer.Context) -> None:
-    """See positions, how long the oldest event waited; replay, skip events; copy to a new store."""
+    """See checkpoints, lag and the oldest event; replay or skip events; copy to a new store."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit
@@ -249,7 +249,10 @@ _store_app = typer.Typer(
 
 @_store_app.callback(invoke_without_command=True)
 def _store(context: typer.Context) -> None:
-    """Create a store's file, container or tables, or the container for dead letters; check one."""
+    """Create what a checkpoint store or a blob sink of dead letters needs, and check it.
+
+    To move a group to another store, see `eventproc checkpoints export` and `import`.
+    """
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit

@@ -32,6 +32,7 @@ MEANT: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("start", "serve", "worker"), "`eventproc run` runs your handler, `eventproc --help` more"
     ),
+    "unpause": "`eventproc resume` ends a pause",
     "stop": "SIGTERM stops a process, and `eventproc pause` the delivery in a whole group",
     "create": "`eventproc store init` creates what a store needs",
     **dict.fromkeys(("dlq", "deadletter", "letters"), "`eventproc dead-letters` shows them"),
