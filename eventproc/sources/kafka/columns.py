@@ -55,8 +55,6 @@ class ColumnBatch(KafkaBatch):
     @property
     def body_byte_count(self) -> int:
         values = self._values
-        if not len(values):
-            return 0
         ends = np.frombuffer(values.buffers()[1], np.int32)
         return int(ends[values.offset + len(values)] - ends[values.offset])
 

@@ -47,10 +47,19 @@ def test_batches_that_follow_one_another_are_joined(found, cuts, are_packed):
     )
 
 
+@pytest.mark.parametrize("rows", [slice(begin, begin + 2) for begin in range(5)])
+def test_the_bytes_of_a_slice_are_those_of_its_bodies(rows):
+    """A feed that gives a part of a batch away counts them."""
+    bodies = [b"", b"1", b"22", None, b"4444"]
+    batch = ColumnBatch.of([FakeMessage(n, body) for n, body in enumerate(bodies)])
+
+    assert batch[rows].body_byte_count == sum(len(body or b"") for body in bodies[rows])
+
+
 @pytest.mark.parametrize("names", [["body"], ["offset", "body", "enqueuedTime"]])
 def test_a_batch_of_more_bytes_than_an_array_can_hold_keeps_its_events(monkeypatch, names):
     """The call with its columns fails then, and is repeated with less."""
-    monkeypatch.setattr(module, "BYTES_MAX", 5)
+    monkeypatch.setattr(module, "BYTES_MAX", 11)
     found = [FakeMessage(n, b"%03d" % n) for n in range(4)]
     whole = ColumnBatch.joined([ColumnBatch.of(found[:2]), ColumnBatch.of(found[2:])])
 

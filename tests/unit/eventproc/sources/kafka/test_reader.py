@@ -195,14 +195,22 @@ async def test_messages_that_were_fetched_again_are_not_returned_twice():
         assert await take(receiver, 3) == [2, 3, 4]
 
 
-async def test_a_read_that_has_a_message_twice_returns_it_once():
-    """Also if the read begins where the last one ended."""
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ((0, 1, 2, 1, 2, 3), [0, 1, 2, 3]),
+        ((0, 1, 1, 3), [0, 1, 3]),
+        ((0, 2, 1, 3), [0, 2, 3]),
+    ],
+)
+async def test_a_read_that_has_a_message_twice_returns_it_once(read, expected):
+    """Also if its first and last offset are as far apart as those of a read without gaps."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
         receiver = await opened(reader, feed_of())
-        consumer.put.extend([FakeMessage(n) for n in (0, 1, 2, 1, 2, 3)])
+        consumer.put.extend([FakeMessage(n) for n in read])
 
-        assert await take(receiver, 4) == [0, 1, 2, 3]
+        assert await take(receiver, len(expected)) == expected
 
 
 async def test_bytes_that_wait_are_those_of_messages_that_were_not_taken():
