@@ -13,6 +13,7 @@ from eventproc.errors import (
     SourceRejectedError,
     SourceUnavailableError,
 )
+from eventproc.sources.kafka import reader as reader_module
 from eventproc.sources.kafka.errors import ClientError
 from eventproc.sources.kafka.feed import OVERHEAD_BYTES, Feed
 from eventproc.sources.kafka.reader import Reader
@@ -39,9 +40,12 @@ class FakeConsumer:
         self.put: deque[FakeMessage] = deque()
         self.errors: deque[ClientError] = deque()
         self.calls = []
+        self.waits = []
+        """How long each read was to wait."""
         self.is_broken = False
 
     def read(self, wait_s):
+        self.waits.append(wait_s)
         if self.is_broken:
             raise ValueError("an unexpected error")
         messages = [self.put.popleft() for _ in range(len(self.put))]
@@ -110,9 +114,16 @@ async def reading(consumer):
         await reader.close()
 
 
+@pytest.mark.parametrize("is_read_at_once", [False, True])
 @pytest.mark.parametrize(("room", "room_bytes"), [(30, 10**9), (10**9, 30 * (OVERHEAD_BYTES + 1))])
-async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(room, room_bytes):
-    """In messages and in bytes. When it is read again, no message is missing or repeated."""
+async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(
+    room, room_bytes, is_read_at_once, monkeypatch
+):
+    """In messages and in bytes. When it is read again, no message is missing or repeated.
+
+    Also if each read is followed by the next one at once, because it was as long as it can be.
+    """
+    monkeypatch.setattr(reader_module, "READ_MAX", 2 * CHUNK if is_read_at_once else 10**9)
     consumer: Any = FakeConsumer(500)
     reader = Reader(consumer, "test")
     slow = await opened(reader, feed_of(room=room, room_bytes=room_bytes))
@@ -213,16 +224,19 @@ async def test_a_read_that_has_a_message_twice_returns_it_once(read, expected):
         assert await take(receiver, len(expected)) == expected
 
 
-async def test_bytes_that_wait_are_those_of_messages_that_were_not_taken():
-    """Also if a read was taken only in part."""
-    feed = feed_of()
-    feed.put([FakeMessage(n, b"x" * size) for n, size in enumerate((1, 10, 100))])
-    left = []
-    for _ in range(3):
-        feed.take(1)
-        left.append(feed._bytes)
+async def test_a_read_after_one_that_was_full_does_not_wait(monkeypatch):
+    """The messages of the first one would wait for it."""
+    monkeypatch.setattr(reader_module, "READ_MAX", CHUNK)
+    consumer = FakeConsumer()
+    async with reading(consumer) as reader:
+        receiver = await opened(reader, feed_of())
+        consumer.count = CHUNK
+        assert await take(receiver, CHUNK) == list(range(CHUNK))
+        await until(lambda: 0 in consumer.waits)
 
-    assert left == [110 + 2 * OVERHEAD_BYTES, 100 + OVERHEAD_BYTES, 0]
+    after = consumer.waits[consumer.waits.index(0) + 1 :]
+    assert set(consumer.waits) == {0, reader_module.READ_S}
+    assert 0 not in after
 
 
 @pytest.mark.parametrize(

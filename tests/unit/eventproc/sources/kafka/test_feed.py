@@ -1,0 +1,45 @@
+"""The queue of one partition's messages: what is taken out, and what still waits."""
+
+from typing import cast
+
+import pytest
+
+from eventproc.sources.kafka.columns import ColumnBatch
+from eventproc.sources.kafka.feed import OVERHEAD_BYTES, Feed
+from eventproc.sources.kafka.reader import Reader
+from eventproc.sources.kafka.receiver import KafkaReceiver
+from tests.unit.eventproc.sources.kafka.messages import FakeMessage
+
+
+def test_a_feed_returns_no_more_than_was_asked_for():
+    """Of several reads, the last one in part."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)
+    for first in (0, 3, 6, 9):
+        feed.put([FakeMessage(n) for n in range(first, first + 3)])
+
+    taken = [[event.sequence_number for event in feed.take(most)] for most in (7, 1, 2, 9, 9)]
+
+    assert taken == [[0, 1, 2, 3, 4, 5, 6], [7], [8, 9], [10, 11], []]
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+def test_after_read_columns_a_feed_returns_columns(reads):
+    """Of one read and of several."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)
+    KafkaReceiver(cast("Reader", None), feed).read_columns()
+    for first in range(reads):
+        feed.put([FakeMessage(first)])
+
+    assert isinstance(feed.take(9), ColumnBatch)
+
+
+def test_bytes_that_wait_are_those_of_messages_that_were_not_taken():
+    """Also if a read was taken only in part."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)
+    feed.put([FakeMessage(n, b"x" * size) for n, size in enumerate((1, 10, 100))])
+    left = []
+    for _ in range(3):
+        feed.take(1)
+        left.append(feed._bytes)
+
+    assert left == [110 + 2 * OVERHEAD_BYTES, 100 + OVERHEAD_BYTES, 0]
