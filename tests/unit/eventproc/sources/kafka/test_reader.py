@@ -74,6 +74,7 @@ class FakeConsumer:
         self.paused.discard(partition)
 
     def high(self, partition):
+        assert partition in self.position, "it is not assigned"
         return self.count + self.marks
 
     def close(self):
