@@ -71,6 +71,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *transactions.COMMITS,
         *transactions.CONTEXT,
         *transactions.POSTGRES,
+        *transactions.POSTGRES_CHANGES,
         *transactions.SQLITE,
     ],
     "Delivery": [
