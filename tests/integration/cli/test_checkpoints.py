@@ -155,6 +155,14 @@ def test_a_reset_is_shown_and_needs_a_confirmation(tool, orders):
     assert "as it is" in again[1]
 
 
+def test_a_reset_into_the_future_is_refused(tool):
+    """A wrong year would drop the states and move nothing."""
+    code, _, errors = tool("reset", *HERE, "--to", "2999-01-31T08:00:00Z", "--yes")
+
+    assert code == 2
+    assert "2999-01-31T08:00:00Z is in the future" in errors
+
+
 def test_lag_is_shown_in_events_and_seconds(tool):
     """``lag`` works for a group without running processors."""
     json_of(tool, "reset", "--to", "latest", "--yes")
