@@ -62,18 +62,41 @@ class HubRecreatedError(StoreError):
 
     Its position means nothing in the new hub, so the partition is not served until an operator
     moves the checkpoint. With ``RecreatedHub.EARLIEST`` this is never raised.
+
+    Only a checkpoint that is older than the hub proves it. Otherwise the partition ended before the
+    position, and the message names the other possible causes, too.
     """
 
     is_final = True
 
-    def __init__(self, partition_id: str, sequence_number: int | None) -> None:
+    def __init__(
+        self,
+        partition_id: str,
+        sequence_number: int | None,
+        *,
+        is_older_than_hub: bool,
+        last: int | None = None,
+    ) -> None:
+        """Name the causes; *last* is the number of the partition's last event, if it is known."""
         number = "" if sequence_number is None else f" {sequence_number}"
+        known = f"the checkpoint of partition {partition_id!r}, at event{number}, "
+        if is_older_than_hub:
+            known += (
+                "is older than the hub: this was deleted and created again under the same name, so "
+                "its events are other ones"
+            )
+        else:
+            end = "" if last is None else f", where the partition's last event is {last}"
+            known += (
+                f"does not fit the hub{end}. Possible causes: the hub was deleted and created "
+                "again under the same name; the checkpoint was set to a wrong number; or a "
+                "fail-over lost the newest events"
+            )
         super().__init__(
-            f"the checkpoint of partition {partition_id!r} is of event{number} of a hub that does "
-            "not exist any more: the present hub was created again under the same name, so its "
-            "events are other ones. To handle them from the first, use `eventproc checkpoints "
-            f"reset --partition {partition_id} --to earliest`; to do so whenever that happens, set "
-            "recreated_hub to EARLIEST (--recreated-hub earliest)"
+            f"{known}. To handle the events of the hub from the first, use `eventproc checkpoints "
+            f"reset --partition {partition_id} --to earliest`, or give another target; to begin at "
+            "the first whenever a hub was created again, set recreated_hub to EARLIEST "
+            "(--recreated-hub earliest)"
         )
 
 

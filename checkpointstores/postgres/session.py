@@ -110,7 +110,7 @@ class Session:
             await connection.close()
 
     async def _connected(self) -> AsyncConnection[Any]:
-        if self._connection is None or self._connection.closed:
+        if self._connection is None:
             connection = await AsyncConnection.connect(self._dsn, autocommit=True)
             self._connection, self.pid = connection, connection.info.backend_pid
             # A statement that we no longer wait for must not keep locks.

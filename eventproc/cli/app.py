@@ -43,6 +43,9 @@ def eventproc(
 
     To run your own handler, start `eventproc emulator` in one terminal and, in as many others as
     you like, `eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db`.
+
+    In Azure, verbs take --namespace and --storage-account, to use an identity, or connection
+    strings in the environment. `eventproc run --help` shows all of it.
     """
     if show_version:
         print(f"eventproc {EVENTPROC_VERSION}")
@@ -193,7 +196,7 @@ _checkpoints_app = typer.Typer(
 
 @_checkpoints_app.callback(invoke_without_command=True)
 def _checkpoints(context: typer.Context) -> None:
-    """See the checkpoints of a group and its lag, replay or skip events, copy it to a new store."""
+    """See checkpoints, lag and the oldest event; replay or skip events; copy to a new store."""
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit
@@ -223,7 +226,10 @@ _store_app = typer.Typer(
 
 @_store_app.callback(invoke_without_command=True)
 def _store(context: typer.Context) -> None:
-    """Create what a checkpoint store needs, and check that it can be used."""
+    """Create what a checkpoint store or a blob sink of dead letters needs, and check it.
+
+    To move a group to another store, see `eventproc checkpoints export` and `import`.
+    """
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit

@@ -140,9 +140,22 @@ class GroupConfig:
                 f"placement {name} depends on what each processor measures, so one of them has to "
                 f"compute it for all: use Published({name}), as text Published:{name}"
             )
+        self._check_weights()
         if self.deployment_id and not self.placement.admits_standby:
             raise ConfigurationError(
                 f"deployment_id is {self.deployment_id!r}, but with the placement "
                 f"{self.placement.name} no processor can wait on standby for the share of another "
                 "one: leave deployment_id empty, or use another placement"
+            )
+
+    def _check_weights(self) -> None:
+        """Refuse a weight or a capacity that the placement does not use."""
+        if self.placement.uses_weights:
+            return
+        name = "weight" if self.weight != 1 else "capacity"
+        value = getattr(self, name)
+        if (self.weight, self.capacity) != (1, None):
+            raise ConfigurationError(
+                f"{name} is {value:g}, which has no effect with the placement "
+                f"{self.placement.name}: pass placement Weighted, or do not pass {name}"
             )

@@ -56,8 +56,12 @@ def is_of_former_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) ->
         checkpoint: As it was found, before it is adopted.
         hub_created_at: When the present hub was created; ``None`` if the source does not say.
     """
-    if checkpoint.writer is not None and checkpoint.writer.startswith(_FORMER_HUB):
-        return True
+    is_marked = checkpoint.writer is not None and checkpoint.writer.startswith(_FORMER_HUB)
+    return is_marked or is_older_than_hub(checkpoint, hub_created_at)
+
+
+def is_older_than_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) -> bool:
+    """Whether the hub is younger than the checkpoint, which then has an event of another hub."""
     return (
         hub_created_at is not None
         and checkpoint.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER

@@ -158,7 +158,8 @@ class _Container:
         except (ResourceNotFoundError, ValueError) as error:
             await self.close()
             raise ConfigurationError(
-                f"container {self._container!r} for dead letters cannot be used: create it, or "
+                f"container {self._container!r} for dead letters cannot be used: create it, with "
+                f"`eventproc store init --store blob:{self._container}` or in the portal, or "
                 f"correct the name or the connection string ({type(error).__name__})"
             ) from error
         except (AzureError, NoTokenError, OSError) as error:

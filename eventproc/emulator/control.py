@@ -138,7 +138,9 @@ class ControlEndpoint:
         if method == "GET" and path == "/hubs":
             return HTTPStatus.OK, self._describe()
         if fault is None or method != "POST" or not path.startswith("/faults/"):
-            return HTTPStatus.NOT_FOUND, {"error": f"{method} {path} does not exist"}
+            faults = ", ".join(f"/faults/{name}" for name in self._faults)
+            known = f"there are GET /health, GET /hubs and POST {faults}"
+            return HTTPStatus.NOT_FOUND, {"error": f"{method} {path} does not exist: {known}"}
         given = Parameters.parse(body)
         given.refuse_others(fault.parameters)
         return HTTPStatus.OK, await fault.apply(given)

@@ -48,9 +48,6 @@ class CycleResult:
     conflict_count: int
     """How many claims another processor won."""
 
-    pauses: Pauses
-    """What an operator paused."""
-
 
 class Balancer:
     """Reads the group, and writes what this processor decides."""
@@ -111,6 +108,11 @@ class Balancer:
 
         self._short_capacity = ConditionLogger(log, "capacity_short", "capacity_sufficient")
         self._unknown_placement = ConditionLogger(log, "placement_unknown", "placement_known")
+
+    @property
+    def pauses(self) -> Pauses:
+        """What an operator paused, as last read; may be read from another thread."""
+        return self._pauses.known
 
     async def cycle(
         self,
@@ -228,7 +230,6 @@ class Balancer:
             claimed=tuple(c.partition_id for c in actions.moves.claims if c.partition_id in won),
             stolen=tuple(stolen),
             conflict_count=sum(r.outcome is WriteOutcome.LOST for r in results),
-            pauses=self._pauses.known,
         )
 
     async def _fence(self, member: Member) -> bool:

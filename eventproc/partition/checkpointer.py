@@ -150,7 +150,8 @@ class Checkpointer:
             is_stopped = policy is RecreatedHub.STOP
             self._recreation.note(is_error=is_stopped, policy=policy.value, sequence_number=number)
             if is_stopped:
-                raise HubRecreatedError(self._partition_id, number)
+                is_older = rules.is_older_than_hub(found, hub_created_at)
+                raise HubRecreatedError(self._partition_id, number, is_older_than_hub=is_older)
             update = rules.restart_in_new_hub(found, self._writer)
         if found is None and is_from_first:
             update = rules.initial_checkpoint(self._partition_id, self._writer)

@@ -53,8 +53,8 @@ class PauseSwitch:
             self._opened.clear()
             self.on_pause()
 
-    async def until_open(self, *, within_s: float) -> None:
-        """Wait while receiving is paused, but no longer than so many seconds."""
+    async def until_open(self, *, within_s: float | None = None) -> None:
+        """Wait while receiving is paused, but no longer than so many seconds, if any are given."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._opened.wait()

@@ -4,6 +4,7 @@ Rule 1: the handler is called only while the lease is trusted. A call that lasts
 trust is cancelled; when the lease is renewed, the call's events are delivered again.
 Rule 2: after a failed call the handler is called again with the events that are not handled yet.
 Rule 3: progress is noted after the handler returned or called ``done``, never before.
+Rule 4: while the partition is paused, no call with events begins: what was received waits.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.blame import blamed, checked, shown_error
 from eventproc.partition.context import CallContext, LiveContext
 from eventproc.partition.failure_actions import FailureActions
+from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionScope
 from eventproc.pumps.stop_scope import StoppedError
 
@@ -52,6 +54,7 @@ class HandlerCalls:
         actions: FailureActions,
         scope: PartitionScope,
         wait_s: Callable[[int], float],
+        pause_switch: PauseSwitch | None = None,
     ) -> None:
         """Prepare the calls.
 
@@ -61,6 +64,7 @@ class HandlerCalls:
             actions: What is done with it then.
             scope: Cuts calls and waits, counts, and logs.
             wait_s: Seconds to wait after the n-th failure in a row.
+            pause_switch: Holds events back while the partition is paused.
         """
         self._handler = handler
         self._policy = policy
@@ -70,6 +74,7 @@ class HandlerCalls:
         self._meter = scope.meter
         self._log = scope.log
         self._wait_s = wait_s
+        self._pause_switch = pause_switch
         self._idle_failures_in_row = 0
 
     async def initialize(self, context: CallContext) -> None:
@@ -181,8 +186,7 @@ class HandlerCalls:
         part: Sequence[ReceivedEvent] = (),
     ) -> Outcome:
         """Call the handler once, while the lease is trusted."""
-        if await self._stop_scope.until_trusted():
-            self._log.info("lease_recovered")
+        await self._until_allowed(is_delivery=bool(part))
         cut, outcome = None, CUT
         context.begin_call(part)
         try:
@@ -209,6 +213,16 @@ class HandlerCalls:
             # A failed call that completed nothing has no effect on the state.
             context.end_call((part,) if outcome.is_done else outcome.report.done or None)
         return outcome
+
+    async def _until_allowed(self, *, is_delivery: bool) -> None:
+        """Wait until the lease is trusted and, for a delivery, the partition is not paused."""
+        while True:
+            if is_delivery and self._pause_switch is not None and self._pause_switch.is_paused:
+                async with self._stop_scope.waiting():
+                    await self._pause_switch.until_open()
+            if not await self._stop_scope.until_trusted():
+                return
+            self._log.info("lease_recovered")  # It may have been paused meanwhile.
 
     def _log_cancelled(self, unhandled: Sequence[ReceivedEvent]) -> None:
         """Log that the stop left a call no more time, with the events that will come again."""

@@ -117,6 +117,7 @@ class PartitionPump:
             actions=FailureActions(policy.action, sink=dead_letters, scope=scope, wait_s=wait_s),
             scope=scope,
             wait_s=wait_s,
+            pause_switch=self._pause_switch,
         )
         self._lanes = self._make_lanes()
         self._guard = CrashGuard(

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from typing import Final, Generic, TypeVar
 
 from eventproc.concurrency.tasks import end, together
@@ -287,6 +286,7 @@ class ProcessorRun(Generic[PumpT]):
         """Run a cycle without its hand-overs; return what was decided, if it could run."""
         cycle = self._balancer.cycle(self.names, (), self.pumps.running)
         done = await self._try_until(until_s, cycle)
+        self.pumps.follow(self._balancer.pauses)
         return done.actions if done else None
 
     async def _stop_keeping_leases(self, until_s: float) -> None:
@@ -318,13 +318,12 @@ class ProcessorRun(Generic[PumpT]):
         return asyncio.get_running_loop().time() + budget_s
 
     def _drain_delay_s(self) -> float:
-        delay = self._config.drain_delay
+        config = self._config
+        delay = config.drain_delay
         if delay is None:
             told = self._parts.store.tells_changes
-            config = self._config
             interval = config.rebalance_interval if told else config.load_balancing_interval
-            seen_by_all = interval * (1 + JITTER)
-            delay = min(seen_by_all, self._config.shutdown_timeout / 3)
+            delay = min(interval * (1 + JITTER), config.shutdown_timeout / 3)
         return delay.total_seconds()
 
     def _late_hand_over_wait_s(self) -> float:
@@ -340,12 +339,14 @@ class ProcessorRun(Generic[PumpT]):
         busy, running = self.pumps.handing_over, self.pumps.running
         expected = self._roster.owner_ids if self._roster else None
         cycle = self._balancer.cycle(self.names, busy, running, self.pumps.work, expected)
-        done = await self.executor.call(cycle)
+        try:
+            done = await self.executor.call(cycle)
+        finally:  # A cycle that failed may have read them.
+            self.pumps.follow(self._balancer.pauses)
         if self._roster is not None:
             self._roster.note_leader(leads=done.actions.is_leader)
-        self._is_rebalancing = not done.actions.is_balanced
         held, actions = self.leases.held, done.actions
-        self.pumps.follow(done.pauses)
+        self._is_rebalancing = not actions.is_balanced
         self.pumps.adjust(held, actions.moves.hand_overs, actions.others)
         planned, me = actions.owner_by_partition, self._parts.member.owner_id
         self.preparations.adjust(
@@ -368,7 +369,7 @@ class ProcessorRun(Generic[PumpT]):
         return is_owned
 
     def _on_lost(self, partition_id: str) -> None:
-        self.executor.call_soon(partial(self.pumps.lose, partition_id))
+        self.executor.call_soon(lambda: self.pumps.lose(partition_id))
 
     def _make_pump(self, name: str) -> PumpT:
         self._pump_count += 1

@@ -224,8 +224,9 @@ class World(Fleet):
         )
         used = {node.facts.ordinal for node in present}
         weights, number = self._script.weights, len({node.owner_id for node in self._nodes})
+        uses_weights = self._config.placement.uses_weights
         return MemberFacts(
-            weight=weights[number % len(weights)],
+            weight=weights[number % len(weights)] if uses_weights else 1.0,
             capacity=self._script.config.capacity,
             ordinal=min(set(range(len(used) + 1)) - used),
             deployment_id=deployment_id if self._config.placement.admits_standby else "",

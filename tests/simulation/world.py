@@ -162,6 +162,7 @@ class World(GroupView):
             rate=self._draw_rate(),
         )
         actor = Actor(owner_id, process, hands_over=hands_over, is_foreign=is_foreign)
+        actor.began_s = self.now_s
         store = CheckedStore(self.account, actor, self.invariants)
         connection = CheckedConnection(store, Random(f"line/{name}"), self.wire)
         connection.faults = self.faults

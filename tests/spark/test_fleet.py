@@ -6,9 +6,10 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
@@ -20,9 +21,12 @@ from eventproc import (
     EventProcessorConfig,
     LoadBalancingStrategy,
 )
+from eventproc.admin import pause_group, resume_group
 from eventproc.emulator import EventHubsEmulator
+from eventproc.models import ConsumerGroup
 from eventproc.sources.eventhubs import EventHubSource
 from spark_integration import (
+    Fleet,
     FleetError,
     FleetMember,
     FleetStatistics,
@@ -143,6 +147,49 @@ async def test_a_fleet_shares_partitions_with_a_processor_outside(
 
     assert handled(journal) == sorted([*FIRST, *more(0, 7)])
     assert owners(journal) == {"outside", "guests-0", "guests-1"}
+
+
+@pytest.mark.long
+def test_an_operators_pause_outlasts_the_fleet_that_it_was_given_to(
+    spark, emulator, recipes, journal
+):
+    """The workers follow it, and those of the next fleet have it from their start."""
+    group = ConsumerGroup(fully_qualified_namespace=f"127.0.0.1:{emulator.port}", eventhub_name=HUB)
+    running = {"processors": 2, "name": "paused", **recipes}
+
+    def paused(fleet: Fleet) -> list[str]:
+        pumps = [p for m in fleet.statistics().members if m.statistics for p in m.statistics.pumps]
+        return [p.partition_id for p in pumps if p.pause_reason == "a test"]
+
+    def change(what: Callable[[SqliteCheckpointStore], Coroutine[Any, Any, object]]) -> None:
+        async def work() -> None:
+            path = recipes["store"].spec.removeprefix("sqlite:")
+            async with SqliteCheckpointStore(path) as store:
+                await what(store)
+
+        asyncio.run(work())
+
+    with run_on_executors(spark, **running) as fleet:
+        until(lambda: len(handled(journal)) >= 2 * COUNT)
+        change(
+            lambda store: pause_group(
+                store, group, ["0"], reason="a test", expiration=CONFIG.ownership_expiration
+            )
+        )
+        until(lambda: paused(fleet) == ["0"])
+        publish_to_all(emulator, 2)
+        until(lambda: len(handled(journal)) >= 2 * COUNT + 4)
+    with run_on_executors(spark, **running) as fleet:
+        until(lambda: fleet.statistics().owned_count == PARTITIONS)
+        publish_to_all(emulator, 2)
+        until(lambda: len(handled(journal)) >= 2 * COUNT + 8)
+        until(lambda: paused(fleet) == ["0"])
+        during = handled(journal)
+        change(lambda store: resume_group(store, group))
+        until(lambda: len(handled(journal)) >= 2 * COUNT + 12)
+
+    assert during == sorted([*FIRST, *(place for place in more(0, 4) if place[0] != "0")])
+    assert handled(journal) == sorted([*FIRST, *more(0, 4)])
 
 
 def test_a_worker_that_is_killed_or_signalled_is_restarted(spark, emulator, recipes, journal):

@@ -3,11 +3,12 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import ConfigurationError, StoreRejectedError
+from eventproc import (
+    ConfigurationError,
+    StoreRejectedError,
+)
 from eventproc.admin import pause_group, read_pauses, resume_group
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD
 from eventproc.errors import StoreCorruptError, StoreUnavailableError
@@ -19,30 +20,8 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds
-
-EXPIRATION = timedelta(seconds=60)
-POLLED_S = 15.0
-"""Longer than a poll of a balanced group, with its variation."""
-
-
-def store_of(scene):
-    """Return an operator's own connection to the store."""
-    return MemoryCheckpointStore(scene.account)
-
-
-async def pause(scene, *partition_ids, reason="a test"):
-    """Pause as the command does."""
-    async with store_of(scene) as store:
-        return await pause_group(
-            store, scene.group, partition_ids or None, reason=reason, expiration=EXPIRATION
-        )
-
-
-async def resume(scene, *partition_ids):
-    """Resume as the command does."""
-    async with store_of(scene) as store:
-        return await resume_group(store, scene.group, partition_ids or None)
+from tests.stories.pausing import EXPIRATION, POLLED_S, pause, resume, store_of
+from tests.stories.scene import Scene, seconds
 
 
 def test_a_paused_partition_receives_nothing_and_the_others_go_on():
@@ -102,79 +81,6 @@ def test_a_pause_outlasts_a_move_and_a_restart_of_the_whole_group():
     assert after == [[0, 1]] * 4
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["pause", "resume", "join", "leave", "publish"]),
-            st.sampled_from([(), ("0",), ("1", "2")]),
-            st.floats(min_value=0.1, max_value=100.0),
-        ),
-        max_size=12,
-    )
-)
-def test_nothing_of_a_paused_partition_is_delivered_whatever_happens(steps):
-    """Processors come and go; what was published during a pause comes after the end of it."""
-
-    async def story():
-        fleet = ChangingFleet()
-        await fleet.join()
-        for what, ids, wait_s in steps:
-            await fleet.do(what, ids)
-            paused = [p for p in "012" if (await stored(fleet.scene)).of(p)]
-            before = [fleet.scene.numbers(p) for p in paused]
-            await seconds(wait_s)
-            assert [fleet.scene.numbers(p) for p in paused] == before
-        await resume(fleet.scene)
-        await seconds(200)
-        assert [fleet.scene.numbers(p) for p in "012"] == [list(range(fleet.published))] * 3
-        for processor in fleet.running:
-            await processor.stop()
-
-    run_virtual(story())
-
-
-class ChangingFleet:
-    """Processors that come and go, and an operator who pauses and resumes."""
-
-    def __init__(self):
-        self.scene = Scene(partition_count=3)
-        self.running = []
-        self.published = 0
-        self._joined = 0
-
-    async def do(self, what, ids):
-        """Make one step; one that is not possible now is left out."""
-        if what == "pause":
-            await pause(self.scene, *ids)
-            await seconds(POLLED_S)
-        elif what == "resume" and (not ids or (await stored(self.scene)).group is None):
-            await resume(self.scene, *ids)
-        elif what == "join" and len(self.running) < 3:
-            await self.join()
-        elif what == "leave":
-            await self.running.pop(0).stop()
-            if not self.running:
-                await self.join()
-        elif what == "publish":
-            self.published += 1
-            for p in "012":
-                self.scene.publish(1, p)
-
-    async def join(self):
-        """Start another processor."""
-        self._joined += 1
-        processor = self.scene.processor(owner_id=f"p{self._joined}")
-        await processor.start()
-        self.running.append(processor)
-
-
-async def stored(scene):
-    """Return the pauses in the store."""
-    async with store_of(scene) as store:
-        return await read_pauses(store, scene.group)
-
-
 def test_the_pauses_of_a_process_and_of_the_group_do_not_end_each_other():
     """A partition is received when neither is left."""
 
@@ -200,30 +106,6 @@ def test_the_pauses_of_a_process_and_of_the_group_do_not_end_each_other():
         return found
 
     assert run_virtual(story()) == [[], [], [0]]
-
-
-def test_a_call_under_way_finishes_and_its_checkpoint_is_stored():
-    """The pause begins after it: nothing is delivered twice because of a pause."""
-
-    async def story():
-        scene = Scene()
-
-        class Slow(Noting):
-            async def process_events(self, context, events):
-                await seconds(40)
-                await super().process_events(context, events)
-
-        async with scene.processor(lambda: Slow(scene), batch_size_max=1):
-            scene.publish(3)
-            await seconds(5)
-            await pause(scene)
-            await seconds(100)
-            during = scene.numbers(), scene.checkpointed()
-            await resume(scene)
-            await seconds(150)
-        return during, scene.numbers()
-
-    assert run_virtual(story()) == (([0], 0), [0, 1, 2])
 
 
 def test_a_damaged_record_pauses_a_group_that_starts_and_is_mended_by_a_resume():

@@ -42,7 +42,10 @@ def played(script):
 
 def test_processes_follow_the_load_up_and_down():
     """Five times the load drains within the target and a fifth, and none is handled twice."""
-    history, report = played(script_of("load:40@3m", "load:8@9m", minutes=14))
+    start_time = timedelta(seconds=25)
+    history, report = played(
+        script_of("load:40@3m", "load:8@9m", minutes=14, start_time=start_time)
+    )
     start, more, fewer = report.events
 
     assert (start.processes, start.load) == ((1,), 8)
@@ -50,10 +53,14 @@ def test_processes_follow_the_load_up_and_down():
     assert max(more.processes) >= 4
     assert more.reversals <= 1
     assert more.seconds_to_drain <= 1.2 * RULES.drain_target.total_seconds()
-    assert more.worst_wait_seconds >= 10  # Nothing helps before a process has started.
+    assert more.worst_wait_seconds >= start_time.total_seconds()  # Nothing helps before.
     assert fewer.processes[-1] == 1
     assert all(event.duplicates == 0 for event in report.events)
     assert 0.25 < report.process_hours < 1.5
+    assert list(history.memberships[-1].members) == ["p01"]  # The newest are stopped first.
+    votes = [vote.replicas for vote in report.votes]
+    rises = sum(max(0, later - earlier) for earlier, later in pairwise(votes))
+    assert len({service.owner_id for service in history.services}) == 1 + rises
     assert [vote.replicas for vote in report.votes] == [
         wanted
         for former, wanted in pairwise([None, *(vote.wanted for vote in history.votes)])
@@ -93,8 +100,9 @@ def test_from_zero_and_back():
 
 def test_a_rolling_deployment_is_not_taken_for_processes_too_many():
     """The new ones that wait for a share are left alone."""
-    history, report = played(script_of("roll:2@4m", processors=2, load=15))
+    history, report = played(script_of("roll:2@245s", processors=2, load=15))
 
+    assert len({service.owner_id for service in history.services}) == 4
     assert report.events[-1].processes == (2,)
     assert report.events[-1].duplicates == 0
     assert history.votes[-1].running == 2
@@ -113,6 +121,18 @@ def test_only_a_load_may_be_nothing():
     """No processor that joins is no event."""
     with pytest.raises(ConfigurationError, match="must be 1 or more"):
         parse_event("crash:0")
+
+
+def test_many_events_are_simulated_as_fewer_that_each_take_the_time_of_several(monkeypatch):
+    """Loads, backlogs and votes are those of the real number."""
+    monkeypatch.setattr("eventproc.simulation.scaled_world.EVENTS_MAX", 2000)
+    history, report = played(script_of("load:40@3m", minutes=6))
+
+    assert history.events_each == 5
+    assert 1000 < len(history.waits) < 2000
+    assert max(report.events[-1].processes) >= 4
+    assert report.events[-1].backlog_max > 500
+    assert report.events[-1].seconds_to_drain is not None
 
 
 def test_one_simulated_event_can_stand_for_several():

@@ -1,11 +1,13 @@
 """What ``run`` makes of its options about delivery: the key of an event, the failure policy."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 
 from eventproc.config import FailureAction, FailurePolicy, partition_key_of
 from eventproc.errors import ConfigurationError
+from eventproc.handler import HandlerFactory
 from eventproc.models import ReceivedEvent
 
 
@@ -18,9 +20,15 @@ class GiveUp(StrEnum):
 
 
 def failure_policy(
-    policy: FailurePolicy, give_up: GiveUp | None, dead_letters: str
+    policy: FailurePolicy, give_up: GiveUp | None, dead_letters: str, handler: HandlerFactory
 ) -> FailurePolicy:
     """Return the policy with the action that the options name.
+
+    Args:
+        policy: The limits.
+        give_up: The value of ``--give-up``.
+        dead_letters: The value of ``--dead-letters``.
+        handler: One that decodes gives up bodies that cannot be decoded, without any limit.
 
     Raises:
         ConfigurationError: Two options contradict each other, or one is missing.
@@ -38,12 +46,21 @@ def failure_policy(
             "--give-up dead-letter"
         )
     has_limit = (policy.attempts_max, policy.deliveries_max) != (None, None)
-    if (give_up or dead_letters) and not has_limit:
+    if (give_up or dead_letters) and not has_limit and not _may_decode(handler):
         raise ConfigurationError(
-            "no event would ever be given up: set a limit with --attempts or --deliveries, or "
-            f"leave out {'--give-up' if give_up else '--dead-letters'}"
+            "no event would ever be given up, because the handler has no decoder and there is no "
+            "limit: set one with --attempts or --deliveries, or leave out "
+            f"{'--give-up' if give_up else '--dead-letters'}"
         )
     return replace(policy, action=FailureAction(action.value.replace("-", "_")))
+
+
+def _may_decode(handler: HandlerFactory) -> bool:
+    """Whether handlers have a decoder, or may have: what a function returns is not known yet."""
+    if not isinstance(handler, type):
+        return True
+    # The attribute of a class may be a property, which only a handler can answer.
+    return inspect.getattr_static(handler, "decode", None) is not None
 
 
 def key_selector(

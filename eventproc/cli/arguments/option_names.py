@@ -59,8 +59,16 @@ _WORDS: Final = "|".join(name for name in OPTIONS if "_" not in name)
 # library's messages put a name.
 _SETTING: Final = re.compile(rf"\b({_NAMES})\b|^({_WORDS})(?= is )|(?<=\bpass )({_WORDS})\b")
 
+_PHRASES: Final = (
+    (re.compile(r"EventProcessorConfig\."), ""),
+    (re.compile(r"^config sets (?='[^']+', which cannot be set)"), "the address of the hub sets "),
+    (re.compile(r"^bootstrap_servers (?=is )"), "the part after kafka:// "),
+)
+
 
 def in_options(message: str) -> str:
     """Return the message with each setting replaced by its option, and without words of Python."""
     message = message.replace("a timedelta", "a duration").removesuffix(" or None")
+    for pattern, words in _PHRASES:
+        message = pattern.sub(words, message)
     return _SETTING.sub(lambda found: OPTIONS[found[0]], message)

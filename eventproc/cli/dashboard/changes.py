@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from eventproc.admin import pause_group, resume_group
+from eventproc.admin import pause_group, read_pauses, resume_group
 from eventproc.cli.dashboard.guard import RefusedError
 from eventproc.cli.group.changes import (
     carry_out,
@@ -82,9 +82,11 @@ class Changes:
         return Plan(summary={**summary, "warnings": warnings}, carry_out=move)
 
     async def plan_pause(self, asked: Json) -> Plan:
-        """Plan to pause partitions, as ``eventproc pause`` does; the page gives ``reason``."""
-        partitions = await self._known(asked)
-        names = ", ".join(partitions)
+        """Plan to pause partitions or the whole group, as ``eventproc pause`` does.
+
+        The page gives ``reason``, and ``partitions`` or ``is_whole``.
+        """
+        partitions, names = await self._paused_or_resumed(asked)
         reason = str(asked.get("reason", "")).strip()
         NO_PAUSES.paused(partitions, datetime.now(UTC), reason)  # refuses a wrong reason now
         await self._refuse_foreign_group()
@@ -100,15 +102,17 @@ class Changes:
             return {"text": f"Paused: {names}. Owners hear of it at their next poll."}
 
         text = (
-            f"Nothing is received from {names} until you resume, also after restarts and by other "
+            f"Nothing of {names} is delivered until you resume, also after restarts and by other "
             "owners. Handler calls under way finish."
         )
         return Plan(summary={"text": text}, carry_out=pause)
 
     async def plan_resume(self, asked: Json) -> Plan:
-        """Plan to resume partitions, as ``eventproc resume`` does."""
-        partitions = await self._known(asked)
-        names = ", ".join(partitions)
+        """Plan to resume partitions or the whole group, as ``eventproc resume`` does."""
+        partitions, names = await self._paused_or_resumed(asked)
+        if partitions is not None:  # Refuses now what a pause of the whole group does not allow.
+            current = await read_pauses(self.connection.store, self.connection.group)
+            current.resumed(partitions)
 
         async def resume() -> Json:
             await resume_group(self.connection.store, self.connection.group, partitions)
@@ -116,6 +120,13 @@ class Changes:
 
         text = f"The owners of {names} continue where they stopped."
         return Plan(summary={"text": text}, carry_out=resume)
+
+    async def _paused_or_resumed(self, asked: Json) -> tuple[list[str] | None, str]:
+        """Return the partitions, ``None`` for the whole group, and what to call them."""
+        if asked.get("is_whole") is True:
+            return None, "the whole group"
+        partitions = await self._known(asked)
+        return partitions, ", ".join(partitions)
 
     async def _known(self, asked: Json) -> list[str]:
         """Return the partitions asked for, after a check that they exist."""

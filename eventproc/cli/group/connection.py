@@ -35,6 +35,41 @@ class Connection:
         if self.source is not None and self.source.unsettled_max is not None:
             raise ConfigurationError(NO_POSITIONS)
 
+    async def check_hub(self) -> None:
+        """Check that the hub and its consumer group exist, if the hub is asked.
+
+        Raises:
+            ConfigurationError: One of them does not exist, or may not be read.
+            SourceRejectedError: There is no such queue.
+            SourceUnavailableError: No answer.
+        """
+        if self.source is None:
+            return
+        if self.source.unsettled_max is None:
+            await self.source.check_consumer_group(self.group.name)
+        else:  # The check of a processor would create queues that do not exist.
+            await self.source.partition_properties((await self.source.partition_ids())[0])
+
+    async def require_records(self, remedy: str = "") -> None:
+        """Refuse a group that has no records in the store, as one with a mistyped name.
+
+        Raises:
+            ConfigurationError: It has none; *remedy* is appended.
+        """
+        present = await self.store.list_members(self.group)
+        if (
+            present.members
+            or present.record_etags
+            or (await self.store.list_ownership(self.group)).ownerships
+            or await self.store.list_checkpoints(self.group)
+        ):
+            return
+        raise ConfigurationError(
+            f"no process of consumer group {self.group.name!r} of event hub "
+            f"{self.group.eventhub_name!r} at {self.group.fully_qualified_namespace} has ever run "
+            f"with this store: check --eventhub, --consumer-group, --namespace and --store{remedy}"
+        )
+
     async def partition_ids(self, wanted: Sequence[str], known: Sequence[str]) -> list[str]:
         """Return the wanted partitions in order, or all of them if *wanted* is empty.
 

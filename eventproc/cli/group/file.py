@@ -162,6 +162,24 @@ class ReadFile:
         return moves
 
 
+def write_file(path: Path, text: str, *, overwrites: bool) -> None:
+    """Write what ``as_text`` returned.
+
+    Raises:
+        ConfigurationError: The file cannot be written; or it exists, and is not to be replaced.
+    """
+    try:
+        with path.open("w" if overwrites else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise ConfigurationError(
+            f"{path} exists already, and may be the only copy of other checkpoints: give another "
+            "name, or --overwrite to replace it"
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from error
+
+
 def read_file(path: Path) -> ReadFile:
     """Read a file that ``export`` wrote.
 

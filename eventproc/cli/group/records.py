@@ -18,7 +18,13 @@ from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.lookup import first_event
 from eventproc.cli.group.view import in_order, lag_of
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import is_moved_by_operator, pump_owner, starting_position
+from eventproc.core.checkpoint_rules import (
+    is_beyond_end,
+    is_moved_by_operator,
+    is_of_former_hub,
+    pump_owner,
+    starting_position,
+)
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
 from eventproc.resources.names import name_of
@@ -203,7 +209,10 @@ async def read_lags(
         age = timedelta(0) if events == 0 else None
         through = lookup_group or ("" if end.partition_id in held else connection.group.name)
         if events and through:
-            since = starting_position(found, EventPosition.earliest())
+            since = EventPosition.earliest()
+            is_former = found is not None and is_of_former_hub(found, source.created_at)
+            if not (is_former or is_beyond_end(position, end)):
+                since = starting_position(found, since)
             oldest = await first_event(source, through, end.partition_id, since)
             age = max(timedelta(0), now - oldest.enqueued_time)
         return Lag(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, is_beyond_end
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, PartitionProperties
 from eventproc.validation.option_values import parse_position
@@ -71,6 +71,20 @@ class Bounds:
         """Return the bounds of a partition."""
         last = end.last_enqueued_sequence_number
         return cls(last if end.is_empty else end.beginning_sequence_number - 1, last)
+
+
+def require_event(number: int, end: PartitionProperties) -> None:
+    """Refuse the number of an event that the partition does not have yet.
+
+    Raises:
+        ConfigurationError: It is after the last event.
+    """
+    if is_beyond_end(number, end):
+        raise ConfigurationError(
+            f"partition {end.partition_id} has no event {number} yet, its last one is "
+            f"{end.last_enqueued_sequence_number}: a processor would not serve the partition from "
+            "there. Give the number and the offset of an event that it has"
+        )
 
 
 def last_handled(

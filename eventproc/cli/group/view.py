@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from eventproc.cli.group.readings import Readings, age_of
-from eventproc.core.checkpoint_rules import handled_in_hub, is_beyond_end, is_of_former_hub
+from eventproc.core.checkpoint_rules import (
+    handled_in_hub,
+    is_beyond_end,
+    is_of_former_hub,
+    is_older_than_hub,
+)
 from eventproc.core.offset_format import offset_format_in
 from eventproc.core.ownership.liveness import live_members, live_partitions
 from eventproc.core.ownership.schemas import leader
@@ -166,7 +171,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
 
 
 def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> str | None:
-    """Return an error if the checkpoint is of a hub that was deleted and created again."""
+    """Return an error if the checkpoint does not fit the hub, which was perhaps created again."""
     end = readings.ends.get(partition_id)
     number = _counted_from(checkpoint)
     if checkpoint is None or not (
@@ -174,7 +179,9 @@ def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | 
         or (end is not None and is_beyond_end(number, end))
     ):
         return None
-    return str(HubRecreatedError(partition_id, number))
+    is_older = is_older_than_hub(checkpoint, readings.hub_created_at)
+    last = end.last_enqueued_sequence_number if end is not None else None
+    return str(HubRecreatedError(partition_id, number, is_older_than_hub=is_older, last=last))
 
 
 def _lag(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> int | None:

@@ -27,7 +27,7 @@ from eventproc.cli.group.changes import (
     warnings_for,
 )
 from eventproc.cli.group.connection import Connection, connect
-from eventproc.cli.group.file import ExportedGroup, as_text, exported, read_file
+from eventproc.cli.group.file import ExportedGroup, as_text, exported, read_file, write_file
 from eventproc.cli.group.records import (
     LAG_FIELDS,
     RECORD_FIELDS,
@@ -40,7 +40,7 @@ from eventproc.cli.group.records import (
     records_json,
     records_table,
 )
-from eventproc.cli.group.targets import parse_target
+from eventproc.cli.group.targets import parse_target, require_event
 from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.csv_lines import csv_lines
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
@@ -206,8 +206,9 @@ def set_(
     keep_state: KeepState = False,
     mode: ChangeMode,
 ) -> int:
-    """Write the checkpoint of one partition, without asking the hub.
+    """Write the checkpoint of one partition at an event whose number and offset you know.
 
+    A number after the partition's last event is refused; with --without-hub nothing is checked.
     Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
     """
     require_partition_id(partition)
@@ -225,9 +226,13 @@ def set_(
 
     async def move() -> int:
         async with connect(address) as connection:
+            current = await read_group_state(connection, mode.expiration)
+            end = None
             if connection.source is not None:
                 await connection.partition_ids([partition], ())
-            changes = [(await read_group_state(connection, mode.expiration)).change(asked, None)]
+                end = await connection.source.partition_properties(partition)
+                require_event(sequence_number, end)
+            changes = [current.change(asked, end)]
             return await _change(connection, changes, mode)
 
     return asyncio.run(move())
@@ -239,6 +244,9 @@ def export(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="The file to write; - for standard output.")
     ],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
+    ] = False,
 ) -> int:
     """Write the checkpoints of a group, with their states, to a file (JSON).
 
@@ -254,10 +262,7 @@ def export(
     if file == "-":
         sys.stdout.write(as_text(contents))
         return OK
-    try:
-        Path(file).write_text(as_text(contents), "utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be written: {error.strerror}") from error
+    write_file(Path(file), as_text(contents), overwrites=overwrite)
     print(f"{len(contents.checkpoints)} checkpoints written to {file}")
     return OK
 

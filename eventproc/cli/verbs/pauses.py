@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ from eventproc.cli.group.records import group_json, title_of
 from eventproc.cli.group.tables import pause_lines
 from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import OK
+from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.core.pauses import Pauses
 from eventproc.models import ConsumerGroup
 
@@ -37,6 +39,14 @@ def pause(
         typer.Option(metavar="TEXT", help="Why, for everybody who looks at the group."),
     ],
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
+    new_group: Annotated[
+        bool,
+        typer.Option(
+            "--new-group",
+            help="Pause a group that has no records in the store yet, so that its processes start "
+            "paused. Without this option such a group is refused, as its name may be mistyped.",
+        ),
+    ] = False,
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
@@ -44,7 +54,8 @@ def pause(
 
     Each process stops receiving at its next poll of the group; handler calls under way finish. The
     pause is kept in the store, so it lasts while partitions move and processes restart, until
-    `eventproc resume`. Groups with processors of an Azure SDK and groups of resources are refused.
+    `eventproc resume`. `eventproc status` shows what is paused, since when and why. Groups with
+    processors of an Azure SDK and groups of resources are refused.
 
     Exit codes: 0 paused, 2 an option is wrong or the group cannot be paused, 3 the store or the hub
     did not answer.
@@ -52,11 +63,17 @@ def pause(
 
     async def run() -> int:
         async with connect(address) as connection:
+            await connection.check_hub()
+            if not new_group:
+                await connection.require_records(
+                    ". To pause a group before its first process starts, give --new-group"
+                )
             ids = await _known(connection, partition)
             pauses = await pause_group(
                 connection.store, connection.group, ids, reason=reason, expiration=expiration
             )
-        return _show(connection.group, pauses, output)
+            running = await _running(connection, expiration)
+        return _show(connection.group, pauses, output, running)
 
     return asyncio.run(run())
 
@@ -78,6 +95,8 @@ def resume(
 
     async def run() -> int:
         async with connect(address) as connection:
+            await connection.check_hub()
+            await connection.require_records()
             ids = await _known(connection, partition)
             pauses = await resume_group(connection.store, connection.group, ids)
         return _show(connection.group, pauses, output)
@@ -96,11 +115,29 @@ async def _known(connection: Connection, wanted: list[str]) -> list[str] | None:
     return await connection.partition_ids(wanted, list(known))
 
 
-def _show(group: ConsumerGroup, pauses: Pauses, output: options.OutputFormat) -> int:
+async def _running(connection: Connection, expiration: timedelta) -> int:
+    """Return how many processors of the group are alive, by the records in the store."""
+    present = await connection.store.list_members(connection.group)
+    owned = await connection.store.list_ownership(connection.group)
+    owners = fresh_owners(owned, expiration).values()
+    return len(live_members(present, owners, expiration))
+
+
+def _show(
+    group: ConsumerGroup, pauses: Pauses, output: options.OutputFormat, running: int | None = None
+) -> int:
+    """Print what is paused; *running*, if given: how many processors follow."""
     if output is options.OutputFormat.JSON:
-        print(json.dumps({**group_json(group), "paused": json.loads(pauses.as_bytes())}))
-    else:
-        standard_output().print(title_of(group))
-        for line in pause_lines(pauses) or ["Nothing is paused."]:
-            standard_output().print(line, highlight=False, markup=False)
+        found = {**group_json(group), "paused": json.loads(pauses.as_bytes())}
+        print(json.dumps(found if running is None else {**found, "running_processors": running}))
+        return OK
+    lines = pause_lines(pauses) or ["Nothing is paused."]
+    if running == 0:
+        lines.append("No processor of the group is running; those that start follow the pause.")
+    elif running is not None:
+        noun = "processor follows" if running == 1 else "processors follow"
+        lines.append(f"{running} {noun} at the next poll, within --interval (default 10 s).")
+    standard_output().print(title_of(group))
+    for line in lines:
+        standard_output().print(line, highlight=False, markup=False)
     return OK

@@ -67,12 +67,13 @@ def run(
         ),
     ] = "",
 ) -> int:
-    """Run your handler on a share of an event hub's partitions; on several cores with --workers.
+    """Run your handler on a share of an event hub's partitions: on several cores, with probes.
 
     Start any number of processes, on any machines: those with the same event hub, consumer group
     and store share the partitions. SIGTERM or Ctrl+C stops a process gracefully: it finishes the
     calls under way, writes checkpoints and hands its partitions over. A second signal ends it at
-    once. With --workers that holds for all of them together.
+    once. --workers N starts N processes, for as many cores, which stop together. --http PORT serves
+    probes and metrics.
 
     Give --namespace and --storage-account to use the identity of this process. Or give secrets in
     the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
@@ -100,7 +101,9 @@ def run(
         config=replace(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),
-            failure_policy=delivery.failure_policy(config.failure_policy, give_up, dead_letters),
+            failure_policy=delivery.failure_policy(
+                config.failure_policy, give_up, dead_letters, handler_class
+            ),
         ),
     )
     process.prepare()

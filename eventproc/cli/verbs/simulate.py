@@ -150,7 +150,7 @@ def simulate(
     rules: ScalingOptions,
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
-    """Simulate a group of processors, and report time to balance, moves and storage operations.
+    """Simulate a group of processors: time to balance, moves, storage operations and their price.
 
     It also shows for how long events stay unread (worst gap), and how many are delivered twice.
     With --autoscale the rule of ``eventproc scale`` decides the number of processors.

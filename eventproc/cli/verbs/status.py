@@ -50,12 +50,14 @@ def status(
         timedelta, typer.Option(help="With --watch: the time between two polls of the group.")
     ] = timedelta(seconds=2),
 ) -> int:
-    """Show a group: owner, checkpoint and lag of each partition, members, holders of resources.
+    """Show a group: owner, checkpoint, lag of each partition, pauses, members, resource holders.
 
     With --resources it shows the holder of each resource, and with --lease that of one lease.
 
     This only reads, and does not disturb the group. It asks the event hub as well, and shows the
-    lag of each partition, in events; with --without-hub it asks only the store.
+    lag of each partition, in events; with --without-hub it asks only the store. `eventproc
+    checkpoints lag` shows how old the oldest waiting event is. Whether a process is healthy, it
+    tells itself: `eventproc run --http`.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """

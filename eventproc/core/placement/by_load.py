@@ -60,6 +60,7 @@ class ByLoad(Placement):
     """How many resources may move in an hour because of load, for each member of the group."""
 
     needs_leader: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = False
     is_sticky: ClassVar[bool] = False
     """For ``plan``: the order names the planned member alone."""
 

@@ -33,6 +33,7 @@ class Ordinal(Placement):
 
     is_sticky: ClassVar[bool] = False
     admits_standby: ClassVar[bool] = False
+    uses_weights: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse ``replicas`` below one."""

@@ -42,6 +42,10 @@ class Placement(ABC):
     admits_standby: ClassVar[bool] = True
     """Whether a processor of a new deployment may wait for an old one's share."""
 
+    uses_weights: ClassVar[bool] = True
+    """Whether the plan depends on ``weight`` or ``capacity`` of members. If not, a config that sets
+    one of them is refused."""
+
     def quotas(self, state: GroupState) -> Mapping[str, int | None]:
         """Return how many resources each member may have; ``None``: no limit. Default: no limits.
 

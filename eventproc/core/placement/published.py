@@ -69,6 +69,11 @@ class Published(Placement):
         return self.inner.admits_standby
 
     @property
+    def uses_weights(self) -> bool:  # type: ignore[override]
+        """As *inner*."""
+        return self.inner.uses_weights
+
+    @property
     def can_lead(self) -> bool:
         """Whether this processor can compute the plan."""
         return not isinstance(self.inner, Unavailable)

@@ -122,7 +122,7 @@ class ScalingMemory:
     """The last vote."""
 
     readings: tuple[Reading, ...] = ()
-    """Of the same owners, in order; the last one is always there, unless it was not answered."""
+    """Comparable ones, in order; the last one is always there, unless it was not answered."""
 
     measured_from_s: float = -inf
     """Before this time, a group that changed has not settled."""
@@ -185,10 +185,10 @@ def decide(
 
 
 def _has_changed(memory: ScalingMemory, reading: Reading) -> bool:
-    """Whether owners changed since the last reading, or may have during an outage."""
+    """Whether owners or pauses changed since the last reading, or may have during an outage."""
     if not memory.readings:
         return memory.replicas is not None
-    return not reading.has_same_owners(memory.readings[-1])
+    return not reading.is_comparable_with(memory.readings[-1])
 
 
 def _learned(

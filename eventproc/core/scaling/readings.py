@@ -1,11 +1,12 @@
 """Readings of a group, and the rates that two of them show.
 
 Rule 1: what retention deleted is no backlog, and to skip it is no progress.
-Rule 2: rates are read only while every partition keeps its owner, and not before the owners had
-time to write a first checkpoint: a process that starts, stops or waits for partitions shows nothing
-of what it can do.
+Rule 2: rates are read only while every partition keeps its owner and its pause, and not before the
+owners had time to write a first checkpoint: a process that starts, stops or waits for partitions
+shows nothing of what it can do.
 Rule 3: a process shows its full rate only while it has more to do than the events that it handled
 and has not written a checkpoint for yet. Otherwise it handles what arrives, and could do more.
+Rule 4: a paused partition has no backlog and no arrival, because no process may handle its events.
 """
 
 from collections import defaultdict
@@ -60,14 +61,17 @@ class Reading:
         """Retained events that no checkpoint covers, of all partitions."""
         return sum(partition.backlog for partition in self.partitions.values())
 
-    def has_same_owners(self, other: "Reading") -> bool:
-        """Whether no member came or left and no partition changed hands between two readings."""
-        return self.member_ids == other.member_ids and self.owners == other.owners
+    def is_comparable_with(self, other: "Reading") -> bool:
+        """Whether no member came or left, and no partition changed hands or was paused or resumed.
+
+        Only then two readings show rates.
+        """
+        return self.member_ids == other.member_ids and self.held == other.held
 
     @property
-    def owners(self) -> dict[str, str | None]:
-        """The live owner of each partition."""
-        return {p: partition.owner_id for p, partition in self.partitions.items()}
+    def held(self) -> dict[str, tuple[str | None, bool]]:
+        """The live owner of each partition, and whether it is paused."""
+        return {p: (found.owner_id, found.is_paused) for p, found in self.partitions.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class Rates:
     """Events per second between two readings."""
 
     arrival: float
+    """New events of partitions that are not paused."""
+
     drain: float
     """Events that the checkpoints moved over."""
 
@@ -96,7 +102,7 @@ def rates_between(readings: Sequence[Reading], *, written_within_s: float) -> Ra
     """Return the rates from the first to the last reading; ``None`` for fewer than two.
 
     Args:
-        readings: In order, all with the same owners.
+        readings: In order, all comparable with each other.
         written_within_s: The longest time between two checkpoints of a partition.
     """
     before, after = readings[0], readings[-1]
@@ -106,10 +112,14 @@ def rates_between(readings: Sequence[Reading], *, written_within_s: float) -> Ra
     pairs = {p: (before.partitions[p], after.partitions[p]) for p in after.partitions}
     progress = {p: _progress(*pair) for p, pair in pairs.items()}
     return Rates(
-        arrival=sum(max(0, new.last - old.last) for old, new in pairs.values()) / span_s,
+        arrival=sum(_arrived(*pair) for pair in pairs.values()) / span_s,
         drain=sum(progress.values()) / span_s,
         of_one=_rate_of_one(readings, progress, span_s, written_within_s),
     )
+
+
+def _arrived(old: PartitionReading, new: PartitionReading) -> int:
+    return 0 if new.is_paused else max(0, new.last - old.last)
 
 
 def _progress(old: PartitionReading, new: PartitionReading) -> int:

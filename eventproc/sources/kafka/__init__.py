@@ -5,9 +5,9 @@ Layers, each of which imports only those below it:
 - ``source``, ``publisher``
 - ``receiver``
 - ``reader``, ``queries``
-- ``feed``, ``client``
+- ``feed``, ``client``, ``columns``, which needs Arrow
+- ``batch``
 - ``event``, ``errors``, ``options``, ``producer_settings``, ``address``
-- ``position``
 
 Only ``client`` imports ``confluent_kafka``.
 """

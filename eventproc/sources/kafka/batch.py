@@ -1,26 +1,43 @@
-"""Messages of one partition as a batch: the usual columns are built without an event for each."""
+"""Messages of one partition as a batch of events.
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, overload
+Rule: a batch keeps no message of the client, and no object for each event: Python's garbage
+collector visits whatever it tracks again and again while it waits
+(``docs/decisions/0102-kafka-messages-are-taken-apart-at-once.md``).
+"""
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Final, overload
 
-from eventproc.columns import COLUMNS, schema_of, to_columns
 from eventproc.models import EventBatch, ReceivedEvent
-from eventproc.sources.kafka.event import KafkaEvent, Message, enqueued_ms, partition_key
-from eventproc.sources.kafka.position import OFFSETS
+from eventproc.sources.kafka.event import Details, Headers, Message, events_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EVENTS_AT_ONCE: Final = 128
+"""How many events are made at a time. Each keeps the details of all of them, but only its own
+value: an event that a handler keeps does not keep the values of its batch."""
 
 
 class KafkaBatch(EventBatch):
-    """The messages of one ``receive``."""
+    """Events that are made when they are read."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self._messages = messages
+    __slots__ = ("_values", "details")
+
+    def __init__(self, values: Sequence[bytes | None], details: Details) -> None:
+        """Keep these, which nobody modifies later."""
+        self._values = values
+        self.details = details
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> "KafkaBatch":
+        """Return a batch of these messages."""
+        return cls([message.value() for message in messages], Details.of(messages))
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return len(self.details.keys)
 
     @overload
     def __getitem__(self, index: int) -> ReceivedEvent: ...
@@ -28,55 +45,56 @@ class KafkaBatch(EventBatch):
     def __getitem__(self, index: slice) -> "KafkaBatch": ...
     def __getitem__(self, index: int | slice) -> "ReceivedEvent | KafkaBatch":
         if isinstance(index, slice):
-            return KafkaBatch(self._messages[index])
-        return KafkaEvent(self._messages[index])
+            return self._part(index)
+        row = range(len(self))[index]
+        return self._events(slice(row, row + 1))[0]
+
+    def __iter__(self) -> Iterator[ReceivedEvent]:
+        starts = range(0, len(self), EVENTS_AT_ONCE)
+        return chain.from_iterable(self._events(slice(at, at + EVENTS_AT_ONCE)) for at in starts)
+
+    def _part(self, rows: slice) -> "KafkaBatch":
+        return KafkaBatch(self._values[rows], self.details.part(rows))
+
+    def _events(self, rows: slice) -> Sequence[ReceivedEvent]:
+        return events_of(self.values(rows), self.details.part(rows))
+
+    def values(self, rows: slice) -> Sequence[bytes | None]:
+        """Return the values of some messages."""
+        return self._values[rows]
 
     @property
     def body_byte_count(self) -> int:
-        return sum(map(len, self._messages))
+        return sum(map(len, filter(None, self._values)))
 
-    def columns(self, names: Sequence[str], partition_id: str) -> pa.RecordBatch:
-        arrays = {name: _ARRAYS[name](self._messages) for name in names if name in _ARRAYS}
-        if "partition" in names:
-            arrays["partition"] = pa.array([partition_id] * len(self), COLUMNS["partition"])
-        if others := [name for name in names if name not in arrays]:
-            of_events = to_columns(tuple(self), others, partition_id)
-            arrays |= {name: of_events.column(name) for name in others}
-        return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=schema_of(names))
+    def columns(self, names: Sequence[str], partition_id: str) -> "pa.RecordBatch":
+        from eventproc.columns import to_columns  # noqa: PLC0415 - it is an extra
 
+        return to_columns(tuple(self), names, partition_id)
 
-def _bodies(messages: Sequence[Message]) -> pa.Array:
-    bodies = pa.array([message.value() for message in messages], COLUMNS["body"])
-    return bodies.fill_null(b"") if bodies.null_count else bodies  # Tombstones have none.
-
-
-def _numbers(messages: Sequence[Message]) -> pa.Array:
-    if messages:
-        first, last = messages[0].offset(), messages[-1].offset()
-        if last - first == len(messages) - 1:  # Offsets rise, so these have no gaps.
-            return pa.array(np.arange(first, last + 1), COLUMNS["sequenceNumber"])
-    return pa.array([message.offset() for message in messages], COLUMNS["sequenceNumber"])
+    @classmethod
+    def joined(cls, batches: Sequence["KafkaBatch"]) -> "KafkaBatch":
+        """Return one batch of these, which follow one another."""
+        return KafkaBatch(
+            list(chain.from_iterable(batch.values(slice(None)) for batch in batches)),
+            joined_details([batch.details for batch in batches]),
+        )
 
 
-def _offsets(messages: Sequence[Message]) -> pa.Array:
-    numbers = _numbers(messages).cast(COLUMNS["offset"])
-    return pc.binary_join_element_wise(OFFSETS.prefix, numbers, "")
+def joined_details(parts: Sequence[Details]) -> Details:
+    """Return the details of messages that follow one another."""
+    times_ms = array("q")
+    keys: list[bytes | None] = []
+    headers: list[Headers] = []
+    for part in parts:
+        times_ms += part.times_ms
+        keys += part.keys
+        headers += part.headers
+    return Details(_joined_numbers([part.numbers for part in parts]), times_ms, keys, headers)
 
 
-def _field(column: str, value_of: Callable[[Message], object]) -> Callable[..., pa.Array]:
-    return lambda messages: pa.array(list(map(value_of, messages)), COLUMNS[column])
-
-
-def _times(messages: Sequence[Message]) -> pa.Array:
-    microseconds = [enqueued_ms(message) * 1000 for message in messages]
-    return pa.array(microseconds, pa.int64()).cast(COLUMNS["enqueuedTime"])
-
-
-_ARRAYS: Final[Mapping[str, Callable[[Sequence[Message]], pa.Array]]] = {
-    "body": _bodies,
-    "offset": _offsets,
-    "sequenceNumber": _numbers,
-    "enqueuedTime": _times,
-    "partitionKey": _field("partitionKey", partition_key),
-}
-"""How a column is built from the messages alone; the others are those of the events."""
+def _joined_numbers(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+    are_ranges = all(isinstance(part, range) for part in parts)
+    if are_ranges and all(one[-1] + 1 == other[0] for one, other in pairwise(parts)):
+        return range(parts[0][0], parts[-1][-1] + 1)
+    return list(chain.from_iterable(parts))

@@ -27,8 +27,11 @@ from eventproc.sources.kafka.options import DEFAULTS, FIXED
 from eventproc.sources.kafka.tokens import Tokens
 from eventproc.sources.log_offsets import Bounds
 
-READ_MAX: Final = 1000
-"""Most messages of one read. A partition may exceed its ``prefetch`` by this many."""
+READ_MAX: Final = 500
+"""Most messages of one read. A partition may exceed its ``prefetch`` by this many.
+
+Python's garbage collector starts when there are 700 more of the objects that it tracks. The
+messages of a read are gone before."""
 
 _AUTHENTICATION: Final = "_AUTHENTICATION"
 """The client's name of any failure of authentication, a missing token among them."""

@@ -7,17 +7,17 @@ is needed for an event.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from itertools import dropwhile, islice
-from operator import lt
+from itertools import takewhile
 from typing import Final
 
 from eventproc.errors import SourceError
-from eventproc.models import LastEnqueued
-from eventproc.sources.kafka.event import Message, enqueued_time
-from eventproc.sources.kafka.position import OFFSETS
+from eventproc.models import LastEnqueued, ReceivedEvent
+from eventproc.sources.kafka.batch import KafkaBatch
+from eventproc.sources.kafka.event import OFFSETS, Message, rises, time_of
 
 OVERHEAD_BYTES: Final = 500
-"""Estimated memory of a queued message besides its value: the object, its key and its headers."""
+"""Estimated memory of a queued message besides its value: objects for its parts, key and headers.
+"""
 
 
 class Feed:
@@ -38,9 +38,12 @@ class Feed:
         """
         self.partition = partition
         self.start = start
-        self._runs: deque[tuple[Sequence[Message], int]] = deque()
-        """Messages as they were read, together, and their bytes; the first run is what ``take``
-        left of one."""
+        self._batches: deque[tuple[KafkaBatch, int]] = deque()
+        """Messages as they were read, together, and their bytes; the first one is what ``take``
+        left of a batch."""
+
+        self.kind: type[KafkaBatch] = KafkaBatch
+        """The class of the batches that ``take`` returns."""
 
         self.arrived = asyncio.Event()
         self.is_awaited = False
@@ -51,7 +54,9 @@ class Feed:
         self._room = room
         self._room_bytes = room_bytes
         self._next = start
-        self._newest: Message | None = None
+        self._newest: tuple[int, int] | None = None
+        """Offset and time of the newest message that was read."""
+
         self._is_at_end = False
         self._put_count = self._put_bytes = 0
         self._taken_count = self._taken_bytes = 0
@@ -60,23 +65,26 @@ class Feed:
 
     def put(self, messages: Sequence[Message]) -> None:
         """Add messages in order, except for those that were added before."""
-        offsets = [message.offset() for message in messages]
-        if offsets[0] < self._next or not _rises(offsets):
+        batch = self.kind.of(messages)
+        if batch.details.numbers[0] < self._next or not rises(batch.details.numbers):
             messages = self._new(messages)
             if not messages:
                 return
-        self._next = messages[-1].offset() + 1
+            batch = self.kind.of(messages)
+        details = batch.details
+        self._next = details.numbers[-1] + 1
         if (after_ms := self._after_ms) is not None:
-            messages = list(dropwhile(lambda old: old.timestamp()[1] <= after_ms, messages))
-            if not messages:
+            old_count = sum(1 for _ in takewhile(lambda time: time <= after_ms, details.times_ms))
+            if old_count == len(batch):
                 return
+            batch = batch[old_count:]
             self._after_ms = None
-        self._newest = messages[-1]
+        self._newest = (details.numbers[-1], details.times_ms[-1])
         self._is_at_end = False
-        size = _size(messages)
+        size = _size(batch)
         self._put_bytes += size
-        self._put_count += len(messages)
-        self._runs.append((messages, size))
+        self._put_count += len(batch)
+        self._batches.append((batch, size))
 
     def _new(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return those that are above all messages before them: a client may fetch some again."""
@@ -117,20 +125,22 @@ class Feed:
 
     # On the event loop.
 
-    def take(self, most: int) -> list[Message]:
+    def take(self, most: int) -> Sequence[ReceivedEvent]:
         """Take out the next messages."""
-        taken: list[Message] = []
-        while self._runs and len(taken) < most:
-            run, size = self._runs.popleft()
-            if len(run) > (room := most - len(taken)):
-                part = run[:room]
+        taken: list[KafkaBatch] = []
+        left = most
+        while self._batches and left > 0:
+            batch, size = self._batches.popleft()
+            if len(batch) > left:
+                part = batch[:left]
                 part_size = _size(part)
-                self._runs.appendleft((run[room:], size - part_size))
-                run, size = part, part_size
-            taken += run
+                self._batches.appendleft((batch[left:], size - part_size))
+                batch, size = part, part_size
+            taken.append(batch)
+            left -= len(batch)
             self._taken_bytes += size
-        self._taken_count += len(taken)
-        return taken
+            self._taken_count += len(batch)
+        return self.kind.joined(taken) if len(taken) > 1 else taken[0] if taken else ()
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
@@ -139,26 +149,20 @@ class Feed:
         At the end of the partition it is the last message that was read: offsets after it, if there
         are any, belong to transaction markers, which are not events.
         """
-        newest = self._newest
-        number = self.start - 1 if newest is None else newest.offset() or 0
+        newest, newest_ms = self._newest or (self.start - 1, None)
+        number = newest
         if not self._is_at_end and self.high is not None:
             number = max(number, self.high - 1)
         if number < 0:
             return None
-        is_newest = newest is not None and newest.offset() == number
         return LastEnqueued(
             sequence_number=number,
             offset=OFFSETS.text(number),
-            enqueued_time=enqueued_time(newest) if newest is not None and is_newest else None,
+            enqueued_time=time_of(newest_ms)
+            if newest_ms is not None and newest == number
+            else None,
         )
 
 
-def _size(messages: Sequence[Message]) -> int:
-    return sum(map(len, messages)) + OVERHEAD_BYTES * len(messages)
-
-
-def _rises(offsets: Sequence[int]) -> bool:
-    """Return whether each is higher than the one before; most often it is by one."""
-    return offsets == list(range(offsets[0], offsets[0] + len(offsets))) or all(
-        map(lt, offsets, islice(offsets, 1, None))
-    )
+def _size(batch: KafkaBatch) -> int:
+    return batch.body_byte_count + OVERHEAD_BYTES * len(batch)

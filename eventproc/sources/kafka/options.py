@@ -78,7 +78,7 @@ class KafkaOptions:
     prefetch: Count = 10_000
     """Most events that wait in memory for each partition. Above it the source pauses reading the
     partition until half of the events are taken. One read of the client may exceed it by up to
-    1000 events."""
+    500 events."""
 
     prefetch_bytes: Annotated[int, Within(least=BYTES_MIN)] = 4 * 1024 * 1024
     """Most bytes of events that wait in memory for each partition. The source pauses reading at

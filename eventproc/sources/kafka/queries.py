@@ -13,14 +13,13 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from eventproc.errors import SourceUnavailableError, SuspectSettingError
-from eventproc.models import PartitionProperties
+from eventproc.models import EventPosition, PartitionProperties
 from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import (
     END_OF_PARTITION,
     error_for,
 )
-from eventproc.sources.kafka.event import Message, enqueued_time
-from eventproc.sources.kafka.position import OFFSETS
+from eventproc.sources.kafka.event import OFFSETS, Message, time_of
 from eventproc.sources.log_offsets import Bounds
 
 T = TypeVar("T")
@@ -114,6 +113,19 @@ def properties_question(partitions: Sequence[int]) -> Question[list[PartitionPro
     return ask
 
 
+def is_end_needed(partition_id: str, position: EventPosition, bounds: Bounds) -> bool:
+    """Return whether the partition's real end has to be found by reading.
+
+    A broker may report an end offset that is lower than the offsets of events which it delivers. So
+    a position after that end may be valid, and "latest" may be later.
+
+    Raises:
+        SourceRejectedError: the position is not one of Kafka's.
+    """
+    start = OFFSETS.wanted(partition_id, position)
+    return position.is_latest or (start is not None and start > bounds.high)
+
+
 def end_question(partition: int, bounds: Bounds) -> Question[int]:
     """Return a request for a partition's end offset, found by reading it.
 
@@ -135,7 +147,7 @@ def _properties(partition: int, bounds: Bounds, newest: Message | None) -> Parti
         beginning_sequence_number=bounds.low,
         last_enqueued_sequence_number=last,
         last_enqueued_offset=OFFSETS.text(last) if last >= 0 else "",
-        last_enqueued_time=None if newest is None else enqueued_time(newest),
+        last_enqueued_time=None if newest is None else time_of(newest.timestamp()[1]),
         is_empty=newest is None,
     )
 

@@ -12,17 +12,20 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import groupby
 from typing import Final
 
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
-from eventproc.sources.kafka.client import Consumer
+from eventproc.sources.kafka.client import READ_MAX, Consumer
 from eventproc.sources.kafka.errors import END_OF_PARTITION, OUT_OF_RANGE, error_for
 from eventproc.sources.kafka.event import Error, Message
 from eventproc.sources.kafka.feed import Feed
+
+READS_MAX: Final = 8
+"""Most reads before receivers are woken."""
 
 READ_S: Final = 0.05
 """Longest time of one read without messages, and so the longest time that a request waits."""
@@ -118,7 +121,11 @@ class Reader:
         if self._requests:
             return
         is_reading = len(self._paused) < len(self._feeds)
-        self._distribute(self._consumer.read(READ_S if is_reading else 0))
+        filled = self._fill(READ_S if is_reading else 0)
+        for feed in filled.values():
+            if self._feeds.get(feed.partition) is feed:
+                feed.high = self._consumer.high(feed.partition)
+        self._wake(filled.values())
         for client_error in self._consumer.client_errors():
             if client_error.ends_all:
                 self._end_all(error_for("the Kafka client", client_error.name, client_error.text))
@@ -150,8 +157,21 @@ class Reader:
             self._has_request.clear()
         self._is_holding = False
 
-    def _distribute(self, messages: Sequence[Message]) -> None:
+    def _fill(self, wait_s: float) -> Mapping[int, Feed]:
+        """Read as often as messages are there, within bounds; return the feeds that got some.
+
+        They are woken later, all at once: that takes longer than reading some messages.
+        """
         filled: dict[int, Feed] = {}
+        for _ in range(READS_MAX):
+            messages = self._consumer.read(wait_s)
+            self._distribute(messages, filled)
+            if len(messages) < READ_MAX or any(feed.is_full for feed in filled.values()):
+                break
+            wait_s = 0
+        return filled
+
+    def _distribute(self, messages: Sequence[Message], filled: dict[int, Feed]) -> None:
         for partition, error, run in _runs(messages):
             feed = self._feeds.get(partition)
             if feed is None:
@@ -163,11 +183,6 @@ class Reader:
                 feed.note_end()
             else:
                 self._drop(feed, _error_for(feed, error.name(), error.str()))
-        for partition, feed in filled.items():
-            if partition not in self._feeds:
-                continue
-            feed.high = self._consumer.high(partition)
-        self._wake(filled.values())
 
     def _open(self, feed: Feed) -> None:
         former = self._feeds.get(feed.partition)
@@ -231,11 +246,15 @@ def _runs(
 ) -> Iterator[tuple[int, Error | None, Sequence[Message]]]:
     """Return runs of messages of one partition, and of errors in place of them, in order.
 
-    List comprehensions, because Python calls a client's method in one for a third of the time that
-    ``methodcaller`` takes.
+    Most often there is one.
     """
+    if not messages:
+        return
     partitions = [message.partition() for message in messages]
     errors = [message.error() for message in messages]
+    if partitions.count(partitions[0]) == len(partitions) and not any(errors):
+        yield partitions[0], None, messages
+        return
     keys: Sequence[object] = partitions
     if any(errors):
         # By name: the client's errors cannot be compared with ``None``.

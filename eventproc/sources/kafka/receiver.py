@@ -1,14 +1,13 @@
 """The receiver of one partition of a Kafka topic."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from eventproc.errors import ReceiverDisplacedError, SourceUnavailableError
 from eventproc.extras import needing
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
-from eventproc.sources.kafka.event import Message, events_of
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.reader import Reader
 
@@ -19,13 +18,12 @@ class KafkaReceiver(PartitionReceiver):
     def __init__(self, reader: Reader, feed: Feed) -> None:
         self._reader = reader
         self._feed = feed
-        self._events_of: Callable[[list[Message]], Sequence[ReceivedEvent]] = events_of
 
     def read_columns(self) -> None:
         with needing("columns"):  # Imported here: handlers of single events need no Arrow.
-            from eventproc.sources.kafka.batch import KafkaBatch  # noqa: PLC0415
+            from eventproc.sources.kafka.columns import ColumnBatch  # noqa: PLC0415
 
-        self._events_of = KafkaBatch
+        self._feed.kind = ColumnBatch
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
@@ -37,9 +35,9 @@ class KafkaReceiver(PartitionReceiver):
             not feed.count or isinstance(feed.error, ReceiverDisplacedError)
         ):
             raise feed.error
-        messages = feed.take(events_max)
+        events = feed.take(events_max)
         self._reader.note_room(feed)
-        return self._events_of(messages) if messages else ()
+        return events
 
     async def _wait(self, wait_max: timedelta) -> None:
         """Return when there is a message or an error, or after *wait_max*."""

@@ -18,10 +18,15 @@ from eventproc.settings import SECRET, checked
 from eventproc.sources.kafka.address import address_in, address_of, identity_settings
 from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import TokenError
+from eventproc.sources.kafka.event import OFFSETS
 from eventproc.sources.kafka.feed import Feed
 from eventproc.sources.kafka.options import KafkaOptions, check_config
-from eventproc.sources.kafka.position import OFFSETS, is_end_needed
-from eventproc.sources.kafka.queries import AdminQueries, end_question, properties_question
+from eventproc.sources.kafka.queries import (
+    AdminQueries,
+    end_question,
+    is_end_needed,
+    properties_question,
+)
 from eventproc.sources.kafka.reader import Reader
 from eventproc.sources.kafka.receiver import KafkaReceiver
 from eventproc.sources.kafka.tokens import Tokens

@@ -163,6 +163,20 @@ def test_a_reset_into_the_future_is_refused(tool):
     assert "2999-01-31T08:00:00Z is in the future" in errors
 
 
+def test_lag_in_a_hub_that_was_created_again_is_that_of_all_its_events(tool, orders):
+    """The checkpoints are above its last event, and nothing was handled."""
+    json_of(tool, "reset", "--to", "latest", "--yes")
+    orders.recreate_hub("orders")
+    with EventHubProducerClient.from_connection_string(
+        orders.connection_string_for("orders")
+    ) as producer:
+        producer.send_batch([EventData("z")] * 3, partition_id="0")
+    lags = json_of(tool, "lag")
+
+    assert [p["lag"] for p in lags["partitions"]] == [3, 0, 0, 0]
+    assert 0 <= lags["oldest_age_s"] < 600
+
+
 def test_lag_is_shown_in_events_and_seconds(tool):
     """``lag`` works for a group without running processors."""
     json_of(tool, "reset", "--to", "latest", "--yes")
@@ -174,6 +188,25 @@ def test_lag_is_shown_in_events_and_seconds(tool):
     assert lags["lag"] == 7
     assert 0 < lags["oldest_age_s"] < 600
     assert (code, table.splitlines()[-1].split()[:2]) == (0, ["all", "7"])
+
+
+@pytest.mark.parametrize(("partition", "last"), [("0", 39), ("1", 0), ("2", -1)])
+def test_a_checkpoint_is_not_set_after_the_last_event(tool, partition, last):
+    """A processor would take it for one of a hub that was deleted."""
+    at = [*HERE, "--partition", partition, "--offset", "7", "--yes", "--sequence-number"]
+    code, out, err = tool("set", *at, str(last + 1))
+
+    assert (code, out) == (2, "")
+    assert f"partition {partition} has no event {last + 1} yet, its last one is {last}" in err
+    before_first = [*at[:-4], "--offset", "-1", "--yes", "--sequence-number", "-1"]
+    assert tool("set", *(before_first if last < 0 else [*at, str(last)]))[0] == 0
+
+
+def test_without_the_hub_a_checkpoint_is_set_anywhere(tool):
+    """For a hub that cannot be reached."""
+    at = ["--partition", "0", "--offset", "7", "--sequence-number", "99", "--yes"]
+    assert tool("set", *HERE, *at, "--without-hub")[0] == 0
+    assert tool("set", *HERE, *at)[0] == 2
 
 
 def test_export_and_import_move_checkpoints_to_another_store_and_group(

@@ -74,7 +74,7 @@ def test_checkpoints_are_the_same_after_each_copy(stores, tmp_path, monkeypatch,
         for store, secret in stores.items():
             where = ("--store", store, *group)
             run("import", str(file), *where, "--yes", secret=secret)
-            run("export", str(file), *where, secret=secret)
+            run("export", str(file), *where, "--overwrite", secret=secret)
             copied = json.loads(file.read_text())["checkpoints"]
             found = {c.pop("partition_id"): c for c in copied if c.pop("last_modified")}
 

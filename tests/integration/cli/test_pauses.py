@@ -12,7 +12,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.cli import main
-from eventproc.models import ConsumerGroup, OwnershipClaim
+from eventproc.models import ConsumerGroup, Member, OwnershipClaim
 
 HERE = ["--eventhub", "orders", "--store", "sqlite:group.db"]
 ALONE = [*HERE, "--namespace", "ns", "--without-hub"]
@@ -77,6 +77,71 @@ def test_what_cannot_be_paused_is_refused_with_the_reason(tool, arguments, messa
 
     assert (code, out) == (2, "")
     assert message in err
+
+
+@pytest.mark.parametrize("named", [("--resources", "keys"), ("--lease", "leader")])
+@pytest.mark.parametrize("verb", [("pause", "--reason", "x"), ("resume",)])
+def test_a_group_of_resources_is_refused(tool, verb, named):
+    """Resources are held and not received from: neither command has an option for such a group."""
+    code, out, err = tool(*verb, "--store", "sqlite:group.db", *named)
+
+    assert (code, out) == (2, "")
+    assert f"No such option: {named[0]}" in err
+
+
+@pytest.mark.parametrize("verb", [("pause", "--reason", "x"), ("resume",)])
+def test_a_group_without_any_record_is_refused_as_mistyped(tool, verb):
+    """The real group would go on; the message names the options that may be wrong."""
+    code, out, err = tool(*verb, *ALONE, "--consumer-group", "typo")
+
+    assert (code, out) == (2, "")
+    assert "no process of consumer group 'typo' of event hub 'orders' at ns has ever run" in err
+    assert "check --eventhub, --consumer-group, --namespace and --store" in err
+
+
+def test_a_group_is_paused_before_its_first_process_starts_if_the_operator_says_so(tool):
+    """From then on the store has a record of it."""
+    new = [*ALONE, "--consumer-group", "billing"]
+    code, out, err = tool("pause", *new, "--reason", "not yet", "--new-group")
+
+    assert (code, err) == (0, "")
+    assert "No processor of the group is running" in out
+    assert "the whole group is paused since" in tool("pause", *new, "--reason", "longer")[1]
+    assert "Nothing is paused." in tool("resume", *new)[1]
+
+
+def test_a_pause_says_how_many_processors_follow_it(tool, tmp_path):
+    """Those that are alive; as a number for programs."""
+    member = Member(owner_id="a", incarnation="1")
+
+    async def record():
+        async with SqliteCheckpointStore(tmp_path / "group.db") as store:
+            await store.announce_member(GROUP, member)
+
+    asyncio.run(record())
+    _, out, _ = tool("pause", *ALONE, "--reason", "x")
+    _, text, _ = tool("pause", *ALONE, "--reason", "x", "--format", "json")
+
+    assert "1 processor follows at the next poll" in out
+    assert json.loads(text)["running_processors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "message"),
+    [
+        (["--eventhub", "ordres"], "event hub 'ordres'"),
+        (["--consumer-group", "typo"], "consumer group 'typo' of event hub 'orders'"),
+    ],
+)
+def test_a_hub_or_consumer_group_that_does_not_exist_is_refused(tool, orders, mistyped, message):
+    """Also for the whole group, and although --new-group accepts a group without records."""
+    here = [*HERE, "--connection-string", orders.connection_string, *mistyped]
+    for verb in (("pause", "--reason", "x", "--new-group"), ("resume",)):
+        code, out, err = tool(*verb, *here)
+
+        assert (code, out) == (2, "")
+        assert message in err
+        assert "cannot be read" in err
 
 
 def test_one_partition_of_a_paused_group_is_not_resumed(tool):

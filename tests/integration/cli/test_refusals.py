@@ -49,6 +49,10 @@ REFUSED = {
         [*RUN, "--store", "sqlite:g.db", "--key-concurrency", "0"],
         ["--key-concurrency is 0"],
     ),
+    "a capacity without the placement that uses it": (
+        [*RUN, "--store", "sqlite:g.db", "--capacity", "1"],
+        ["--capacity is 1", "Even: pass --placement Weighted, or do not pass --capacity"],
+    ),
     "a key property without key concurrency": (
         [*RUN, "--store", "sqlite:g.db", "--key-property", "customer"],
         ["--key-property customer", "--key-concurrency"],

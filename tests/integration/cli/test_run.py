@@ -217,6 +217,43 @@ def test_failed_events_go_to_the_dead_letter_sink_of_the_command_line(
     assert (in_hub, in_blobs) == ((1, 0) if kind == "eventhub" else (0, 1))
 
 
+TYPED = """
+    from eventproc import PartitionHandler
+    from eventproc.decoders import JsonDecoder
+
+    class Numbers(PartitionHandler[list[int]]):
+        decode = JsonDecoder(list[int])
+
+        async def process_value(self, context, value, event):
+            print(sum(value), flush=True)
+"""
+
+
+@pytest.mark.long
+def test_bodies_that_cannot_be_decoded_become_dead_letters_without_a_limit(
+    command, tmp_path, storage, container
+):
+    """All other failures are retried for ever."""
+    (tmp_path / "shop.py").write_text(dedent(TYPED))
+    with EventHubsEmulator({"orders": 1}) as emulator:
+        with EventHubProducerClient.from_connection_string(
+            emulator.connection_string_for("orders")
+        ) as producer:
+            producer.send_batch([EventData(body) for body in ("[1, 2]", "[1, x]", "[3, 4]")])
+        process = command.start(
+            *("run", "shop:Numbers", *HERE, *FAST, "--stop-at-eof"),
+            *("--dead-letters", f"blob:{container}"),
+            EVENTPROC_CONNECTION_STRING=emulator.connection_string,
+            EVENTPROC_STORAGE_CONNECTION_STRING=storage,
+        )
+        printed = [process.stdout.readline().strip() for _ in range(2)]
+        process.communicate(timeout=20)
+    with ContainerClient.from_connection_string(storage, container) as client:
+        stored = list(client.list_blobs("dead-letters/"))
+
+    assert (process.returncode, printed, len(stored)) == (0, ["3", "7"], 1)
+
+
 @pytest.mark.parametrize("change", ["deleted", "replaced"])
 def test_a_deleted_or_replaced_store_file_ends_the_run(command, hub, tmp_path, change):
     """Otherwise processors that start later would form a second group; the message says what to

@@ -96,10 +96,11 @@ class Records:
             return {c.partition_id: c.sequence_number for c in found}
 
     async def pauses(self):
-        """Return the reason of each partition's pause."""
+        """Return the reason of each partition's pause, and that of the group under its own name."""
         async with SqliteCheckpointStore(self._path) as store:
             found = await read_pauses(store, self._group)
-            return {p: pause.reason for p, pause in found.by_partition.items()}
+            whole = {} if found.group is None else {"group": found.group.reason}
+            return whole | {p: pause.reason for p, pause in found.by_partition.items()}
 
 
 @pytest.fixture

@@ -103,6 +103,32 @@ async def test_a_partition_is_paused_and_resumed_on_the_page(records, start_page
 
 
 @pytest.mark.long
+async def test_the_whole_group_is_paused_and_resumed_on_the_page(records, start_page):
+    """No partition has to be selected; only a paused group can be resumed."""
+    await records.write(partitions=("0", "1", "2", "3"))
+    page = start_page("--allow-changes")
+    async with looking_at(f"{page.origin}/#token={page.token}") as browser:
+        await browser.get_by_role("button", name="Pause the group…").click()
+        assert await browser.locator("#change-what").inner_text() == "The whole group"
+        await browser.get_by_label("Reason").fill("the database moves")
+        await browser.get_by_role("button", name="Show what changes").click()
+        await shown(browser, "#change-plan", "until you resume")
+        assert await browser.get_by_role("button", name="Resume the group").count() == 0
+        assert await records.pauses() == {}
+        await browser.get_by_role("button", name="Pause the group", exact=True).click()
+        await shown(browser, "#change-plan", "Paused: the whole group")
+        assert await records.pauses() == {"group": "the database moves"}
+        await browser.keyboard.press("Escape")
+        await shown(browser, "#findings", "the database moves")
+
+        await browser.get_by_role("button", name="Resume the group…").click()
+        await browser.get_by_role("button", name="Show what changes").click()
+        await browser.get_by_role("button", name="Resume the group", exact=True).click()
+        await shown(browser, "#change-plan", "Resumed: the whole group")
+    assert await records.pauses() == {}
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1360, 390])
 async def test_texts_can_be_read_in_both_themes(records, start_page, scheme, width):

@@ -101,6 +101,29 @@ async def test_partitions_are_paused_and_resumed(records, start_page):
     assert found == [{}, paused, paused, {}]
 
 
+@pytest.mark.long
+async def test_a_whole_group_is_paused_and_resumed(records, start_page):
+    """While it is paused, no single partition can be resumed; the resume ends every pause."""
+    await records.write(partitions=("0", "1"))
+    page = start_page("--allow-changes")
+    one = {"action": "pause", "partitions": ["0"], "reason": "a wrong price"}
+    whole = {"action": "pause", "is_whole": True, "reason": "the database moves"}
+    results = []
+    for asked in (one, whole):
+        _, plan = await page.change("/changes", asked)
+        results.append((await page.change("/changes/confirm", {"id": plan["id"]}))[1]["text"])
+    paused = await records.pauses()
+    status, refused = await page.change("/changes", {"action": "resume", "partitions": ["0"]})
+    _, plan = await page.change("/changes", {"action": "resume", "is_whole": True})
+    before = await records.pauses()
+    await page.change("/changes/confirm", {"id": plan["id"]})
+
+    assert results[1].startswith("Paused: the whole group.")
+    assert paused == before == {"group": "the database moves", "0": "a wrong price"}
+    assert (status, "resume the whole group" in refused["error"]) == (409, True)
+    assert await records.pauses() == {}
+
+
 FOREIGN_HEADERS: tuple[dict[str, str], ...] = (
     {},
     {"X-Eventproc-Token": "another"},
@@ -148,6 +171,8 @@ IMPOSSIBLE = (
     ({"action": "pause", "partitions": ["0"]}, "the reason of a pause"),
     ({"action": "pause", "partitions": ["9"], "reason": "x"}, "there is no such partition"),
     ({"action": "resume", "partitions": []}, "which partitions"),
+    ({"action": "pause", "is_whole": True, "reason": " "}, "the reason of a pause"),
+    ({"action": "resume", "is_whole": "yes"}, "which partitions"),
     ({"action": "drop"}, "There is no such action"),
 )
 

@@ -51,6 +51,7 @@ def test_the_answer_to_an_immediate_fault_says_what_it_did(emulator):
     ("path", "given", "status", "message"),
     [
         ("/nothing", None, 404, "/nothing"),
+        ("/faults/be-buzy", {}, 404, "/faults/be-busy"),
         ("/faults/clear", None, 404, "GET /faults/clear"),
         ("/faults/be-busy", {}, 400, "duration_s"),
         ("/faults/be-busy", {"duration_s": "1"}, 400, "duration_s"),

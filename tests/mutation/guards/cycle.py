@@ -36,8 +36,16 @@ STABILITY = guards_in(
         suites=("liveness", "safety"),
         without_it="in a group whose members restart all the time, free partitions are served by "
         "nobody",
-        words="return is_new and not is_long",
-        mutated="return is_new",
+        words="self.unstable_since_s + UNSTABLE_CYCLES_MAX * rebalance_s,",
+        mutated="self.since_s + UNSTABLE_CYCLES_MAX * rebalance_s,",
+    ),
+    Guard(
+        name="the wait for a stable membership ends, even if each poll shows another one",
+        suites=("liveness", "safety"),
+        without_it="in a group whose members restart all the time, free partitions are served by "
+        "nobody",
+        words="if self.unconfirmed_count >= UNSTABLE_CYCLES_MAX:",
+        mutated="if False:",
     ),
 )
 

@@ -131,8 +131,8 @@ HANDLER_CALLS = guards_in(
     Guard(
         name="no handler is called without a trusted lease",
         without_it="a handler is called while that of the next owner acts",
-        words="if await self._stop_scope.until_trusted():",
-        mutated="if False:",
+        words="if not await self._stop_scope.until_trusted():\n                return\n",
+        mutated="return\n",
         killers=("tests/unit/eventproc/pumps/test_stop_scope.py",),
     ),
     Guard(

@@ -11,6 +11,7 @@ from tests.mutation.guards import (
     offset_format,
     operation,
     ownership,
+    pauses,
     progress,
     scaling,
     sessions,
@@ -70,6 +71,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *transactions.COMMITS,
         *transactions.CONTEXT,
         *transactions.POSTGRES,
+        *transactions.POSTGRES_CHANGES,
         *transactions.SQLITE,
     ],
     "Delivery": [
@@ -87,6 +89,15 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *delivery.STALL_WATCHDOG,
         *delivery.PUMPS,
         *delivery.RUN,
+    ],
+    "Pauses": [
+        *pauses.RECORD,
+        *pauses.READER,
+        *pauses.PUMPS,
+        *pauses.RUN,
+        *pauses.CALLS,
+        *pauses.SWITCH,
+        *pauses.PUMP,
     ],
     "Operation": [
         *operation.RECREATED_HUB,

@@ -8,8 +8,8 @@ RECREATED_HUB = guards_in(
     Guard(
         name="a checkpoint that an owner marked is of a former hub",
         without_it="the first events of the new hub are skipped once it has grown",
-        words="if checkpoint.writer is not None and checkpoint.writer.startswith(_FORMER_HUB):",
-        mutated="if False:",
+        words="return is_marked or is_older_than_hub(checkpoint, hub_created_at)",
+        mutated="return is_older_than_hub(checkpoint, hub_created_at)",
         is_simulated=False,
     ),
     Guard(

@@ -60,6 +60,13 @@ READINGS = guards_in(
         is_simulated=False,
     ),
     Guard(
+        name="what arrives in a paused partition does not count",
+        without_it="processes are started for events that none may handle",
+        words="return 0 if new.is_paused else max(0, new.last - old.last)",
+        mutated="return max(0, new.last - old.last)",
+        is_simulated=False,
+    ),
+    Guard(
         name="to skip deleted events is no progress",
         without_it="the rate of a process is measured far too high",
         words="new.start - max(old.start, new.first - 1)",

@@ -53,12 +53,38 @@ CONTEXT = guards_in(
 
 POSTGRES = guards_in(
     "checkpointstores/postgres/schema.py",
-    [SCENES],
+    [SCENES, "tests/contract/test_postgres_transactions.py"],
+    Guard(
+        name="PostgreSQL: a checkpoint is written only over the one that was read",
+        without_it="a former owner moves the position back, or commits rows",
+        words="            AND c.etag = expected\n",
+        mutated="",
+        is_simulated=False,
+    ),
     Guard(
         name="PostgreSQL: a transaction fails unless it wrote the checkpoint",
         without_it="a former owner commits rows",
         words="IF fails AND written_at IS NULL THEN",
         mutated="IF false THEN",
+        is_simulated=False,
+    ),
+)
+
+POSTGRES_CHANGES = guards_in(
+    "checkpointstores/postgres/changes.py",
+    ["tests/contract/test_postgres_changes.py"],
+    Guard(
+        name="PostgreSQL: what was missed without a connection is read when there is one",
+        without_it="a change during a fail-over is noticed only at the next poll",
+        words="                    self._tell_all()\n",
+        mutated="",
+        is_simulated=False,
+    ),
+    Guard(
+        name="PostgreSQL: a processor is not told of its own writes",
+        without_it="each cycle that writes causes another one",
+        words="if not self._is_own(notice.pid):",
+        mutated="if True:",
         is_simulated=False,
     ),
 )

@@ -11,9 +11,10 @@ from eventproc.models import (
     ReceivedEvent,
 )
 from tests.simulation.actor import Actor
-from tests.simulation.invariants import Call, Holding
+from tests.simulation.holding import Holding
+from tests.simulation.invariants import Call
 from tests.simulation.lanes import LaneInvariants
-from tests.simulation.small.members import MemberInvariants
+from tests.simulation.small.paused import PauseInvariants
 
 BACKLOG = 6
 """So many events in one call are a backlog."""
@@ -46,7 +47,7 @@ class Start:
 
 
 @dataclass
-class SmallInvariants(MemberInvariants):
+class SmallInvariants(PauseInvariants):
     """Invariants that hold where it is known what happens."""
 
     restart_count: int = 0
@@ -156,6 +157,7 @@ class SmallInvariants(MemberInvariants):
             start.delivered.add(event.sequence_number)
 
     def _note_delivery(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
+        self.check_paused(call)
         partition_id = call.context.partition_id
         numbers = [event.sequence_number for event in events]
         handled: Mapping[int, int] = self.handled.get(partition_id, {})
@@ -233,7 +235,7 @@ class SmallInvariants(MemberInvariants):
     def _has_caught_up(self, partition_id: str, start: Start) -> bool:
         holding = self._holding.get(partition_id)
         owner = start.actor if holding is None else holding.actor
-        if owner.is_foreign:
+        if owner.is_foreign or self.pauses.of(partition_id) is not None:
             return True
         is_alone = owner is start.actor and not self._others(partition_id, owner)
         is_cut_off = bool(self._cut_off.get((owner, partition_id)))

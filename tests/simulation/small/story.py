@@ -5,6 +5,7 @@ that happens all the time hides what happens only without it). A failed seed is 
 situations and conditions with which it still fails.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -33,6 +34,7 @@ from tests.simulation.small import (
     foreign,
     lease_faults,
     leaving,
+    pauses,
     planned,
     process_faults,
     sessions,
@@ -78,6 +80,8 @@ NEVER_STATIC: Final = {
 }
 COOPERATIVE: Final = {function.__name__ for function in leaving.COOPERATIVE}
 FOREIGN: Final = {function.__name__ for function in foreign.FOREIGN}
+NEVER_PAUSED: Final = FOREIGN | {function.__name__ for function in suspects.NEVER_PAUSED}
+"""Foreign members take no notice of a pause; others wait for a certain event."""
 STANDBY: Final = {function.__name__ for function in planned.STANDBY}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
 NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
@@ -89,6 +93,8 @@ CONDITIONS: Final = (
     *("lanes", "static", "manual", "deliveries", "stall"),
 )
 CONDITION_RATE: Final = 0.25
+PAUSED_RATE: Final = 0.3
+"""Drawn apart from the other conditions, so that the worlds without pauses stay as they are."""
 SESSION_RATE: Final = 0.4
 """A tenth of the guards belongs to session leases."""
 
@@ -138,6 +144,8 @@ def draw(seed: int) -> SmallStory:
         names = [name for name in names if name not in STANDBY]
     if not placement.admits_foreign:
         names = [name for name in names if name not in FOREIGN]
+    if NEVER_PAUSED.isdisjoint(names) and Random(f"small pauses/{seed}").random() < PAUSED_RATE:
+        conditions.append("paused")
     return SmallStory(
         seed=seed,
         placement=placement,
@@ -224,17 +232,25 @@ async def play_story(
     """
     world = _world(story)
     watch(world)
+    operator = pauses.PausingOperator(world, Random(f"small operator/{story.seed}"))
+    is_paused = "paused" in story.conditions
     try:
         world.join(story.processor_count)
         for number, name in story.steps:
             await world.settle("healed", HEALED_WITHIN_S)
+            await operator.perhaps_resume()
             world.invariants.note(f"--- {name}", "")
+            pausing = asyncio.create_task(operator.pause()) if is_paused else None
             await SITUATIONS[name](world, Random(f"{story.seed}/{number}/{name}"))
+            if pausing is not None:
+                await pausing
             world.heal()
             if not world.ours:
                 world.join()
             world.check()
         world.invariants.note("--- end", "")
+        await world.settle("healed", HEALED_WITHIN_S)
+        await operator.resume_all()
         await _finish(world)
     except Violation as violation:
         found = [*world.invariants.violations[:10], str(violation)]
@@ -248,7 +264,6 @@ async def play_story(
 
 async def _finish(world: SmallWorld) -> None:
     """The group balances, handles and stores everything, and leaves nothing behind."""
-    await world.settle("healed", HEALED_WITHIN_S)
     world.stop_publishing()
     await world.until("is_all_handled", STORED_WITHIN_S)
     if world.config.checkpoint_policy != CheckpointPolicy.manual():

@@ -142,6 +142,8 @@ SUSPECTS = (
     replace_promptly,
 )
 NEVER_STATIC = (lose_during_long_call,)
+NEVER_PAUSED = (deadly_event, hang_once)
+"""Situations in which a certain event has to be delivered."""
 NEVER_COOPERATIVE = (steal_links,)
 """Situations in which partitions are stolen."""
 NEEDS: dict[str, tuple[str, ...]] = {

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from eventproc import LoadBalancingStrategy, PartitionHandler
+from eventproc.core.pauses import NO_PAUSES
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.published import Published
 from eventproc.core.placement.state import MemberFacts
-from eventproc.models import EventPosition, LeaseMode, Member, MemberStatus
+from eventproc.models import LeaseMode, Member, MemberStatus
 from eventproc.ports import EventSource
 from eventproc.simulation.other_systems.external import ClientProfile
 from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
-from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Violation
@@ -22,6 +22,7 @@ from tests.simulation.moves import fewest_moves
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.handlers import SmallHandler, SmallKeyedHandler
 from tests.simulation.small.invariants import SmallInvariants, SmallLaneInvariants
+from tests.simulation.small.sources import CountedSource, EarlySource
 from tests.simulation.world import World
 
 PLANNED_S = 9.0
@@ -53,27 +54,6 @@ class Cost:
     duplicate_count: int
     stolen_count: int
     restart_count: int
-
-
-class CountedSource(MemoryEventSource):
-    """Counts the links that it opens, by partition."""
-
-    def __init__(self, hub: MemoryHub, opened: Counter[str]) -> None:
-        super().__init__(hub)
-        self._opened = opened
-
-    async def open_receiver(self, consumer_group, partition_id, position):
-        self._opened[partition_id] += 1
-        return await super().open_receiver(consumer_group, partition_id, position)
-
-
-class EarlySource(CountedSource):
-    """Begins some events before the position that it was asked for, as some services may."""
-
-    async def open_receiver(self, consumer_group, partition_id, position):
-        if position.sequence_number is not None:
-            position = EventPosition.from_sequence_number(max(-1, position.sequence_number - 3))
-        return await super().open_receiver(consumer_group, partition_id, position)
 
 
 class SmallWorld(World):
@@ -270,9 +250,19 @@ class SmallWorld(World):
         """
         return 3 * self.cycle_s if isinstance(self.config.placement, Published) else 0.0
 
+    @property
+    def unnoticed_s(self) -> float:
+        """How much longer an owner may serve what was stolen from it during a pause.
+
+        It writes no checkpoint then, so with session leases it finds out when it reads ownership.
+        """
+        is_paused = self.invariants.pauses != NO_PAUSES
+        is_stealing = self.is_session and not self.is_cooperative
+        return self.expiration_s if is_paused and is_stealing else 0.0
+
     async def settle(self, what: str, within_s: float = PLANNED_S) -> None:
         """Wait until the group is balanced, and served."""
-        began_s, within_s = self.now_s, within_s + self.publishing_s
+        began_s, within_s = self.now_s, within_s + self.publishing_s + self.unnoticed_s
         while not self.is_settled:
             self.expect(self.now_s - began_s <= within_s, f"{what}: not balanced in {within_s} s")
             await asyncio.sleep(LOOK_S)

@@ -100,7 +100,10 @@ def test_a_fleet_has_fields_of_recipes_and_no_options():
             {"connectionString": KEY, "eventHubName": "orders", "prefetchCount": "1000000"},
             "prefetchCount is 1000000: give a whole number of at most ",
         ),
-        ({"sourceRecipe": "json:no"}, "sourceRecipe is 'json:no', but the module has no such"),
+        (
+            {"sourceRecipe": "json:no"},
+            "sourceRecipe is 'json:no', but module 'json' has no function or class 'no'",
+        ),
     ],
 )
 def test_the_driver_and_a_task_that_reads_name_options(work, options, message):

@@ -42,14 +42,13 @@ export class ChangeDialog {
     });
   }
 
+  // Without partitions it is of the whole group.
   open(action, partitions) {
     this.action = action;
     this.partitions = partitions;
     this.plan = null;
     by("change-title").textContent = ACTIONS[action].title;
-    by("change-what").textContent = partitions.length > 12
-      ? plural(partitions.length, "partition")
-      : `Partition${partitions.length > 1 ? "s" : ""} ${partitions.join(", ")}`;
+    by("change-what").textContent = this.what();
     by("change-plan").replaceChildren();
     by("change-error").textContent = "";
     this.showAsk(ACTIONS[action].ask);
@@ -57,6 +56,12 @@ export class ChangeDialog {
     by("change-cancel").textContent = "Cancel";
     this.ask();
     this.dialog.showModal();
+  }
+
+  what() {
+    if (!this.partitions) return "The whole group";
+    if (this.partitions.length > 12) return plural(this.partitions.length, "partition");
+    return `Partition${this.partitions.length > 1 ? "s" : ""} ${this.partitions.join(", ")}`;
   }
 
   showAsk(id) {
@@ -110,14 +115,15 @@ export class ChangeDialog {
 
   async show() {
     this.plan = await this.post("changes", {
-      action: this.action, partitions: this.partitions,
+      action: this.action, partitions: this.partitions, is_whole: !this.partitions,
       to: this.target(), keeps_state: by("change-keeps").checked, // of reset
       reason: by("change-reason").value.trim(), // of pause
     });
     this.showAsk(null);
     if (this.action !== "reset") {
       by("change-plan").replaceChildren(element("p", { textContent: this.plan.text }));
-      return this.button(`${ACTIONS[this.action].title} ${plural(this.partitions.length, "partition")}`, "danger");
+      const what = this.partitions ? plural(this.partitions.length, "partition") : "the group";
+      return this.button(`${ACTIONS[this.action].title} ${what}`, "danger");
     }
     const needed = this.plan.changes.filter((change) => change.is_needed).length;
     by("change-plan").replaceChildren(this.table(), ...this.plan.warnings.map((text) => element("p", { className: "warn", textContent: text })));

@@ -57,6 +57,8 @@ async function start() {
   setText(by("mode"), mayChange ? "changes allowed" : "read-only");
   by("mode").dataset.tone = mayChange ? "warning" : "";
 
+  for (const action of ["pause", "resume"]) by(`${action}-group`).addEventListener("click", () => dialog.open(action, null));
+
   const picture = new Picture(model);
   const verdict = new Verdict(model);
   const actions = mayChange ? about.actions.map((each) => [ACTIONS[each].title, (partitions) => dialog.open(each, partitions)]) : null;
@@ -74,6 +76,9 @@ async function start() {
     if (model.group) {
       for (const part of parts) part.update();
       log.update(entries, isWhole);
+      const isPaused = model.group.findings.some((each) => each.kind === "paused");
+      by("pause-group").hidden = !mayChange;
+      by("resume-group").hidden = !mayChange || !isPaused;
     }
     live(model.problem ? "off" : "on", model.problem ? "no answer" : "live");
     // For tests and measurements: when a reading is on the screen.

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from eventproc.core.offset_format import QUEUE_OFFSET_PREFIX
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
-from eventproc.sources.lazy_event import LazyEvent
+from eventproc.sources.lazy_event import LazyEvent, setter_of
 
 KEY_HEADER: Final = "x-partition-key"
 """Header: the key of a message."""
@@ -59,14 +59,15 @@ class Message(Protocol):
 class QueueEvent(LazyEvent):
     """A ``ReceivedEvent`` over a message of a queue."""
 
-    __slots__ = ("_arrived_at",)
+    __slots__ = ("_arrived_at", "_message")
     _message: Message
     _arrived_at: datetime
 
     def __init__(self, message: Message, sequence_number: int, arrived_at: datetime) -> None:
         """Keep the message, and when it arrived."""
-        super().__init__(message, sequence_number)
-        object.__setattr__(self, "_arrived_at", arrived_at)
+        _set_message(self, message)
+        _set_sequence_number(self, sequence_number)
+        _set_arrived_at(self, arrived_at)
 
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "body":
@@ -76,6 +77,11 @@ class QueueEvent(LazyEvent):
         if name == "enqueued_time":
             return {name: _aware(self._message.header.properties.timestamp) or self._arrived_at}
         return _attached(self._message)
+
+
+_set_message: Final = setter_of(QueueEvent, "_message")
+_set_sequence_number: Final = setter_of(QueueEvent, "sequence_number")
+_set_arrived_at: Final = setter_of(QueueEvent, "_arrived_at")
 
 
 def offset_text(sequence_number: int) -> str:

@@ -5,7 +5,6 @@ clients of streams encode it. The broker does not check it, so any bytes may com
 AMQP message become the body of an event without properties.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Final
@@ -25,7 +24,7 @@ from eventproc.sources.amqp.sections import (
     body_of,
 )
 from eventproc.sources.amqp.values import MalformedError
-from eventproc.sources.lazy_event import LazyEvent
+from eventproc.sources.lazy_event import LazyEvent, fill_all, setter_of
 from eventproc.sources.rabbitmq.streams.options import ANNOTATION, PROPERTY
 from eventproc.sources.rabbitmq.streams.position import OFFSETS
 
@@ -42,7 +41,7 @@ Key = Callable[["StreamEvent"], str | None]
 class StreamEvent(LazyEvent):
     """A ``ReceivedEvent`` over an encoded message."""
 
-    __slots__ = ("_key", "_time_ms")
+    __slots__ = ("_key", "_message", "_time_ms")
     _message: bytes
     _time_ms: int
     _key: Key
@@ -68,23 +67,18 @@ class StreamEvent(LazyEvent):
         return _attached(self._message)
 
 
-def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
-    """Return a function that fills a slot of an event although the class is frozen."""
-    return getattr(StreamEvent, name).__set__
-
-
-_set_message: Final = _setter("_message")
-_set_sequence_number: Final = _setter("sequence_number")
-_set_body: Final = _setter("body")
-_set_time_ms: Final = _setter("_time_ms")
-_set_key: Final = _setter("_key")
+_set_message: Final = setter_of(StreamEvent, "_message")
+_set_sequence_number: Final = setter_of(StreamEvent, "sequence_number")
+_set_body: Final = setter_of(StreamEvent, "body")
+_set_time_ms: Final = setter_of(StreamEvent, "_time_ms")
+_set_key: Final = setter_of(StreamEvent, "_key")
 
 
 def events_of(messages: Sequence[bytes], first: int, time_ms: int, key: Key) -> list[StreamEvent]:
     """Return the events of consecutive messages of a chunk.
 
     They keep the time of the chunk, but not the chunk: an event that a handler keeps would keep all
-    others of its chunk in memory. Their slots are filled without a call in Python for each event.
+    others of its chunk in memory.
 
     Args:
         messages: The encoded messages.
@@ -93,13 +87,10 @@ def events_of(messages: Sequence[bytes], first: int, time_ms: int, key: Key) -> 
         key: Reads an event's partition key.
     """
     events = list(map(object.__new__, repeat(StreamEvent, len(messages))))
-    for fill, values in (
-        (_set_message, messages),
-        (_set_sequence_number, range(first, first + len(messages))),
-        (_set_time_ms, repeat(time_ms)),
-        (_set_key, repeat(key)),
-    ):
-        deque(map(fill, events, values), maxlen=0)
+    fill_all(_set_message, events, messages)
+    fill_all(_set_sequence_number, events, range(first, first + len(messages)))
+    fill_all(_set_time_ms, events, repeat(time_ms))
+    fill_all(_set_key, events, repeat(key))
     return events
 
 

@@ -10,6 +10,7 @@ from eventproc import (
     Published,
     ResourceProcessorConfig,
     Ring,
+    Weighted,
 )
 
 
@@ -25,6 +26,26 @@ def test_resources_are_not_shared_by_load():
     with pytest.raises(ConfigurationError, match="the load of a resource is not measured"):
         ResourceProcessorConfig(placement=Published(ByLoad()))
     ResourceProcessorConfig(placement=Published(Even()))
+
+
+@pytest.mark.parametrize("placement", [Even(), Ring(), Published(Even()), Published(ByLoad())])
+def test_a_weight_or_a_capacity_that_the_placement_does_not_use_is_refused(placement):
+    """Otherwise an operator takes a small machine for protected."""
+    name = placement.name
+    with pytest.raises(
+        ConfigurationError,
+        match=f"capacity is 2, which has no effect with the placement {name}: pass placement Weigh",
+    ):
+        EventProcessorConfig(placement=placement, capacity=2)
+    with pytest.raises(ConfigurationError, match=r"weight is 0.5, .* or do not pass weight"):
+        EventProcessorConfig(placement=placement, weight=0.5)
+    EventProcessorConfig(placement=placement, weight=1)
+
+
+@pytest.mark.parametrize("placement", [Weighted(), Published(Weighted())])
+def test_a_weight_and_a_capacity_are_for_the_placement_weighted(placement):
+    """Published or not."""
+    EventProcessorConfig(placement=placement, weight=0.5, capacity=2)
 
 
 def test_a_deployment_is_refused_as_by_the_placement_that_is_published():

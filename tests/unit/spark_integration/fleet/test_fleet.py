@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -53,13 +54,21 @@ REPORT = Report(
 
 
 def test_a_report_survives_the_wire():
-    """Encoding and decoding a report gives an equal report."""
+    """Encoding and decoding a report gives an equal report, also of a partition that is paused."""
+    paused = replace(
+        STATISTICS.pumps[0],
+        is_paused=True,
+        paused_since=datetime(2026, 1, 31, 8, tzinfo=UTC),
+        pause_reason="INC-1",
+    )
+    pausing = replace(REPORT, statistics=replace(STATISTICS, pumps=(paused,)))
     ended = Report(
         slot=1, incarnation="b", host="h", process_id=1, phase=Phase.ENDED, error="no", warnings=()
     )
 
     assert decode(encode(REPORT, "token"), "token") == REPORT
     assert decode(encode(ended, "token"), "token") == ended
+    assert decode(encode(pausing, "token"), "token") == pausing
 
 
 @pytest.mark.parametrize(

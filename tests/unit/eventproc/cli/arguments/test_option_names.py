@@ -11,6 +11,12 @@ from eventproc.cli.arguments.option_names import in_options
         ("load_balancing_interval is 0 s: give a timedelta", "--interval is 0 s: give a duration"),
         ("attempts_max is 0: give a whole number or None", "--attempts is 0: give a whole number"),
         ("topic is '': pass topic", "--eventhub is '': pass --eventhub"),
+        ("it is EventProcessorConfig.initial_position", "it is --start"),
+        (
+            "config sets 'a.b', which cannot be set: no",
+            "the address of the hub sets 'a.b', which cannot be set: no",
+        ),
+        ("bootstrap_servers is ''", "the part after kafka:// is ''"),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],
 )

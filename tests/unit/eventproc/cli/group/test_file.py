@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventproc import ConfigurationError
-from eventproc.cli.group.file import ExportedCheckpoint, exported, read_file
+from eventproc.cli.group.file import ExportedCheckpoint, exported, read_file, write_file
 from eventproc.models import ConsumerGroup, SequenceRange
 
 
@@ -42,6 +42,20 @@ def test_a_valid_checkpoint_is_moved_with_its_completed_ranges():
 
     assert (move.offset, move.sequence_number, move.state) == ("4096", 7, b"")
     assert move.completed == (SequenceRange(9, 11),)
+
+
+def test_a_file_that_exists_is_replaced_only_on_demand(tmp_path):
+    """It may be the only copy of the checkpoints of another group."""
+    path = tmp_path / "orders.json"
+    write_file(path, "first", overwrites=False)
+    with pytest.raises(ConfigurationError, match=r"exists already, .* or --overwrite to replace"):
+        write_file(path, "second", overwrites=False)
+    assert path.read_text() == "first"
+
+    write_file(path, "3", overwrites=True)
+    assert path.read_text() == "3"
+    with pytest.raises(ConfigurationError, match="cannot be written: Is a directory"):
+        write_file(tmp_path, "4", overwrites=True)
 
 
 NONE_EXPORTED = (

@@ -73,6 +73,36 @@ def test_the_process_with_the_most_partitions_keeps_up_as_well():
     assert decision.replicas == 8
 
 
+def paused(found):
+    """Return the reading with all of its partitions paused."""
+    partitions = {p: replace(each, is_paused=True) for p, each in found.partitions.items()}
+    return replace(found, partitions=partitions)
+
+
+def test_a_paused_group_gets_no_processes_for_what_arrives():
+    """It keeps none that it does not need, and gets some for all that has waited when it resumes.
+
+    Each change is measured from its beginning.
+    """
+    rules = ScalingRules(rate_of_one=90.0, replicas_min=1, cooldown=timedelta(minutes=1))
+    settled = {"members": 2, "partitions": 100}
+    pausing = [paused(reading(at_s, last=at_s, handled=0, **settled)) for at_s in range(0, 300, 30)]
+    before, during = decisions(rules, *pausing)[0], decisions(rules, *pausing)[-1]
+
+    assert (before.replicas, before.backlog) == (2, 0)
+    assert (during.replicas, during.backlog, during.arrival_per_s) == (1, 0, 0)
+
+    resuming = [
+        reading(at_s, last=at_s, handled=at_s // 9 - 33, members=1, partitions=100)
+        for at_s in range(300, 500, 30)
+    ]
+    resumed = decisions(rules, *pausing, *resuming)[len(pausing) :]
+
+    assert resumed[0].reason is Reason.MEASURING
+    assert resumed[0].backlog == 100 * 300
+    assert max(decision.replicas for decision in resumed) > 2
+
+
 def test_no_answer_changes_nothing():
     """Without an earlier vote there is none."""
     first, _, gap = decisions(RULES, None, reading(0, last=-1, handled=None, members=5), None)

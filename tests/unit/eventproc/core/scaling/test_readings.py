@@ -55,6 +55,14 @@ def test_what_waits_in_a_paused_partition_is_no_backlog():
     assert reading(0, paused, partition(9, 4)).backlog == 5
 
 
+def test_what_arrives_in_a_paused_partition_does_not_count():
+    """What the others handle and get does."""
+    before = reading(0, replace(partition(100, 50), is_paused=True), partition(100, 50))
+    after = reading(10, replace(partition(900, 50), is_paused=True), partition(300, 150))
+
+    assert (rates(before, after).arrival, rates(before, after).drain) == (20, 10)
+
+
 def test_rates_are_events_per_second_between_the_first_and_the_last_reading():
     """Arrival is the growth of the hub, drain the progress of the checkpoints."""
     found = rates(reading(0, partition(100, 50)), reading(10, partition(300, 150)))
@@ -122,7 +130,16 @@ def test_a_partition_that_changes_hands_shows(owner_id, is_same):
     """Also one whose owner stops."""
     first, second = partition(9, 1), partition(9, 1, owner_id=owner_id)
 
-    assert reading(10, first, second).has_same_owners(reading(0, first, first)) is is_same
+    assert reading(10, first, second).is_comparable_with(reading(0, first, first)) is is_same
+
+
+def test_a_pause_that_begins_or_ends_shows():
+    """Rates of before and after it have nothing in common."""
+    running, paused = partition(9, 1), replace(partition(9, 1), is_paused=True)
+
+    assert not reading(10, paused).is_comparable_with(reading(0, running))
+    assert not reading(10, running).is_comparable_with(reading(0, paused))
+    assert reading(10, paused).is_comparable_with(reading(0, paused))
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=40), st.integers(1, 60))

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from eventproc.sources.kafka.batch import KafkaBatch
+
 
 @dataclass(frozen=True, eq=False)
 class Fault:
@@ -55,3 +57,9 @@ class FakeMessage:
 
     def __len__(self):
         return len(self._value or b"")
+
+
+def event_of(*args, **fields):
+    """Return the event of one message."""
+    (event,) = KafkaBatch.of([FakeMessage(*args, **fields)])
+    return event

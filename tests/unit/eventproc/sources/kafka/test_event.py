@@ -6,20 +6,18 @@ from datetime import UTC, datetime
 import pytest
 
 from eventproc.models import EVENT_FIELDS, KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
-from eventproc.sources.kafka.event import KafkaEvent
-from tests.unit.eventproc.sources.kafka.messages import FakeMessage
+from eventproc.sources.kafka.event import OFFSETS
+from tests.unit.eventproc.sources.kafka.messages import event_of
 
 
 def test_each_part_of_a_message_has_its_field():
     """Offset, time, key, headers and value."""
-    event = KafkaEvent(
-        FakeMessage(
-            42,
-            b"body",
-            key=b"customer-7",
-            headers=[("content-type", b"text/plain"), ("raw", b"\xff"), ("none", None)],
-            ms=1_500,
-        )
+    event = event_of(
+        42,
+        b"body",
+        key=b"customer-7",
+        headers=[("content-type", b"text/plain"), ("raw", b"\xff"), ("none", None)],
+        ms=1_500,
     )
 
     assert (event.sequence_number, event.offset) == (42, "kafka:42")
@@ -33,8 +31,8 @@ def test_each_part_of_a_message_has_its_field():
 
 def test_a_tombstone_differs_from_an_empty_value():
     """Both have an empty body; only the tombstone deletes its key."""
-    tombstone = KafkaEvent(FakeMessage(1, None, key=b"k"))
-    empty = KafkaEvent(FakeMessage(2, b"", key=b"k"))
+    tombstone = event_of(1, None, key=b"k")
+    empty = event_of(2, b"", key=b"k")
 
     assert (tombstone.body, tombstone.system_properties) == (b"", {KAFKA_TOMBSTONE: True})
     assert (empty.body, empty.system_properties) == (b"", {})
@@ -42,7 +40,7 @@ def test_a_tombstone_differs_from_an_empty_value():
 
 def test_keys_that_are_not_utf_8_stay_distinct():
     """Key lanes use the text, so two keys need two texts. The bytes are kept beside it."""
-    one, other = (KafkaEvent(FakeMessage(1, key=key)) for key in (b"\xff", b"\xfe"))
+    one, other = (event_of(1, key=key) for key in (b"\xff", b"\xfe"))
 
     assert one.partition_key != other.partition_key
     assert one.system_properties[KAFKA_KEY] == b"\xff"
@@ -54,25 +52,25 @@ def test_a_repeated_header_has_all_its_values_in_order():
     """Kafka allows that."""
     headers = [("a", b"1"), ("b", b"x"), ("a", b"2"), ("a", None)]
 
-    properties = KafkaEvent(FakeMessage(1, headers=headers)).properties
+    properties = event_of(1, headers=headers).properties
 
     assert properties == {"a": ("1", "2", None), "b": "x"}
 
 
 def test_a_message_without_a_time_gets_the_first_of_1970():
     """Some brokers send no times."""
-    assert KafkaEvent(FakeMessage(1, ms=-1)).enqueued_time.year == 1970
+    assert event_of(1, ms=-1).enqueued_time.year == 1970
 
 
 def test_a_time_beyond_the_range_of_datetime_is_the_latest():
     """A producer that counts microseconds must not stop the reading of its partition."""
-    assert KafkaEvent(FakeMessage(1, ms=1_700_000_000_000_000)).enqueued_time.year == 9999
+    assert event_of(1, ms=1_700_000_000_000_000).enqueued_time.year == 9999
 
 
 @pytest.mark.parametrize("name", EVENT_FIELDS)
 def test_a_kafka_event_equals_a_received_event_whichever_field_is_read_first(name):
     """It is pickled as a ``ReceivedEvent``."""
-    event = KafkaEvent(FakeMessage(7, b"v", key=b"k", headers=[("a", b"1")], ms=5))
+    event = event_of(7, b"v", key=b"k", headers=[("a", b"1")], ms=5)
     value = getattr(event, name)
     plain = pickle.loads(pickle.dumps(event))
 
@@ -84,4 +82,9 @@ def test_a_kafka_event_equals_a_received_event_whichever_field_is_read_first(nam
 def test_a_misspelt_field_raises_attribute_error():
     """The message has the name."""
     with pytest.raises(AttributeError, match="bodi"):
-        KafkaEvent(FakeMessage(1)).bodi  # noqa: B018 - the point
+        event_of(1).bodi  # noqa: B018 - the point
+
+
+def test_an_offset_of_kafka_has_its_prefix():
+    """As in checkpoints that are stored already."""
+    assert OFFSETS.text(42) == "kafka:42"

@@ -1,17 +1,20 @@
 """Queries of the broker: the end of a partition is where reading ends, whatever is reported."""
 
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
 
-from eventproc.errors import SourceUnavailableError
+from eventproc.errors import SourceRejectedError, SourceUnavailableError
+from eventproc.models import EventPosition
 from eventproc.sources.kafka import queries as asker
 from eventproc.sources.kafka.client import Consumer
-from eventproc.sources.kafka.queries import end_question, properties_question
+from eventproc.sources.kafka.queries import end_question, is_end_needed, properties_question
 from eventproc.sources.log_offsets import Bounds
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, Fault
 
 TIMEOUT_S = 1.0
+SOME = Bounds(low=10, high=20)
 
 
 class FakeConsumer:
@@ -86,3 +89,26 @@ def test_an_end_that_reading_does_not_reach_raises(monkeypatch):
 
     with pytest.raises(SourceUnavailableError, match=r"offset 9, and the broker reports 10"):
         ask(end_question(0, Bounds(0, 10)), consumer)
+
+
+@pytest.mark.parametrize(
+    ("position", "is_needed"),
+    [
+        (EventPosition.latest(), True),
+        (EventPosition.from_sequence_number(20), True),
+        (EventPosition.from_offset("kafka:20"), True),
+        (EventPosition.from_sequence_number(19), False),
+        (EventPosition.from_sequence_number(20, is_inclusive=True), False),
+        (EventPosition.earliest(), False),
+        (EventPosition.from_enqueued_time(datetime(2026, 1, 1, tzinfo=UTC)), False),
+    ],
+)
+def test_the_end_must_be_read_if_reading_begins_at_it(position, is_needed):
+    """A broker may report an end before events that it delivers, so only reading shows it."""
+    assert is_end_needed("0", position, SOME) is is_needed
+
+
+def test_an_offset_of_event_hubs_is_refused():
+    """The message names the prefix of Kafka's."""
+    with pytest.raises(SourceRejectedError, match=r"not one of Kafka .*'kafka:'"):
+        is_end_needed("0", EventPosition.from_offset("4711"), SOME)

@@ -1,0 +1,29 @@
+"""An operator who pauses and resumes the group of a scene, as the commands do."""
+
+from datetime import timedelta
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.admin import pause_group, resume_group
+
+EXPIRATION = timedelta(seconds=60)
+POLLED_S = 15.0
+"""Longer than a poll of a balanced group, with its variation."""
+
+
+def store_of(scene):
+    """Return an operator's own connection to the store."""
+    return MemoryCheckpointStore(scene.account)
+
+
+async def pause(scene, *partition_ids, reason="a test"):
+    """Pause as the command does."""
+    async with store_of(scene) as store:
+        return await pause_group(
+            store, scene.group, partition_ids or None, reason=reason, expiration=EXPIRATION
+        )
+
+
+async def resume(scene, *partition_ids):
+    """Resume as the command does."""
+    async with store_of(scene) as store:
+        return await resume_group(store, scene.group, partition_ids or None)
