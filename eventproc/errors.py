@@ -87,6 +87,8 @@ class HubRecreatedError(StoreError):
             )
         else:
             end = "" if last is None else f", where the partition's last event is {last}"
+            if last is not None and last < 0:
+                end = ", where the partition has had no event yet"
             known += (
                 f"does not fit the hub{end}. Possible causes: the hub was deleted and created "
                 "again under the same name; the checkpoint was set to a wrong number; or a "

@@ -148,8 +148,8 @@ def meaning(
         return StoreUnavailableError(f"blob container {place} cannot answer now {answer}")
     if code == "ContainerNotFound":
         why = (
-            "the container does not exist; create it with `eventproc store init`, or let it be "
-            "created (--create-container, create_container=True)"
+            "the container does not exist; create it with `eventproc store init`, or let a "
+            "processor create it when it starts (create_container=True)"
         )
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"

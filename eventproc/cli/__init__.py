@@ -5,10 +5,8 @@ together with the extra that installs it. No secret is printed, whether it was a
 environment variable.
 """
 
-import re
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
 
 from eventproc.cli.arguments.option_names import in_options
 from eventproc.cli.terminal.exits import (
@@ -20,20 +18,6 @@ from eventproc.cli.terminal.exits import (
 )
 from eventproc.errors import EventProcError
 from eventproc.extras import needing
-
-_MEANT: Final[Mapping[str, Sequence[str]]] = {
-    "copy": ("checkpoints export",),
-    "delete": ("dead-letters drop",),
-    "health": ("run --http",),
-    "migrate": ("checkpoints export",),
-    "move": ("checkpoints export", "checkpoints reset"),
-    "replay": ("checkpoints reset",),
-    "rewind": ("checkpoints reset",),
-    "skip": ("checkpoints reset",),
-    "stop": ("pause",),
-    "unpause": ("resume",),
-}
-"""Verbs for words that somebody may try, besides the names of nested verbs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,27 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if message is None:
             raise
         said = message().replace("Value error, ", "")  # the words of a library
-        print_error(f"{said}{_nested(said)} (see: {_help_of(error)})")
+        print_error(f"{said} (see: {_help_of(error)})")
         return BAD_INPUT
     return code if isinstance(code, int) else 0
-
-
-def _nested(message: str) -> str:
-    """Return where else a command of this name is, if the message says that it does not exist."""
-    unknown = re.match(r"No such command '([^']+)'", message)
-    if unknown is None:
-        return ""
-    from typer.main import get_command  # noqa: PLC0415 - it is an extra
-
-    from eventproc.cli.app import app  # noqa: PLC0415 - it imports the extra
-
-    commands: Any = getattr(get_command(app), "commands", {})
-    found = [f"`eventproc {verb}`" for verb in _MEANT.get(unknown[1], ())] + [
-        f"`eventproc {name} {unknown[1]}`"
-        for name, command in commands.items()
-        if unknown[1] in getattr(command, "commands", {})
-    ]
-    return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _help_of(error: Exception) -> str:

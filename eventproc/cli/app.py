@@ -7,6 +7,7 @@ import typer
 
 from eventproc.cli.arguments.grouped import with_groups
 from eventproc.cli.terminal.headings import HeadedCommand
+from eventproc.cli.terminal.verb_hints import HintingGroup
 from eventproc.cli.verbs import checkpoints, dead_letters, store
 from eventproc.cli.verbs.dashboard import dashboard
 from eventproc.cli.verbs.demo import demo
@@ -21,12 +22,35 @@ from eventproc.cli.verbs.simulate import simulate
 from eventproc.cli.verbs.status import status
 from eventproc.version import EVENTPROC_VERSION
 
+EXAMPLES: Final = "Examples:"
+
+_WHERE: Final = (
+    "which process has partition 3, and how far behind    eventproc status",
+    "what is paused, since when and why                   eventproc status",
+    "how long the oldest event has waited                 eventproc checkpoints lag",
+    "get the events since 08:00 again                     eventproc checkpoints reset",
+    "skip an event that cannot be handled                 eventproc checkpoints reset",
+    "deliver events that were given up again              eventproc dead-letters replay",
+    "move a group to another store                        eventproc checkpoints export, import",
+    "create a container, also one for dead letters        eventproc store init",
+    "health of a running process, for probes              eventproc run --http PORT",
+    "show an event, delete a group                        no verb: see docs/operations.md",
+)
+
+
+def _epilog(heading: str, lines: Sequence[str]) -> str:
+    # The backspace keeps the lines from being joined into a paragraph.
+    return f"\b\n{heading}\n" + "\n".join(f"  {line}" for line in lines)
+
+
 app = typer.Typer(
     name="eventproc",
     add_completion=False,
     rich_markup_mode=None,
     # A traceback with the values of variables would show secrets.
     pretty_exceptions_enable=False,
+    cls=HintingGroup,
+    epilog=_epilog("Where to find it:", _WHERE),
 )
 
 
@@ -160,7 +184,8 @@ _LETTER_VERBS: Final[_Examples] = {
 _STORE_VERBS: Final[_Examples] = {
     store.init: (
         "eventproc store init --store postgres:ORDERS_DSN",
-        "eventproc store init --store sqlite:group.db",
+        "eventproc store init --store blob:checkpoints",
+        "eventproc store init --store blob:dead-letters",
     ),
     store.check: ("eventproc store check --store postgres:ORDERS_DSN",),
 }
@@ -171,25 +196,21 @@ def _sentence(verb: Callable[..., object]) -> str:
     return " ".join((verb.__doc__ or "").partition("\n\n")[0].split())
 
 
-def _epilog(examples: Sequence[str]) -> str:
-    # The backspace keeps the lines from being joined into a paragraph.
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
-
-
 def _add_verbs(parent: typer.Typer, examples_by_verb: _Examples) -> None:
     for verb, examples in examples_by_verb.items():
         name = verb.__name__.rstrip("_").replace("_", "-")
         parent.command(
             name,
             cls=HeadedCommand if verb in _HEADED else None,
-            epilog=_epilog(examples),
+            epilog=_epilog(EXAMPLES, examples),
             short_help=_sentence(verb),
         )(with_groups(verb))
 
 
 _checkpoints_app = typer.Typer(
     name="checkpoints",
-    epilog=_epilog([examples[0] for examples in _CHECKPOINT_VERBS.values()]),
+    epilog=_epilog(EXAMPLES, [examples[0] for examples in _CHECKPOINT_VERBS.values()]),
+    cls=HintingGroup,
     rich_markup_mode=None,
 )
 
@@ -204,7 +225,8 @@ def _checkpoints(context: typer.Context) -> None:
 
 _letters_app = typer.Typer(
     name="dead-letters",
-    epilog=_epilog([examples[0] for examples in _LETTER_VERBS.values()]),
+    epilog=_epilog(EXAMPLES, [examples[0] for examples in _LETTER_VERBS.values()]),
+    cls=HintingGroup,
     rich_markup_mode=None,
 )
 
@@ -219,7 +241,8 @@ def _letters(context: typer.Context) -> None:
 
 _store_app = typer.Typer(
     name="store",
-    epilog=_epilog([examples[0] for examples in _STORE_VERBS.values()]),
+    epilog=_epilog(EXAMPLES, [examples[0] for examples in _STORE_VERBS.values()]),
+    cls=HintingGroup,
     rich_markup_mode=None,
 )
 

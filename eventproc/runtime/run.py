@@ -148,7 +148,7 @@ class ProcessorRun(Generic[PumpT]):
                 await self._roster.open()
                 self._open.push("roster", self._roster.close)
             self._open.push("preparations", self.preparations.close)
-            self.awaited = "the list of what it can own"
+            self.awaited = "the list of partitions or resources"
             self.names = tuple(await self._work.names())
             answer_within = (
                 self._config.load_balancing_interval * ANSWER_INTERVALS

@@ -57,7 +57,9 @@ _NAMES: Final = "|".join(name for name in OPTIONS if "_" in name)
 _WORDS: Final = "|".join(name for name in OPTIONS if "_" not in name)
 # A name without an underscore may be an ordinary word, so it is replaced only where the
 # library's messages put a name.
-_SETTING: Final = re.compile(rf"\b({_NAMES})\b|^({_WORDS})(?= is )|(?<=\bpass )({_WORDS})\b")
+_SETTING: Final = re.compile(
+    rf"\b({_NAMES})\b(?:=True)?|^({_WORDS})(?= is )|(?<=\bpass )({_WORDS})\b"
+)
 
 _PHRASES: Final = (
     (re.compile(r"EventProcessorConfig\."), ""),
@@ -71,4 +73,4 @@ def in_options(message: str) -> str:
     message = message.replace("a timedelta", "a duration").removesuffix(" or None")
     for pattern, words in _PHRASES:
         message = pattern.sub(words, message)
-    return _SETTING.sub(lambda found: OPTIONS[found[0]], message)
+    return _SETTING.sub(lambda found: OPTIONS[found[1] or found[2] or found[3]], message)

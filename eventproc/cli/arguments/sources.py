@@ -17,6 +17,11 @@ KAFKA_ENDPOINT = "kafka+"
 STREAM_SERVERS = ("rabbitmq-stream://", "rabbitmq-stream+tls://")
 """Prefixes of the address of RabbitMQ's streams; a question mark and settings may follow."""
 
+ADDRESSES = (
+    "or to kafka://HOST:PORT of a Kafka broker, to rabbitmq-stream://USER:PASSWORD@HOST of "
+    "RabbitMQ's streams, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition queues"
+)
+
 STREAM_SETTINGS = ("namespace", "streams", "key")
 
 QUEUE_SCHEMES = ("amqp://", "amqps://")
@@ -41,12 +46,14 @@ def make_source(access: HubAccess, eventhub: str) -> EventSource:
         raise ConfigurationError(
             "which Event Hubs namespace? Give --namespace to use an identity, or set the "
             f"environment variable {HUB_VARIABLE} to its connection string (`eventproc emulator` "
-            "prints one), or to kafka://HOST:PORT of a Kafka broker, to "
-            "rabbitmq-stream://USER:PASSWORD@HOST of RabbitMQ's streams, or to "
-            "amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition queues"
+            f"prints one), {ADDRESSES}"
         )
     if access.namespace and access.transport is TransportName.KAFKA:
         return access.kafka_source(eventhub)
+    if connection_string.startswith(KAFKA_ENDPOINT) or not connection_string.startswith(
+        OTHER_BROKERS
+    ):
+        _require_endpoint(connection_string.removeprefix(KAFKA_ENDPOINT))
     if not connection_string.startswith(OTHER_BROKERS):
         from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
 
@@ -57,6 +64,19 @@ def make_source(access: HubAccess, eventhub: str) -> EventSource:
     if connection_string.startswith(STREAM_SERVERS):
         return _stream_source(connection_string, eventhub or None)
     return _queue_source(connection_string, eventhub or None)
+
+
+def _require_endpoint(connection_string: str) -> None:
+    """Refuse the address of a broker without its prefix, such as ``HOST:PORT``; it may be secret.
+
+    Raises:
+        ConfigurationError: The text does not begin with a name and a value.
+    """
+    if connection_string and "=" not in connection_string.partition(";")[0]:
+        raise ConfigurationError(
+            f"this is no connection string of Event Hubs: set {HUB_VARIABLE} to one, which begins "
+            f"with Endpoint=sb://, {ADDRESSES}"
+        )
 
 
 def _kafka_source(connection_string: str, topic: str | None) -> EventSource:

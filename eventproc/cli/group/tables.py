@@ -27,7 +27,8 @@ class Cells:
 def as_tables(view: GroupView) -> RenderableType:
     """The view as two tables, partitions and members, below the names of the group."""
     title = Text(title_text(view), overflow="fold")
-    pauses = [Text(line, style="yellow") for line in pause_lines(view.pauses)]
+    notes = [*absence_lines(view), *pause_lines(view.pauses)]
+    pauses = [Text(line, style="yellow") for line in notes]
     if not view.partitions and not view.members:
         return Group(title, Text(empty_text(view)), *pauses)
     remarks = [*(Text(line, style="red") for line in damage_lines(view)), *pauses]
@@ -66,6 +67,20 @@ def damage_lines(view: GroupView) -> list[str]:
     if view.schema is not None and view.schema.error is not None:
         lines.append(f"the schema cannot be read: {view.schema.error}")
     return lines
+
+
+def absence_lines(view: GroupView) -> list[str]:
+    """What is said of a hub's group without records: its name may be mistyped."""
+    is_known = view.members or any(
+        row.record_age is not None or row.checkpoint_age is not None for row in view.partitions
+    )
+    if is_known or not view.partitions:
+        return []
+    line = (
+        "No process of this group has run with this store yet. If one has, check --eventhub, "
+        "--consumer-group, --namespace and --store."
+    )
+    return [line]
 
 
 def pause_lines(pauses: Pauses) -> list[str]:

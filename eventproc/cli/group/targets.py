@@ -80,10 +80,11 @@ def require_event(number: int, end: PartitionProperties) -> None:
         ConfigurationError: It is after the last event.
     """
     if is_beyond_end(number, end):
+        last = end.last_enqueued_sequence_number
         raise ConfigurationError(
-            f"partition {end.partition_id} has no event {number} yet, its last one is "
-            f"{end.last_enqueued_sequence_number}: a processor would not serve the partition from "
-            "there. Give the number and the offset of an event that it has"
+            f"partition {end.partition_id} has no event {number} yet, "
+            f"{'nor any other' if last < 0 else f'its last one is {last}'}: a processor would not "
+            "serve the partition from there. Give the number and the offset of an event that it has"
         )
 
 

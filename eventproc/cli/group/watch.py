@@ -13,6 +13,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from eventproc.cli.group.selection import RowOrder, select
 from eventproc.cli.group.tables import (
     Cells,
+    absence_lines,
     damage_lines,
     empty_text,
     member_cells,
@@ -147,7 +148,8 @@ class GroupScreen(App[None]):
         shown = select(self._view, self._order, self._text)
         self.query_one("#head", Static).update(self._head(shown))
         problems = [] if self._error is None else [f"the last poll failed: {self._error}"]
-        problems += [*damage_lines(self._view), *pause_lines(self._view.pauses)]
+        problems += damage_lines(self._view)
+        problems += [*absence_lines(self._view), *pause_lines(self._view.pauses)]
         self.query_one("#damage", Static).update("\n".join(problems))
         self.query_one("#problems").display = bool(problems)
         _fill(self.query_one("#partitions", DataTable), partition_cells(shown))

@@ -52,7 +52,8 @@ def dashboard(
         bool,
         typer.Option(
             "--allow-changes",
-            help="Let whoever opens the page with the printed URL move checkpoints.",
+            help="Let whoever opens the page with the printed URL move checkpoints, pause and "
+            "resume.",
         ),
     ] = False,
     lookup_group: Annotated[

@@ -52,7 +52,7 @@ def status(
 ) -> int:
     """Show a group: owner, checkpoint, lag of each partition, pauses, members, resource holders.
 
-    With --resources it shows the holder of each resource, and with --lease that of one lease.
+    With --resources it shows the holders of resources, and with --lease that of one lease.
 
     This only reads, and does not disturb the group. It asks the event hub as well, and shows the
     lag of each partition, in events; with --without-hub it asks only the store. `eventproc

@@ -33,7 +33,10 @@ class ProcessOptions:
     http: Http = ""
     log_format: Annotated[
         LogFormat,
-        typer.Option(help="The format of log lines. auto: text on a terminal, JSON otherwise."),
+        typer.Option(
+            help="The format of log lines. text, for people, has the time of day; json, for "
+            "programs, date and zone. auto: text on a terminal, json otherwise."
+        ),
     ] = LogFormat.AUTO
     log_level: Annotated[
         LogLevel, typer.Option(help="The lowest level that is logged to standard error.")

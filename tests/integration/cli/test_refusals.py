@@ -220,6 +220,7 @@ def test_the_overview_describes_each_verb_in_a_whole_sentence(run, verb):
     """No description is cut to the width of the terminal."""
     _, out, _ = run(*verb.split(), "--help")
     commands = out.partition("Commands:")[2].partition("Examples:")[0]
+    commands = commands.partition("Where to find it:")[0]
 
     assert "..." not in commands
     assert " ".join(commands.split()).endswith(".")

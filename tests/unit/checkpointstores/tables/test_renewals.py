@@ -154,6 +154,19 @@ async def test_without_an_answer_what_is_not_written_is_unknown():
     assert await table.renew(writes(3)) == {"0": UNKNOWN, "1": LOST, "2": UNKNOWN}
 
 
+async def test_without_a_listing_what_failed_is_unknown():
+    """One of the renewals was stolen, and nothing shows which."""
+    table = rows(2)
+    table.stored["1"] = entity(1, "stolen")
+
+    async def read_all():
+        raise StoreUnavailableError("no answer")
+
+    answers = await renew(writes(2), table.transact, read_all, table.write_one)
+
+    assert {answer.outcome for answer in answers.values()} == {UNKNOWN}
+
+
 async def test_renewals_that_fail_again_and_again_are_written_alone():
     """A service that refuses the transactions for no reason that a listing shows."""
     table = rows(3)

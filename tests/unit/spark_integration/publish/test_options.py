@@ -77,6 +77,16 @@ def test_an_event_hub_is_named_without_a_key():
     assert KEY not in repr(options)
 
 
+def test_servers_beside_a_namespace_take_the_place_of_its_own():
+    """As a gateway in front of it does."""
+    options = parse_publish_options({**TOPIC, "fullyQualifiedNamespace": HOST})
+    made = options.target.make()
+
+    assert isinstance(made, KafkaPublisher)
+    assert made._address.bootstrap_servers == "broker:9092"
+    assert made._settings["sasl.mechanism"] == "OAUTHBEARER"
+
+
 def test_a_topic_of_event_hubs_is_named_without_a_key():
     """Its Kafka endpoint has port 9093 of the namespace, unless servers are given."""
     options = parse_publish_options(

@@ -11,6 +11,7 @@ from eventproc.cli.arguments.option_names import in_options
         ("load_balancing_interval is 0 s: give a timedelta", "--interval is 0 s: give a duration"),
         ("attempts_max is 0: give a whole number or None", "--attempts is 0: give a whole number"),
         ("topic is '': pass topic", "--eventhub is '': pass --eventhub"),
+        ("create it (create_container=True)", "create it (--create-container)"),
         ("it is EventProcessorConfig.initial_position", "it is --start"),
         (
             "config sets 'a.b', which cannot be set: no",

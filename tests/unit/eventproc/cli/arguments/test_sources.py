@@ -95,3 +95,11 @@ def test_a_source_that_cannot_work_is_refused(text, topic, message):
         make(text, topic)
 
     assert KEY.rstrip("=") not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["kafka:secret:9092", "secret:9092", "kafka+secret:9092"])
+def test_an_address_without_its_prefix_is_refused_with_all_forms(text):
+    """It may contain a password, so the message does not repeat it."""
+    with pytest.raises(ConfigurationError, match=r"kafka://HOST:PORT .* amqp://USER") as refused:
+        make(text, "orders")
+    assert "secret" not in str(refused.value)

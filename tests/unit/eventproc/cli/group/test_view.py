@@ -8,7 +8,7 @@ from rich.console import Console
 
 from eventproc.cli.group.fields import as_json
 from eventproc.cli.group.readings import Readings
-from eventproc.cli.group.tables import as_tables
+from eventproc.cli.group.tables import absence_lines, as_tables
 from eventproc.cli.group.view import view_of
 from eventproc.core.placement.schema import Schema
 from eventproc.models import (
@@ -333,6 +333,15 @@ def test_a_damaged_checkpoint_is_shown_with_the_remedy():
     assert "partition 1 is not served: the state in hub/checkpoint/1 is damaged" in captured.get()
     assert captured.get().count("damaged") == 1
     assert captured.get().count("not served") == 2
+
+
+def test_a_group_without_records_may_be_mistyped():
+    """The hub has partitions, so the table looks like a group whose processes are down."""
+    unknown = view(ends=[end("0", 4)])
+    with_checkpoint = view(checkpoints=[("0", 3)], ends=[end("0", 4)])
+
+    assert "check --eventhub, --consumer-group" in absence_lines(unknown)[0]
+    assert absence_lines(with_checkpoint) == absence_lines(view()) == []
 
 
 @pytest.mark.parametrize(

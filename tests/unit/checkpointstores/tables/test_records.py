@@ -1,0 +1,176 @@
+"""The table store over a table in memory: what is read again, and what is never deleted or won."""
+
+from itertools import count
+
+import pytest
+
+from checkpointstores.requests import ConditionFailedError
+from checkpointstores.tables.contents import INLINE_MAX
+from checkpointstores.tables.records import TableRecords
+from checkpointstores.tables.table import Entity, Key, Listing, Written
+from eventproc.errors import StoreRejectedError, StoreUnavailableError
+from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
+from tests.contract.golden_values import NOW
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+LARGE = b"x" * (INLINE_MAX + 1)
+
+
+class MemoryTable:
+    """A table in this process, with conditions, and failures that a test asks for."""
+
+    def __init__(self):
+        self._numbers = count(1)
+        self.entities = {}
+        self.before = {}
+        """What is called before the next request of a kind."""
+
+    def _begin(self, kind):
+        self.before.pop(kind, lambda: None)()
+
+    def keep(self, key, values):
+        """Store a version."""
+        entity = Entity(key=key, etag=f"e{next(self._numbers)}", last_modified=NOW, values=values)
+        self.entities[key.partition, key.row] = entity
+        return entity
+
+    async def list(self, partition, columns, *, row_prefix=""):
+        self._begin("list")
+        found = [one for one in self.entities.values() if one.key.partition == partition]
+        return Listing(entities=tuple(found), as_of=NOW)
+
+    async def read(self, key):
+        self._begin("part" if key.partition.endswith("part") else "read")
+        return self.entities.get((key.partition, key.row))
+
+    async def write(self, write):
+        self._begin("write")
+        found = self.entities.get((write.key.partition, write.key.row))
+        if (found.etag if found else None) != write.etag:
+            raise ConditionFailedError
+        kept = dict(found.values) if found else {}
+        entity = self.keep(write.key, kept | dict(write.values))
+        self._begin("written")
+        return Written(etag=entity.etag, last_modified=NOW)
+
+    async def put(self, key, values):
+        self.keep(key, values)
+
+    async def delete(self, key, *, etag):
+        self.entities.pop((key.partition, key.row), None)
+
+    @property
+    def parts(self):
+        """The parts of large contents."""
+        return [key for key in self.entities if key[0].endswith("part")]
+
+
+class Store(TableRecords):
+    """The store over a ``MemoryTable``."""
+
+    def __init__(self, table):
+        super().__init__("memory", concurrency_max=1)
+        self._attach(table)
+
+    async def open(self):
+        """Do nothing: the store is attached from the start."""
+
+    async def close(self):
+        """Do nothing: there is no connection."""
+
+
+@pytest.fixture(name="table")
+def _table():
+    """Return an empty table."""
+    return MemoryTable()
+
+
+def update(number, replaces, state=None):
+    """Return an update of partition 0."""
+    return CheckpointUpdate(
+        partition_id="0",
+        offset=str(number),
+        sequence_number=number,
+        replaces=replaces,
+        writer="w",
+        state=state,
+    )
+
+
+def fail(error):
+    """Return a function that raises it."""
+
+    def raise_it():
+        raise error
+
+    return raise_it
+
+
+async def test_parts_stay_while_it_is_not_known_whether_a_record_names_them(table):
+    """The write took effect, and the store was not told so."""
+    table.before = {"written": fail(StoreRejectedError("no right"))}
+    result = await Store(table).update_checkpoint(GROUP, update(1, None, LARGE))
+    found = await Store(table).read_checkpoint(GROUP, "0")
+
+    assert result.outcome is WriteOutcome.UNKNOWN
+    assert len(table.parts) == 1
+    assert found is not None
+    assert found.state == LARGE
+
+
+async def test_a_failed_condition_that_cannot_be_read_is_unknown(table):
+    """An earlier attempt may have been the one that changed the entity."""
+    table.before = {"write": fail(ConditionFailedError()), "read": fail(StoreRejectedError("no"))}
+    result = await Store(table).update_checkpoint(GROUP, update(1, None, b"small"))
+
+    assert result.outcome is WriteOutcome.UNKNOWN
+
+
+async def test_a_state_that_is_replaced_while_it_is_read_is_read_again(table):
+    """Its parts are gone then, and the new ones are named by the new record."""
+    store, other = Store(table), Store(table)
+    first = (await store.update_checkpoint(GROUP, update(1, None, LARGE))).checkpoint
+    held = dict(table.entities)
+    await store.update_checkpoint(GROUP, update(2, first, LARGE + b"y"))
+    replaced = table.entities
+    table.entities = {key: one for key, one in held.items() if not key[0].endswith("part")}
+
+    def show():
+        table.entities = replaced
+
+    table.before = {"part": lambda: table.before.update(read=show)}
+    found = await other.read_checkpoint(GROUP, "0")
+
+    assert found is not None
+    assert (found.sequence_number, found.state) == (2, LARGE + b"y")
+
+
+async def test_an_update_of_a_listed_position_that_is_out_of_date_is_lost(table):
+    """Its state is read first, and that must not hide that the record has changed."""
+    store = Store(table)
+    first = (await store.update_checkpoint(GROUP, update(1, None, b"s"))).checkpoint
+    [listed] = await store.list_checkpoints(GROUP)
+    await store.update_checkpoint(GROUP, update(2, first))
+    result = await store.update_checkpoint(GROUP, update(3, listed))
+
+    assert result.outcome is WriteOutcome.LOST
+
+
+async def test_a_malformed_entity_is_logged_once_for_each_version(table, caplog):
+    """A listing is repeated all the time."""
+    store = Store(table)
+    key = Key(partition="ns hub $default ownership", row="x")
+    for _ in range(2):
+        table.keep(key, {"foreign": 1})
+        for _ in range(3):
+            assert (await store.list_ownership(GROUP)).ownerships == ()
+
+    assert caplog.text.count("store_record_malformed") == 2
+
+
+async def test_a_temporary_failure_is_repeated(table):
+    """A read or write that was not answered is made again in the same call."""
+    table.before = {"written": fail(StoreUnavailableError("no answer"))}
+    result = await Store(table).update_checkpoint(GROUP, update(1, None, b"s"))
+
+    assert result.outcome is WriteOutcome.WON
