@@ -8,10 +8,8 @@ from functools import cache
 def exclude_imports_from_collections() -> None:
     """Let the garbage collector pass over all objects that exist now. Later calls do nothing.
 
-    Imported modules live as long as the process. To visit them in each full collection costs as
-    much as reading from Kafka, where many events wait for their handler. PySpark collects garbage
-    after every task: with the imported modules that takes 30 to 60 ms, without them next to
-    nothing.
+    Imported modules live as long as the process. A full collection that visits them takes 30 to
+    60 ms, one without them next to nothing. PySpark collects garbage after every task.
     """
     gc.collect()
     gc.freeze()

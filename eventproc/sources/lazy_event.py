@@ -19,11 +19,19 @@ class LazyEvent(ReceivedEvent):
     __slots__ = ()
 
     @abstractmethod
+    def _decoded_body(self) -> bytes:
+        """Return the body, by itself: nearly every handler reads it."""
+
+    @abstractmethod
     def _decoded(self, name: str) -> Mapping[str, object]:
-        """Return the values of this field, and of others that cost nothing more."""
+        """Return the values of this other field, and of those that cost nothing more."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the field is
         """Decode the field and fill its slot."""
+        if name == "body":
+            body = self._decoded_body()
+            _set_body(self, body)
+            return body
         if name not in _SETTERS:
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         for field, value in self._decoded(name).items():
@@ -36,8 +44,11 @@ def setter_of(kind: type[ReceivedEvent], slot: str) -> Any:  # noqa: ANN401 - a 
     return getattr(kind, slot).__set__
 
 
+_set_body: Final = setter_of(ReceivedEvent, "body")
 _SETTERS: Final = {
-    name: setter_of(ReceivedEvent, name) for name in EVENT_FIELDS if name != "sequence_number"
+    name: setter_of(ReceivedEvent, name)
+    for name in EVENT_FIELDS
+    if name not in {"sequence_number", "body"}
 }
 
 

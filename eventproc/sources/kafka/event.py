@@ -112,6 +112,9 @@ class KafkaEvent(LazyEvent):
 
     __init__ = object.__init__  # Python makes an object without a call of it.
 
+    def _decoded_body(self) -> bytes:
+        raise AssertionError("an event is made with its body")
+
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "offset":
             return {name: OFFSETS.text(self.sequence_number)}

@@ -4,14 +4,13 @@ Rule: sequence number, offset and time of an event are checked when it is receiv
 that is not an event raises an error from ``receive``, and not in a handler.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.sources.amqp.fields import (
     REPLAYED_FROM_BYTES,
-    SystemFields,
     to_properties,
     to_system_fields,
     to_text,
@@ -28,18 +27,15 @@ from eventproc.sources.amqp.sections import (
 from eventproc.sources.amqp.values import MalformedError
 from eventproc.sources.eventhubs.direct_path.annotations import NO_KEY, PositionReader
 from eventproc.sources.eventhubs.event import checked_position, to_last_enqueued
+from eventproc.sources.lazy_event import LazyEvent, setter_of
 
 _UNREADABLE: Final = (MalformedError, UnicodeDecodeError, OverflowError, RecursionError)
 """What malformed messages raise: invalid bytes, text that is not UTF-8, a time out of range, and
 values that are nested too deeply."""
 
 
-class LazyEvent(ReceivedEvent):
-    """A ``ReceivedEvent`` over an encoded message.
-
-    Its fields are slots that are empty at first. Python calls ``__getattr__`` for an empty slot,
-    which decodes the field and fills the slot. Later reads cost as much as for any object.
-    """
+class EncodedEvent(LazyEvent):
+    """A ``ReceivedEvent`` over an encoded message."""
 
     __slots__ = ("_after", "_enqueued_ms", "_key", "_payload")
 
@@ -60,38 +56,35 @@ class LazyEvent(ReceivedEvent):
         _set_key(self, key)
         _set_after(self, after)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the field is
-        """Decode the field, and all fields of the same section."""
-        if name not in _SETTERS:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+    def _decoded_body(self) -> bytes:
         try:
-            value = self._decode(name)
-        except _UNREADABLE as error:
-            raise SourceRejectedError(
-                f"event {self.sequence_number} cannot be decoded: {error}"
-            ) from error
-        _SETTERS[name](self, value)
-        return value
-
-    def _decode(self, name: str) -> object:
-        if name == "body":
             return body_of(self._payload, self._after)
+        except _UNREADABLE as error:
+            raise self._unreadable(error) from error
+
+    def _decoded(self, name: str) -> Mapping[str, object]:
+        try:
+            return self._decoded_with(name)
+        except _UNREADABLE as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> SourceRejectedError:
+        return SourceRejectedError(f"event {self.sequence_number} cannot be decoded: {error}")
+
+    def _decoded_with(self, name: str) -> Mapping[str, object]:
         if name == "enqueued_time":
-            return to_time(self._enqueued_ms)
+            return {name: to_time(self._enqueued_ms)}
         if name == "partition_key":
-            return None if self._key == NO_KEY else to_text(self._key)
+            return {name: None if self._key == NO_KEY else to_text(self._key)}
         message = EncodedMessage(self._payload)
         if name == "properties":
-            return to_properties(_checked(message.one(APPLICATION_PROPERTIES), dict))
+            return {name: to_properties(_checked(message.one(APPLICATION_PROPERTIES), dict))}
         is_replayed = REPLAYED_FROM_BYTES in self._payload
-        system = to_system_fields(
+        return to_system_fields(
             _checked(message.one(MESSAGE_ANNOTATIONS), dict),
             _checked(message.one(PROPERTIES), list),
             _checked(message.one(APPLICATION_PROPERTIES), dict) if is_replayed else None,
-        )
-        for field in SystemFields._fields:
-            _SETTERS[field](self, getattr(system, field))
-        return getattr(system, name)
+        )._asdict()
 
 
 def _checked(section: Any, kind: type) -> Any:  # noqa: ANN401 - as the service sent it
@@ -101,22 +94,12 @@ def _checked(section: Any, kind: type) -> Any:  # noqa: ANN401 - as the service 
     return section
 
 
-def _setter(name: str) -> Any:  # noqa: ANN401 - a slot's own method
-    """Return a function that fills a slot of an event although the class is frozen."""
-    return getattr(LazyEvent, name).__set__
-
-
-_set_payload: Final = _setter("_payload")
-_set_enqueued_ms: Final = _setter("_enqueued_ms")
-_set_key: Final = _setter("_key")
-_set_after: Final = _setter("_after")
-_set_sequence_number: Final = _setter("sequence_number")
-_set_offset: Final = _setter("offset")
-
-_SETTERS: Final = {
-    name: _setter(name)
-    for name in ("body", "enqueued_time", "partition_key", "properties", *SystemFields._fields)
-}
+_set_payload: Final = setter_of(EncodedEvent, "_payload")
+_set_enqueued_ms: Final = setter_of(EncodedEvent, "_enqueued_ms")
+_set_key: Final = setter_of(EncodedEvent, "_key")
+_set_after: Final = setter_of(EncodedEvent, "_after")
+_set_sequence_number: Final = setter_of(EncodedEvent, "sequence_number")
+_set_offset: Final = setter_of(EncodedEvent, "offset")
 
 
 class EventReader:
@@ -137,7 +120,7 @@ class EventReader:
             for payload in payloads:
                 (number, offset, enqueued_ms, key), after = position_of(payload)
                 position = checked_position(number, offset, enqueued_ms)
-                events.append(LazyEvent(payload, *position, key, after))
+                events.append(EncodedEvent(payload, *position, key, after))
         except _UNREADABLE as error:
             raise SourceRejectedError(f"a received message is not an event: {error}") from error
         return events

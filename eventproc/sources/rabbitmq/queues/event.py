@@ -69,9 +69,10 @@ class QueueEvent(LazyEvent):
         _set_sequence_number(self, sequence_number)
         _set_arrived_at(self, arrived_at)
 
+    def _decoded_body(self) -> bytes:
+        return bytes(self._message.body)
+
     def _decoded(self, name: str) -> Mapping[str, object]:
-        if name == "body":
-            return {name: bytes(self._message.body)}
         if name == "offset":
             return {name: offset_text(self.sequence_number)}
         if name == "enqueued_time":

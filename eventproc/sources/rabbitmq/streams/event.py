@@ -7,7 +7,7 @@ AMQP message become the body of an event without properties.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, Final
+from typing import Final
 
 from eventproc.sources.amqp.fields import (
     SystemFields,
@@ -46,16 +46,11 @@ class StreamEvent(LazyEvent):
     _time_ms: int
     _key: Key
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the field is
-        """Decode the body at once: nearly every handler reads it."""
-        if name != "body":
-            return super().__getattr__(name)
+    def _decoded_body(self) -> bytes:
         try:
-            body = body_of(self._message, 0)
+            return body_of(self._message, 0)
         except _UNREADABLE:
-            body = self._message
-        _set_body(self, body)
-        return body
+            return self._message
 
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "offset":
@@ -69,7 +64,6 @@ class StreamEvent(LazyEvent):
 
 _set_message: Final = setter_of(StreamEvent, "_message")
 _set_sequence_number: Final = setter_of(StreamEvent, "sequence_number")
-_set_body: Final = setter_of(StreamEvent, "body")
 _set_time_ms: Final = setter_of(StreamEvent, "_time_ms")
 _set_key: Final = setter_of(StreamEvent, "_key")
 
