@@ -1,5 +1,6 @@
 """Transactions of the PostgreSQL store: what a commit stores, and what it leaves alone."""
 
+import asyncio
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -98,3 +99,51 @@ async def test_a_large_state_that_is_kept_is_not_written_again(postgres, group):
             [after] = db.execute(size).fetchone() or [0]
 
     assert after < before + 100_000
+
+
+async def deferred(transactions, group):
+    """Write rows that the server refuses at the commit."""
+    async with transactions.begin(is_blocking=False, idle_max=IDLE_MAX) as transaction:
+        table = "CREATE TEMP TABLE once (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)"
+        await transaction.db.execute(table)
+        await transaction.db.execute("INSERT INTO once VALUES (1), (1)")
+        await transaction.commit(group, update(7, None))
+
+
+async def test_a_constraint_that_fails_at_the_commit_is_the_handlers_error(postgres, group):
+    """It is about its rows, so it is not an unknown outcome, and nothing is stored."""
+    async with PostgresCheckpointStore(postgres.dsn, create_schema=True) as store:
+        async with store.transactions() as transactions:
+            with pytest.raises(psycopg.errors.UniqueViolation):
+                await deferred(transactions, group)
+
+        assert await store.read_checkpoint(group, "0") is None
+
+
+async def test_the_server_ends_a_transaction_that_is_idle_for_too_long(postgres):
+    """Each transaction has its own limit, on a connection that is kept."""
+    seen: list[str] = []
+    setting = "SHOW idle_in_transaction_session_timeout"
+    async with PostgresCheckpointStore(postgres.dsn).transactions() as transactions:
+        for limit_s in (30, 30, 20):
+            limit = timedelta(seconds=limit_s)
+            async with transactions.begin(is_blocking=False, idle_max=limit) as transaction:
+                seen += await (await transaction.db.execute(setting)).fetchone()
+                await transaction.roll_back()
+
+    assert seen == ["30s", "30s", "20s"]
+
+
+async def test_no_more_transactions_than_the_limit_are_open(postgres):
+    """Others wait for one to end."""
+    store = PostgresCheckpointStore(postgres.dsn, transactions_max=1)
+    async with store.transactions() as transactions:
+        first = transactions.begin(is_blocking=False, idle_max=IDLE_MAX)
+        second = transactions.begin(is_blocking=False, idle_max=IDLE_MAX)
+        await first.__aenter__()
+        waiting = asyncio.ensure_future(second.__aenter__())
+        done, _ = await asyncio.wait([waiting], timeout=0.2)
+        assert not done
+        await first.__aexit__(None, None, None)
+        await waiting
+        await second.__aexit__(None, None, None)

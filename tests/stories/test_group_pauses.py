@@ -150,12 +150,22 @@ class Contested(MemoryCheckpointStore):
     """A store in which others write first, or whose answers are lost."""
 
     lost = 0
+    overtaken = 0
     unknown = 0
     refused = False
 
     def __init__(self, account):
         super().__init__(account)
         self.account = account
+
+    async def read_record(self, group, name):
+        """Write another operator's pause after the read."""
+        record = await super().read_record(group, name)
+        if self.overtaken:
+            self.overtaken -= 1
+            async with MemoryCheckpointStore(self.account) as other:
+                await pause_group(other, group, ["other"], reason="other", expiration=EXPIRATION)
+        return record
 
     async def write_record(self, group, record):
         """Write another operator's pause first, or lose the answer."""
@@ -198,6 +208,18 @@ def test_two_operators_do_not_undo_each_others_pauses():
         return sorted((await read_pauses(store, group)).by_partition)
 
     assert run_contested(story) == ["0", "other-0", "other-1", "other-2"]
+
+
+def test_a_pause_that_was_written_after_the_record_was_read_is_not_lost():
+    """The write is conditional on what was read, not on what is there by then."""
+
+    async def story(store, group):
+        await pause_group(store, group, ["0"], reason="first", expiration=EXPIRATION)
+        store.overtaken = 1
+        await pause_group(store, group, ["1"], reason="mine", expiration=EXPIRATION)
+        return sorted((await read_pauses(store, group)).by_partition)
+
+    assert run_contested(story) == ["0", "1", "other"]
 
 
 def test_a_write_without_an_answer_is_found_out_about():

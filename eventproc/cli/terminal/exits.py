@@ -53,6 +53,11 @@ def remedy_of(error: EventProcError) -> str:
             "the consumer group's name (--consumer-group), and that the credential may read (at "
             "Event Hubs: has the right Listen, or the role Azure Event Hubs Data Receiver)"
         )
+    if isinstance(error, SourceUnavailableError) and not error.names_remedy:
+        return (
+            ". Check the host and the port of the hub, and that this machine can reach them, or "
+            "try again later. Verbs with the option --without-hub then ask the store alone"
+        )
     return ""
 
 

@@ -155,6 +155,14 @@ def test_a_reset_is_shown_and_needs_a_confirmation(tool, orders):
     assert "as it is" in again[1]
 
 
+def test_a_reset_into_the_future_is_refused(tool):
+    """A wrong year would drop the states and move nothing."""
+    code, _, errors = tool("reset", *HERE, "--to", "2999-01-31T08:00:00Z", "--yes")
+
+    assert code == 2
+    assert "2999-01-31T08:00:00Z is in the future" in errors
+
+
 def test_lag_in_a_hub_that_was_created_again_is_that_of_all_its_events(tool, orders):
     """The checkpoints are above its last event, and nothing was handled."""
     json_of(tool, "reset", "--to", "latest", "--yes")

@@ -3,8 +3,11 @@
 import asyncio
 import json
 import queue
+import sqlite3
 import subprocess
 import threading
+from contextlib import closing
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -124,6 +127,35 @@ def test_a_pause_says_how_many_processors_follow_it(tool, tmp_path):
 
     assert "1 processor follows at the next poll" in out
     assert json.loads(text)["running_processors"] == 1
+
+
+def test_a_processor_whose_leases_alone_are_fresh_follows_a_pause(tool, tmp_path):
+    """It does not renew its member record as well."""
+
+    async def record():
+        async with SqliteCheckpointStore(tmp_path / "group.db") as store:
+            await store.announce_member(GROUP, Member(owner_id="a", incarnation="1"))
+            claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+            await store.claim_ownership(GROUP, [claim])
+
+    asyncio.run(record())
+    with closing(sqlite3.connect(tmp_path / "group.db")) as database, database:
+        database.execute("UPDATE member SET last_modified_us = 0")
+
+    assert "1 processor follows" in tool("pause", *ALONE, "--reason", "x")[1]
+
+
+def test_a_group_of_which_only_a_member_is_known_is_paused(tool, tmp_path):
+    """Its first process has started, and has claimed nothing yet."""
+    group = replace(GROUP, name="billing")
+
+    async def record():
+        async with SqliteCheckpointStore(tmp_path / "group.db") as store:
+            await store.announce_member(group, Member(owner_id="a", incarnation="1"))
+
+    asyncio.run(record())
+
+    assert tool("pause", *ALONE, "--consumer-group", "billing", "--reason", "x")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ EXPIRATION_S: Final = 12.0
 STEPS_MAX: Final = 3
 HEALED_WITHIN_S: Final = 90.0
 STORED_WITHIN_S: Final = 45.0
+RESUMED_WITHIN_S: Final = 180.0
+"""So long may take what waited during pauses."""
 DELIVERIES_MAX: Final = 3
 STALL_S: Final = 24.0
 """More than any call with one event takes that comes to its end."""
@@ -251,7 +253,7 @@ async def play_story(
         world.invariants.note("--- end", "")
         await world.settle("healed", HEALED_WITHIN_S)
         await operator.resume_all()
-        await _finish(world)
+        await _finish(world, RESUMED_WITHIN_S if is_paused else STORED_WITHIN_S)
     except Violation as violation:
         found = [*world.invariants.violations[:10], str(violation)]
         raise Violation("\n".join(dict.fromkeys(found))) from violation
@@ -262,10 +264,10 @@ async def play_story(
     return world
 
 
-async def _finish(world: SmallWorld) -> None:
+async def _finish(world: SmallWorld, handled_within_s: float) -> None:
     """The group balances, handles and stores everything, and leaves nothing behind."""
     world.stop_publishing()
-    await world.until("is_all_handled", STORED_WITHIN_S)
+    await world.until("is_all_handled", handled_within_s)
     if world.config.checkpoint_policy != CheckpointPolicy.manual():
         await world.until("is_all_stored", STORED_WITHIN_S)
     await world.settle("before the rest")  # What the last fault led to may have come only now.

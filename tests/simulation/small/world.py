@@ -262,9 +262,10 @@ class SmallWorld(World):
 
     async def settle(self, what: str, within_s: float = PLANNED_S) -> None:
         """Wait until the group is balanced, and served."""
-        began_s, within_s = self.now_s, within_s + self.publishing_s + self.unnoticed_s
+        began_s, within_s = self.now_s, within_s + self.publishing_s
         while not self.is_settled:
-            self.expect(self.now_s - began_s <= within_s, f"{what}: not balanced in {within_s} s")
+            most_s = within_s + self.unnoticed_s
+            self.expect(self.now_s - began_s <= most_s, f"{what}: not balanced in {most_s} s")
             await asyncio.sleep(LOOK_S)
 
     @property

@@ -7,6 +7,7 @@ from eventproc import (
     ConfigurationError,
     Even,
     EventProcessorConfig,
+    Ordinal,
     Published,
     ResourceProcessorConfig,
     Ring,
@@ -28,7 +29,9 @@ def test_resources_are_not_shared_by_load():
     ResourceProcessorConfig(placement=Published(Even()))
 
 
-@pytest.mark.parametrize("placement", [Even(), Ring(), Published(Even()), Published(ByLoad())])
+@pytest.mark.parametrize(
+    "placement", [Even(), Ring(), Ordinal(), Published(Even()), Published(ByLoad())]
+)
 def test_a_weight_or_a_capacity_that_the_placement_does_not_use_is_refused(placement):
     """Otherwise an operator takes a small machine for protected."""
     name = placement.name

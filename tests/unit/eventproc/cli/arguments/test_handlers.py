@@ -73,6 +73,7 @@ def test_a_function_that_makes_handlers_is_accepted(folder):
             "./shop_handlers.py:Good",
             "give shop_handlers, and run this in the folder of shop_handlers.py",
         ),
+        ("shops/orders:Good", "'shops/orders' is a path"),
         ("shop_broken:Good", "cannot be imported: ZeroDivisionError"),
         ("shop_needy:Good", "imports 'a_package_that_is_missing', which is not installed"),
         ("shop_handlers:Goood", "has no 'Goood'; it has Good"),
