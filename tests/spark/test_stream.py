@@ -118,6 +118,7 @@ def test_a_query_survives_a_short_outage_and_can_be_stopped_during_one(stream, e
     assert reading.seen() == sorted([*EVERYTHING, ("2", 0)])
 
 
+@pytest.mark.long
 def test_an_outage_beyond_operation_timeout_fails_the_query(stream, emulator):
     """The query ends with ``SourceUnavailableError``; a restart reads the rest."""
     reading = stream(startingPosition="earliest", operationTimeout="300ms", pollInterval="100ms")

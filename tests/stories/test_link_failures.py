@@ -176,6 +176,7 @@ def test_a_pause_during_a_back_off_does_not_touch_the_link_that_failed():
 
     async def scenario():
         fixture = ReaderFixture(BROKEN, [1])
+        await fixture.source.open()  # A paused partition is asked for its newest event.
         reading = asyncio.ensure_future(fixture.next())
         await seconds(0.5)
         fixture.pause.pause()

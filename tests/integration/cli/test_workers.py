@@ -183,6 +183,7 @@ def test_workers_end_with_a_supervisor_that_is_killed_while_they_import(supervis
     assert (len(gone), alive) == (2, [])
 
 
+@pytest.mark.long
 def test_a_worker_that_hangs_at_the_stop_is_killed(supervise):
     """A suspended process cannot end itself; the exit code tells of it."""
     process = supervise("shop:Count", *SHORT)
@@ -197,6 +198,7 @@ def test_a_worker_that_hangs_at_the_stop_is_killed(supervise):
     assert not any(worker.is_running() for worker in workers)
 
 
+@pytest.mark.long
 def test_a_worker_whose_handler_blocks_ends_itself(supervise):
     """Its own limit comes first, so that it can log what it was doing."""
     process = supervise("shop:Blocking", *SHORT)

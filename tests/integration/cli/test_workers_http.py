@@ -132,6 +132,7 @@ async def test_ready_says_what_a_start_waits_for(command, silent_hub, tmp_path):
     assert all(reason.startswith(("starting: ", "the process ended")) for reason in reasons)
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_started_again_is_live_and_one_that_is_frozen_is_not(supervisor):
     """Only the second one needs help from outside."""
     endpoint = Endpoint(supervisor)

@@ -149,6 +149,7 @@ def test_websockets_need_no_proxy(command, hub, store, tls):
     assert (process.returncode, handled) == (OK, ["a"])
 
 
+@pytest.mark.long
 def test_tokens_are_presented_again_before_they_expire(command, hub, store, tls, identity):
     """The emulator ends links whose token expired, so none may be ended over several tokens."""
     identity.lifetime_s = 10.0
