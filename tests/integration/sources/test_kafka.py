@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from eventproc import (
+    Backoff,
     ConfigurationError,
     EventPosition,
     FailureAction,
@@ -211,7 +212,9 @@ async def test_a_partition_is_kept_during_an_outage_of_the_broker(caplog):
     async with own_broker() as broker:
         fleet = KafkaFleet(await asyncio.to_thread(KafkaTopic, broker, "t", 1))
         await fleet.publish(0, *numbered(0, 20))
-        async with fleet.processor("a") as processor:
+        # Before the events are published again, the processor would see another, empty topic.
+        patient = Backoff(initial=timedelta(seconds=8), maximum=timedelta(seconds=8))
+        async with fleet.processor("a", receiver_backoff=patient) as processor:
             await fleet.until(20)
             broker.pause()
             await asyncio.sleep(0.3)
