@@ -332,10 +332,12 @@ async def test_a_killed_broker_ends_every_link_and_keeps_every_message(tmp_path)
             await asyncio.to_thread(broker.start)
             receiver = await source.open_receiver(GROUP, "0", again(events))
             rest = await take(receiver, 6)
+            while bodies(rest)[-1] != b"9":  # A kill may lose acknowledgements.
+                rest += await take(receiver, 1)
             await publisher.publish(b"found", key="k")
             await queues.publish("0", *numbered(20))
             async with asyncio.timeout(10):
                 while (at := receiver.last_enqueued) and at.sequence_number < 35:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)  # The lag is asked for again.
 
-    assert bodies(rest) == numbered(10)[4:]
+    assert bodies(rest)[-6:] == numbered(10)[4:]
