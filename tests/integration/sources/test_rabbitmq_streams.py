@@ -328,3 +328,43 @@ async def test_a_connection_has_200_receivers_and_the_next_one_another(fleet):
         again = {receiver._connection for receiver in receivers}
 
     assert (len(connections), len(again)) == (2, 2)
+
+
+async def test_an_opening_that_is_cancelled_at_any_moment_is_in_the_way_of_no_other(fleet):
+    """The broker may have carried a request out although nobody waits for the answer any more.
+
+    A process that was suspended, and lost its partition meanwhile, cancels what it began.
+    """
+    await fleet.publish(0, b"x")
+    async with fleet.hub.source() as source:
+        await (await source.open_receiver("g", "0", EARLIEST)).close()
+        for step in range(40):
+            opening = asyncio.create_task(source.open_receiver("g", "0", EARLIEST))
+            await asyncio.sleep(step * 0.0001)
+            opening.cancel()
+            await asyncio.wait([opening])
+            if not opening.cancelled():
+                await opening.result().close()
+            receiver = await source.open_receiver("g", "0", EARLIEST)
+            (event,) = await receiver.receive(events_max=9, wait_max=SOON)
+            await receiver.close()
+
+            assert event.body == b"x"
+
+
+async def test_receivers_that_open_and_close_at_the_same_moment_take_each_other_no_number(fleet):
+    """A number that the broker has just freed may be taken before its former user knows that."""
+    await fleet.publish(0, b"x")
+    bodies = []
+
+    async def open_and_close(source):
+        for _ in range(10):
+            receiver = await source.open_receiver("g", "0", EARLIEST)
+            (event,) = await receiver.receive(events_max=9, wait_max=SOON)
+            bodies.append(event.body)
+            await receiver.close()
+
+    async with fleet.hub.source() as source:
+        await asyncio.gather(*(open_and_close(source) for _ in range(30)))
+
+    assert bodies == 300 * [b"x"]

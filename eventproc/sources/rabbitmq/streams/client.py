@@ -4,6 +4,9 @@ Rule 1: every exception of the client leaves this module as one of ``eventproc.e
 Rule 2: when a connection ends, for whatever reason, each of its feeds ends with an error, and each
 request under way fails. The client itself leaves its requests waiting, does not report a frame that
 it cannot decode, and only logs that heartbeats are missing.
+Rule 3: the number of a subscription is used again only if the broker has said that it is free. A
+request that was cancelled may have been carried out, and the broker refuses a second subscription
+with the same number.
 """
 
 import asyncio
@@ -19,7 +22,7 @@ from typing import Any, Final, TypeVar
 from rstream import schema
 from rstream.client import Client
 from rstream.constants import Key, OffsetType, T
-from rstream.exceptions import LeaderNotAvailable, ServerError
+from rstream.exceptions import LeaderNotAvailable, ServerError, SubscriptionIDAlreadyExists
 
 from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
 from eventproc.sources.rabbitmq.streams.address import StreamAddress
@@ -146,6 +149,9 @@ class Connection:
         context = ssl.create_default_context() if address.is_tls else None
         self._client = _Client(host, port, heartbeat_s, context)
         self._where = f"{host}:{port}"
+        self._taken: set[int] = set()
+        """The numbers of subscriptions that the broker may have."""
+
         self._feeds: dict[int, Feed] = {}
         self._probes: dict[int, list[Chunk]] = {}
         self._watching: asyncio.Task[None] | None = None
@@ -192,7 +198,7 @@ class Connection:
     @property
     def has_room(self) -> bool:
         """Whether it can have another subscription."""
-        return len(self._feeds) + len(self._probes) < SUBSCRIPTIONS_MAX
+        return len(self._taken) < SUBSCRIPTIONS_MAX
 
     async def close(self) -> None:
         """Disconnect; each feed ends. Never raises."""
@@ -231,35 +237,42 @@ class Connection:
         The broker sends a chunk that it has before it answers any later request.
         """
         what = f"reading from stream {stream!r}"
-        number = self._free_number()
+        number = self._take_number()
         chunks = self._probes[number] = []
         try:
             await self._ask(what, self._client.subscribe(stream, number, begin, 1))
             await self._ask(what, self._client.unsubscribe(number))
-        finally:
+        except BaseException as error:
             del self._probes[number]
+            self._free_number(number, error)
+            raise
+        del self._probes[number]
+        self._free_number(number)
         return chunks[0] if chunks else None
 
     async def subscribe(self, stream: str, feed: Feed) -> int:
         """Fill a feed from its start on, within its credit; return the subscription's number."""
-        number = self._free_number()
+        number = self._take_number()
         self._feeds[number] = feed
         try:
             await self._ask(
                 f"subscribing to stream {stream!r}",
                 self._client.subscribe(stream, number, at_offset(feed.start), FIRST_CREDIT),
             )
-        except BaseException:
-            del self._feeds[number]
+        except BaseException as error:
+            self._forget(number, feed, error)
             raise
         return number
 
     async def unsubscribe(self, number: int, feed: Feed) -> None:
         """End a subscription, if it has not ended. Never raises."""
         if self._feeds.get(number) is feed:
-            with suppress(SourceError):
+            try:
                 await self._ask("unsubscribing", self._client.unsubscribe(number))
-            self._feeds.pop(number, None)
+            except SourceError as error:
+                self._forget(number, feed, error)
+            else:
+                self._forget(number, feed)
 
     async def grant(self, number: int, chunks: int) -> None:
         """Let the broker send so many chunks more."""
@@ -289,9 +302,23 @@ class Connection:
                 with suppress(asyncio.CancelledError, Exception):
                     await asking
 
-    def _free_number(self) -> int:
-        used = self._feeds.keys() | self._probes.keys()
-        return next(number for number in range(256) if number not in used)
+    def _forget(self, number: int, feed: Feed, error: BaseException | None = None) -> None:
+        """Deliver nothing more to a feed, unless the broker has just ended its subscription."""
+        if self._feeds.get(number) is feed:
+            del self._feeds[number]
+            self._free_number(number, error)
+
+    def _take_number(self) -> int:
+        number = next(number for number in range(256) if number not in self._taken)
+        self._taken.add(number)
+        return number
+
+    def _free_number(self, number: int, error: BaseException | None = None) -> None:
+        """Let a number be used again, unless the error leaves open whether the broker has it."""
+        cause = None if error is None else error.__cause__
+        is_answered = error is None or isinstance(cause, ServerError)
+        if is_answered and not isinstance(cause, SubscriptionIDAlreadyExists):
+            self._taken.discard(number)
 
     # What the broker sends.
 
@@ -321,7 +348,7 @@ class Connection:
         stream = frame.metadata_info.stream
         for number, feed in list(self._feeds.items()):
             if feed.stream == stream:
-                del self._feeds[number]
+                self._forget(number, feed)
                 feed.end(error_for(f"stream {stream!r}", frame.metadata_info.code))
 
     async def _watch(self) -> None:
