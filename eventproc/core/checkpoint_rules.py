@@ -74,6 +74,21 @@ def is_beyond_end(sequence_number: int | None, end: PartitionProperties) -> bool
     return sequence_number is not None and sequence_number > end.last_enqueued_sequence_number
 
 
+def is_of_other_hub(
+    checkpoint: Checkpoint, end: PartitionProperties | None, hub_created_at: datetime | None
+) -> bool:
+    """Whether a checkpoint is not one of the present hub, as far as marks, times and numbers tell.
+
+    Args:
+        checkpoint: As it was found.
+        end: The end of its partition; ``None`` if it is not known, or numbers mean nothing.
+        hub_created_at: When the present hub was created; ``None`` if the source does not say.
+    """
+    return is_of_former_hub(checkpoint, hub_created_at) or (
+        end is not None and is_beyond_end(checkpoint.sequence_number, end)
+    )
+
+
 def handled_in_hub(
     checkpoint: Checkpoint | None, end: PartitionProperties, hub_created_at: datetime | None
 ) -> int | None:
@@ -81,11 +96,7 @@ def handled_in_hub(
 
     A checkpoint of a former hub covers none, although its position may be beyond the hub's end.
     """
-    if (
-        checkpoint is None
-        or is_of_former_hub(checkpoint, hub_created_at)
-        or is_beyond_end(checkpoint.sequence_number, end)
-    ):
+    if checkpoint is None or is_of_other_hub(checkpoint, end, hub_created_at):
         return None
     return checkpoint.sequence_number
 

@@ -171,10 +171,8 @@ def _event(
         ),
         lists=sum(begin_s <= x.at_s < end_s for x in history.listings),
         writes=_sum(history.writes, begin_s, end_s),
-        duplicates=_sum(history.duplicates, begin_s, end_s) * history.events_each,
-        worst_gap_seconds=round(
-            max((x.seconds for x in history.waits if begin_s <= x.at_s < end_s), default=0.0), 3
-        ),
+        duplicates=duplicates_in(history, begin_s, end_s),
+        worst_gap_seconds=worst_wait_in(history, begin_s, end_s),
         spread_final=max(got, default=0) - min(got, default=0),
     )
 
@@ -189,6 +187,17 @@ def pages_listed(history: History, begin_s: float, end_s: float, prices: PriceLi
         for listing in history.listings
         if begin_s <= listing.at_s < end_s
     )
+
+
+def duplicates_in(history: History, begin_s: float, end_s: float) -> int:
+    """Return how many events were handled again between two times."""
+    return _sum(history.duplicates, begin_s, end_s) * history.events_each
+
+
+def worst_wait_in(history: History, begin_s: float, end_s: float) -> float:
+    """Return the longest wait that ended between two times, in seconds."""
+    waits_s = (wait.seconds for wait in history.waits if begin_s <= wait.at_s < end_s)
+    return round(max(waits_s, default=0.0), 3)
 
 
 def owners_at(history: History, at_s: float) -> dict[str, str]:

@@ -18,7 +18,6 @@ from eventproc.core.placement.state import MemberFacts
 from eventproc.core.scaling.readings import PartitionReading, Reading
 from eventproc.handler import HandlerFactory, PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
-from eventproc.simulation.fleet import Node
 from eventproc.simulation.history import Voted
 from eventproc.simulation.script import Action, Scaling, Script, ScriptedEvent
 from eventproc.simulation.world import TICK_S, StoreFactory, World
@@ -96,9 +95,9 @@ class ScaledWorld(World):
         due = 0.0
         while True:
             due += self._load * TICK_S / self._unit
+            partition_ids = self.hub.partition_ids()
             while due >= 1:
                 due -= 1
-                partition_ids = self.hub.partition_ids()
                 chosen = partition_ids[self._published_count % len(partition_ids)]
                 self.hub.publish(b"", partition_id=chosen)
                 self._published_count += 1
@@ -158,10 +157,7 @@ class ScaledWorld(World):
             self._starting.pop().cancel()
             missing += 1
         if missing < 0:
-            self._leave(self._newest(-missing))
-
-    def _newest(self, count: int) -> list[Node]:
-        return self._expected[-count:]
+            self._leave(self._expected[missing:])
 
     async def _start_later(self) -> None:
         await asyncio.sleep(self._scaling.rules.start_time.total_seconds())

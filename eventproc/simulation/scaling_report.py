@@ -6,7 +6,7 @@ from itertools import groupby, islice, pairwise
 
 from eventproc.core.scaling.decision import ScalingRules
 from eventproc.simulation.history import History, Voted
-from eventproc.simulation.report import HOUR_S
+from eventproc.simulation.report import HOUR_S, duplicates_in, worst_wait_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +102,8 @@ def _event(
         reversals=sum(earlier != later for earlier, later in pairwise(rises)),
         backlog_max=max((vote.backlog for vote in within), default=0),
         seconds_to_drain=None if drained_s is None else round(drained_s - begin_s, 3),
-        worst_wait_seconds=round(
-            max((w.seconds for w in history.waits if begin_s <= w.at_s < end_s), default=0.0), 3
-        ),
-        duplicates=history.events_each
-        * sum(x.count for x in history.duplicates if begin_s <= x.at_s < end_s),
+        worst_wait_seconds=worst_wait_in(history, begin_s, end_s),
+        duplicates=duplicates_in(history, begin_s, end_s),
     )
 
 

@@ -19,9 +19,8 @@ from eventproc.cli.group.lookup import first_event
 from eventproc.cli.group.view import in_order, lag_of
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import (
-    is_beyond_end,
     is_moved_by_operator,
-    is_of_former_hub,
+    is_of_other_hub,
     pump_owner,
     starting_position,
 )
@@ -209,10 +208,8 @@ async def read_lags(
         age = timedelta(0) if events == 0 else None
         through = lookup_group or ("" if end.partition_id in held else connection.group.name)
         if events and through:
-            since = EventPosition.earliest()
-            is_former = found is not None and is_of_former_hub(found, source.created_at)
-            if not (is_former or is_beyond_end(position, end)):
-                since = starting_position(found, since)
+            fits = found is not None and not is_of_other_hub(found, end, source.created_at)
+            since = starting_position(found if fits else None, EventPosition.earliest())
             oldest = await first_event(source, through, end.partition_id, since)
             age = max(timedelta(0), now - oldest.enqueued_time)
         return Lag(

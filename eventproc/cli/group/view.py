@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from eventproc.cli.group.readings import Readings, age_of
 from eventproc.core.checkpoint_rules import (
     handled_in_hub,
-    is_beyond_end,
-    is_of_former_hub,
+    is_of_other_hub,
     is_older_than_hub,
 )
 from eventproc.core.offset_format import offset_format_in
@@ -174,10 +173,8 @@ def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | 
     """Return an error if the checkpoint does not fit the hub, which was perhaps created again."""
     end = readings.ends.get(partition_id)
     number = _counted_from(checkpoint)
-    if checkpoint is None or not (
-        is_of_former_hub(checkpoint, readings.hub_created_at)
-        or (end is not None and is_beyond_end(number, end))
-    ):
+    counted = None if number is None else end
+    if checkpoint is None or not is_of_other_hub(checkpoint, counted, readings.hub_created_at):
         return None
     is_older = is_older_than_hub(checkpoint, readings.hub_created_at)
     last = end.last_enqueued_sequence_number if end is not None else None
@@ -206,11 +203,10 @@ def lag_of(
     """Count the events in the hub after a checkpoint."""
     if end.is_empty:
         return 0
-    handled = handled_in_hub(checkpoint, end, hub_created_at)
     before_first = end.beginning_sequence_number - 1
-    return end.last_enqueued_sequence_number - max(
-        before_first, before_first if handled is None else handled
-    )
+    handled = handled_in_hub(checkpoint, end, hub_created_at)
+    start = before_first if handled is None else max(handled, before_first)
+    return end.last_enqueued_sequence_number - start
 
 
 def _members(

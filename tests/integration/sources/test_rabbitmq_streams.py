@@ -350,21 +350,3 @@ async def test_an_opening_that_is_cancelled_at_any_moment_is_in_the_way_of_no_ot
             await receiver.close()
 
             assert event.body == b"x"
-
-
-async def test_receivers_that_open_and_close_at_the_same_moment_take_each_other_no_number(fleet):
-    """A number that the broker has just freed may be taken before its former user knows that."""
-    await fleet.publish(0, b"x")
-    bodies = []
-
-    async def open_and_close(source):
-        for _ in range(10):
-            receiver = await source.open_receiver("g", "0", EARLIEST)
-            (event,) = await receiver.receive(events_max=9, wait_max=SOON)
-            bodies.append(event.body)
-            await receiver.close()
-
-    async with fleet.hub.source() as source:
-        await asyncio.gather(*(open_and_close(source) for _ in range(30)))
-
-    assert bodies == 300 * [b"x"]
