@@ -12,7 +12,7 @@ import ssl
 import struct
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 SASL_AUTHENTICATION_FAILED = 58
@@ -32,6 +32,7 @@ class PlayedKafkaEndpoint:
         self._context.load_cert_chain(tls.certificate, tls.key)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._transports = set()
         self.broker_port = 0
         self.tokens = []
         """The claims of each token that it took."""
@@ -54,29 +55,36 @@ class PlayedKafkaEndpoint:
         self._loop.close()
 
     async def _stop(self):
+        """Cut every connection, and those that were being accepted, until none is left."""
         self._server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        while asyncio.all_tasks() - {asyncio.current_task()}:
+            for transport in list(self._transports):
+                transport.abort()
+            await asyncio.sleep(0.01)
         for _ in range(10):  # Turns of the loop in which the sockets are closed.
             await asyncio.sleep(0)
 
     async def _serve(self, reader, writer):
+        with self._aborted_at_the_end(writer):
+            try:
+                answers, broker = await asyncio.open_connection("127.0.0.1", self.broker_port)
+            except OSError:  # it has stopped
+                return
+            with self._aborted_at_the_end(broker), suppress(OSError, asyncio.IncompleteReadError):
+                copying = asyncio.create_task(self._copy(answers, writer))
+                try:
+                    await self._requests(reader, writer, broker)
+                finally:
+                    copying.cancel()
+
+    @contextmanager
+    def _aborted_at_the_end(self, writer):
+        self._transports.add(writer.transport)
         try:
-            broker = await asyncio.open_connection("127.0.0.1", self.broker_port)
-        except OSError:  # it has stopped
-            writer.transport.abort()
-            return
-        answers = asyncio.create_task(self._copy(broker[0], writer))
-        try:
-            await self._requests(reader, writer, broker[1])
-        except (OSError, asyncio.IncompleteReadError):
-            pass
+            yield
         finally:
-            answers.cancel()
-            broker[1].transport.abort()
             writer.transport.abort()
+            self._transports.discard(writer.transport)
 
     async def _copy(self, reader, writer):
         with suppress(OSError):
