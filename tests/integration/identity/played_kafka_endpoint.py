@@ -10,9 +10,10 @@ import base64
 import json
 import ssl
 import struct
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+
+from .threaded_server import ThreadedServer
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 SASL_AUTHENTICATION_FAILED = 58
@@ -23,68 +24,31 @@ def text(value):
     return struct.pack(">h", len(encoded)) + encoded
 
 
-class PlayedKafkaEndpoint:
-    """Serves in a thread; a context manager. Set ``broker_port`` before a client connects."""
+class PlayedKafkaEndpoint(ThreadedServer):
+    """Serves in a thread. Set ``broker_port`` before a client connects."""
 
     def __init__(self, tls, audience):
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(tls.certificate, tls.key)
+        super().__init__(context)
         self._audience = audience
-        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._context.load_cert_chain(tls.certificate, tls.key)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._transports = set()
         self.broker_port = 0
         self.tokens = []
         """The claims of each token that it took."""
 
         self.refused = []
 
-    def __enter__(self):
-        self._thread.start()
-        started = asyncio.run_coroutine_threadsafe(
-            asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context), self._loop
-        )
-        self._server = started.result(10)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    def __exit__(self, *_):
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _stop(self):
-        """Cut every connection, and those that were being accepted, until none is left."""
-        self._server.close()
-        while asyncio.all_tasks() - {asyncio.current_task()}:
-            for transport in list(self._transports):
-                transport.abort()
-            await asyncio.sleep(0.01)
-        for _ in range(10):  # Turns of the loop in which the sockets are closed.
-            await asyncio.sleep(0)
-
-    async def _serve(self, reader, writer):
-        with self._aborted_at_the_end(writer):
-            try:
-                answers, broker = await asyncio.open_connection("127.0.0.1", self.broker_port)
-            except OSError:  # it has stopped
-                return
-            with self._aborted_at_the_end(broker), suppress(OSError, asyncio.IncompleteReadError):
-                copying = asyncio.create_task(self._copy(answers, writer))
-                try:
-                    await self._requests(reader, writer, broker)
-                finally:
-                    copying.cancel()
-
-    @contextmanager
-    def _aborted_at_the_end(self, writer):
-        self._transports.add(writer.transport)
+    async def serve(self, reader, writer):
         try:
-            yield
-        finally:
-            writer.transport.abort()
-            self._transports.discard(writer.transport)
+            answers, broker = await asyncio.open_connection("127.0.0.1", self.broker_port)
+        except OSError:  # it has stopped
+            return
+        with self.aborted_at_the_end(broker), suppress(OSError, asyncio.IncompleteReadError):
+            copying = asyncio.create_task(self._copy(answers, writer))
+            try:
+                await self._requests(reader, writer, broker)
+            finally:
+                copying.cancel()
 
     async def _copy(self, reader, writer):
         with suppress(OSError):
@@ -106,7 +70,7 @@ class PlayedKafkaEndpoint:
                     if left_s > 0:
                         if cut is not None:
                             cut.cancel()
-                        cut = self._loop.call_later(left_s, writer.close)
+                        cut = self.loop.call_later(left_s, writer.close)
                 else:
                     broker_writer.write(size + frame)
                     continue
