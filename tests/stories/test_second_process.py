@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,13 @@ class SecondProcess:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        store = scene.store_by_owner["a"]
+        store: Any = scene.store_by_owner["a"]
         self._announce = store.announce_member
         store.announce_member = self._answer
-        self.written_at_s = []
+        self.written_at_s: list[float] = []
         """When it wrote, each time."""
 
-        self.answered_at_s = None
+        self.answered_at_s = float("inf")
         """When an answer of the live one was confirmed."""
 
     @property

@@ -71,10 +71,15 @@ class Partition:
 
         return reported
 
-    async def commit(self, numbers):
-        """Commit these events in a transaction of their own; return the number that it reports."""
-        counts = []
+    async def commit(self, numbers, in_block=None):
+        """Commit these events in a transaction of their own; return the number that it reports.
+
+        *in_block* is called in a thread before that.
+        """
+        counts: list[int] = []
         async with self.commits.begin(is_blocking=False) as transaction:
+            if in_block is not None:
+                await asyncio.to_thread(in_block)
             await self.commits.commit(transaction, events(numbers), counts.append)
         return counts
 
@@ -153,9 +158,7 @@ async def test_a_commit_whose_outcome_is_not_known_says_so(path):
     """As when the file was replaced meanwhile. The pump ends, since the rows may be there."""
     async with begun(path) as partition:
         with pytest.raises(CommitUnknownError, match="not known whether the transaction"):
-            async with partition.commits.begin(is_blocking=False) as transaction:
-                await asyncio.to_thread(path.rename, path.with_name("moved.db"))
-                await partition.commits.commit(transaction, events([1]), lambda _: None)
+            await partition.commit([1], lambda: path.rename(path.with_name("moved.db")))
 
         with pytest.raises(OwnershipLostError, match="no longer owned"):
             await partition.commit([1])
