@@ -34,7 +34,7 @@ _UNREADABLE: Final = (MalformedError, UnicodeDecodeError, OverflowError, Recursi
 values that are nested too deeply."""
 
 
-class EncodedEvent(LazyEvent):
+class EncodedEvent(LazyEvent, filled=("sequence_number", "offset")):
     """A ``ReceivedEvent`` over an encoded message."""
 
     __slots__ = ("_after", "_enqueued_ms", "_key", "_payload")
