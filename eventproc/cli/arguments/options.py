@@ -66,7 +66,8 @@ Http = Annotated[
         envvar="EVENTPROC_HTTP",
         metavar="[HOST:]PORT",
         help="Serve /live, /ready, /partitions, /metrics and /status for probes, Prometheus and "
-        "people; without HOST for this machine alone. Needs the extra http.",
+        "people. PORT alone listens on 127.0.0.1, which probes of Kubernetes do not reach: in a "
+        "container give 0.0.0.0:PORT. Needs `pip install 'eventproc[http]'`.",
     ),
 ]
 

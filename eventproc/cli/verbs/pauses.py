@@ -52,8 +52,11 @@ def pause(
 ) -> int:
     """Pause a group or some of its partitions: they stay owned, and nothing is received.
 
-    Each process stops receiving at its next poll of the group; handler calls under way finish. The
-    pause is kept in the store, so it lasts while partitions move and processes restart, until
+    Each process stops receiving at its next poll of the group; handler calls under way finish. All
+    is quiet when /partitions of each process (`eventproc run --http`) shows the partition with
+    "is_paused": true and "call_s": null; the store does not know of calls.
+
+    The pause is kept in the store, so it lasts while partitions move and processes restart, until
     `eventproc resume`. `eventproc status` shows what is paused, since when and why. Groups with
     processors of an Azure SDK and groups of resources are refused.
 

@@ -18,6 +18,25 @@ from eventproc.cli.arguments.option_names import in_options
             "the address of the hub sets 'a.b', which cannot be set: no",
         ),
         ("bootstrap_servers is ''", "the part after kafka:// is ''"),
+        (
+            "pod_name is 'laptop', which is no pod: set POD_NAME, or pass pod_name",
+            "the name of this pod is 'laptop', which is no pod: set POD_NAME",
+        ),
+        (
+            "no server. Run in a pod, or pass kubeconfig, the path of a file of kubectl",
+            "no server. Run in a pod, or give --roster MODULE:NAME of one that you made with "
+            "kubeconfig=PATH, a file of kubectl",
+        ),
+        (
+            "it does not have a pod: pass its name and its namespace to the roster",
+            "it does not have a pod: give --roster MODULE:NAME of one that you made with the right "
+            "name and namespace",
+        ),
+        (
+            "use ReplicaSetRoster in the pods of one, and StatefulSetRoster in those of the other",
+            "use --roster replicaset in the pods of one, and --roster statefulset in those of the "
+            "other",
+        ),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],
 )
