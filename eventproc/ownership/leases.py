@@ -32,7 +32,6 @@ from eventproc.models import (
 from eventproc.ownership.membership import Membership
 from eventproc.ports import CheckpointStore
 
-
 REWRITTEN_HINT: Final = (
     "another program wrote this record in the owner's own name, as `eventproc checkpoints` does "
     "when it moves a checkpoint: the partition begins again at the stored checkpoint"

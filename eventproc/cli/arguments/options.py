@@ -58,7 +58,14 @@ EXPIRATION: Final = typer.Option(
     help="After this long without a renewal, the owner of a partition counts as dead and another "
     "processor may claim it. Must be the same for all processors of a group.",
 )
-Expiration = Annotated[timedelta, EXPIRATION]
+Expiration = Annotated[
+    timedelta,
+    typer.Option(
+        envvar="EVENTPROC_EXPIRATION",
+        help="What the processes of the group have as --expiration: an owner that has not renewed "
+        "for this long counts as dead.",
+    ),
+]
 
 Http = Annotated[
     str,

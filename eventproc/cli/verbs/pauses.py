@@ -87,7 +87,7 @@ def resume(
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
-    """Resume a group, with all of its partitions, or only some of them, after `eventproc pause`.
+    """Resume a group after `eventproc pause`, or only some of its partitions.
 
     Each process receives again from its next poll of the group on. While the whole group is paused,
     no single partition can be resumed.

@@ -29,7 +29,8 @@ def status(
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     output: options.RowFormat = options.RowsFormat.TABLE,
     sort: Annotated[
-        RowOrder, typer.Option(help="The order of rows. With lag and checkpoint, the largest is first.")
+        RowOrder,
+        typer.Option(help="The order of rows. With lag and checkpoint, the largest is first."),
     ] = RowOrder.PARTITION,
     partition: Annotated[
         list[str],
@@ -120,7 +121,9 @@ async def _reader(
         return read
     view = await read()
     if view.has_names:
-        raise ConfigurationError("--partition: resources have names, give one as --filter NAME")
+        raise ConfigurationError(
+            "--partition is for consumer groups; resources have names: give --filter NAME"
+        )
     await connection.partition_ids(partition_ids, [row.partition_id for row in view.partitions])
     return read_some
 

@@ -39,7 +39,9 @@ def test_a_connection_string_that_is_none_is_refused_without_its_secret():
 )
 def test_a_connection_string_for_blobs_alone_is_refused(given):
     """The client would look for a host that the string does not name."""
-    with pytest.raises(ConfigurationError, match=r"has BlobEndpoint=\.\.\. and no Table") as refused:
+    with pytest.raises(
+        ConfigurationError, match=r"has BlobEndpoint=\.\.\. and no Table"
+    ) as refused:
         account_of(given)
     tables = "TableEndpoint=http://127.0.0.1:10002/shop"
 

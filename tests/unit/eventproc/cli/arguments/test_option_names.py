@@ -4,6 +4,8 @@ import pytest
 
 from eventproc.cli.arguments.option_names import in_options
 
+OWN_ROSTER = "--roster MODULE:NAME of one that you made with"
+
 
 @pytest.mark.parametrize(
     ("message", "shown"),
@@ -19,23 +21,12 @@ from eventproc.cli.arguments.option_names import in_options
         ),
         ("bootstrap_servers is ''", "the part after kafka:// is ''"),
         (
-            "pod_name is 'laptop', which is no pod: set POD_NAME, or pass pod_name",
-            "the name of this pod is 'laptop', which is no pod: set POD_NAME",
+            "it has no pod: pass its name and its namespace to the roster",
+            f"it has no pod: give {OWN_ROSTER} the right name and namespace",
         ),
         (
-            "no server. Run in a pod, or pass kubeconfig, the path of a file of kubectl",
-            "no server. Run in a pod, or give --roster MODULE:NAME of one that you made with "
-            "kubeconfig=PATH, a file of kubectl",
-        ),
-        (
-            "it does not have a pod: pass its name and its namespace to the roster",
-            "it does not have a pod: give --roster MODULE:NAME of one that you made with the right "
-            "name and namespace",
-        ),
-        (
-            "use ReplicaSetRoster in the pods of one, and StatefulSetRoster in those of the other",
-            "use --roster replicaset in the pods of one, and --roster statefulset in those of the "
-            "other",
+            "use ReplicaSetRoster in Deployments, and StatefulSetRoster elsewhere",
+            "use --roster replicaset in Deployments, and --roster statefulset elsewhere",
         ),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],

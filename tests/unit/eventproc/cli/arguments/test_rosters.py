@@ -52,8 +52,10 @@ def test_a_text_names_a_roster(text, kind, own_id):
 def test_refusals_of_kubernetes_name_no_arguments_of_python(monkeypatch):
     """What a reader on the command line can do: set a variable, or name a roster of their own."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    roster = make_roster("statefulset")
+    assert roster is not None
     with pytest.raises(ConfigurationError) as outside:
-        asyncio.run(make_roster("statefulset").open())
+        asyncio.run(roster.open())
     monkeypatch.setenv("POD_NAME", "laptop")
     with pytest.raises(ConfigurationError) as unnumbered:
         make_roster("statefulset")

@@ -75,6 +75,10 @@ def test_the_remedy_for_a_missing_right_is_before_what_support_asks_for():
     text = "Unauthorized access. 'Listen' claim(s) are required. TrackingId:1, Timestamp:2"
     error = error_for("opening", text, condition="amqp:unauthorized-access")
 
-    assert str(error).startswith("opening: Unauthorized access. 'Listen' claim(s) are required. The")
-    assert str(error).endswith("a key with this right (for a support ticket: TrackingId:1, Timestamp:2)")
+    assert str(error).startswith(
+        "opening: Unauthorized access. 'Listen' claim(s) are required. The"
+    )
+    assert str(error).endswith(
+        "a key with this right (for a support ticket: TrackingId:1, Timestamp:2)"
+    )
     assert error.with_remedy(". Check it") == str(error)
