@@ -3,6 +3,7 @@
 import pytest
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
+from eventproc.core.placement.ordinal import Ordinal
 from eventproc.testing.processes import run_processes
 from tests.simulation.faults import Fault
 from tests.simulation.small import story as small
@@ -126,6 +127,15 @@ SMALL_STORIES = {
         strategy=LoadBalancingStrategy.COOPERATIVE,
         conditions=(),
         steps=((0, "late_requests"), (1, "twin")),
+    ),
+    "a twin that writes before each answer of the live process": small.SmallStory(
+        seed=5002318,
+        partition_count=1,
+        processor_count=3,
+        strategy=LoadBalancingStrategy.COOPERATIVE,
+        placement=Ordinal(replicas=100),
+        conditions=("slow store", "session", "paused"),
+        steps=((0, "twin"),),
     ),
     "a blind owner that was given a second partition": small.SmallStory(
         seed=12294,

@@ -104,9 +104,14 @@ class Actions:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether the plan asks no change of this processor, and the listing contradicts none."""
+        """Whether the plan asks no change of this processor, and the listing contradicts none.
+
+        A rival in the member record contradicts it. The answer is refused if the rival wrote again
+        meanwhile, so the record has to be read again soon.
+        """
         return (
             self.moves.is_balanced
+            and self.member.rival is None
             and self.publish is None
             and not self.awaited
             and all(lease.is_doubtful for lease in self.renewals)
