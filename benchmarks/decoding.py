@@ -75,6 +75,9 @@ class NoContext:
 
     is_ending = False
 
+    def begin_event(self, event: ReceivedEvent) -> None:
+        """Do nothing."""
+
     def done(self, event: ReceivedEvent) -> None:
         """Do nothing."""
 

@@ -187,7 +187,7 @@ class Membership:
         if mine is None:
             return
         if self.own.is_rival(mine):
-            rivals = self.own.rivals.meeting(mine.incarnation, self._clock())
+            rivals = self.own.rivals.meeting(mine, self._clock())
             self.own = replace(self.own, rivals=rivals)
         elif asked_at_s >= self.own.answered_at_s:
             self.own = replace(self.own, member=replace(self.own.member, etag=mine.etag))

@@ -3,6 +3,7 @@
 import pytest
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
+from eventproc.core.placement.ordinal import Ordinal
 from eventproc.testing.processes import run_processes
 from tests.simulation.faults import Fault
 from tests.simulation.small import story as small
@@ -90,6 +91,9 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 70524, id="weights of members that come and go"),
         pytest.param("small", 72779, id="a process of the newest deployment that dies"),
         pytest.param("small", 79344, id="two standby processors that join one after the other"),
+        pytest.param(
+            "small", 7002403, id="a hand-over of the only partition of a long-lived owner"
+        ),
         pytest.param("small", 87795, id="a hand-over although a silent member renewed"),
         pytest.param("small", 87848, id="a member without partitions after an outage"),
         pytest.param("small", 94502, id="hand-overs although a silent member renewed"),
@@ -126,6 +130,15 @@ SMALL_STORIES = {
         strategy=LoadBalancingStrategy.COOPERATIVE,
         conditions=(),
         steps=((0, "late_requests"), (1, "twin")),
+    ),
+    "a twin that writes before each answer of the live process": small.SmallStory(
+        seed=5002318,
+        partition_count=1,
+        processor_count=3,
+        strategy=LoadBalancingStrategy.COOPERATIVE,
+        placement=Ordinal(replicas=100),
+        conditions=("slow store", "session", "paused"),
+        steps=((0, "twin"),),
     ),
     "a blind owner that was given a second partition": small.SmallStory(
         seed=12294,

@@ -1,4 +1,4 @@
-"""Benchmarks that need nothing but Python run, and return rows."""
+"""Benchmarks that need neither a server nor a browser run, and return rows."""
 
 import importlib
 import json
@@ -9,7 +9,7 @@ import pytest
 from benchmarks._run import as_rows, programs
 
 
-@pytest.mark.parametrize("name", ["delivery", "plan", "rounds", "scale", "telemetry"])
+@pytest.mark.parametrize("name", ["decoding", "delivery", "plan", "rounds", "scale", "telemetry"])
 def test_a_benchmark_prints_rows(name, monkeypatch, capsys):
     """A list of flat mappings, which the runner parses."""
     monkeypatch.setattr(sys, "argv", [name, "--quick", "--format", "json"])

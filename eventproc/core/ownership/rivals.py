@@ -4,7 +4,6 @@ Rule: of two processors that both consider the id theirs, exactly one yields, wh
 each of them read.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -23,19 +22,19 @@ class Rivals:
     displaced: frozenset[str] = frozenset()
     """Those whose record this processor replaced when it started."""
 
-    met: tuple[str, ...] = ()
-    """The incarnation that the member record named, each time that it named another one."""
+    met: frozenset[tuple[str, str | None]] = frozenset()
+    """The incarnation and the ETag of each write of another one that the member record showed."""
 
     met_at_s: float = float("-inf")
-    """When that was last so, on this processor's clock."""
+    """When it last showed one, on this processor's clock."""
 
     def displacing(self, incarnation: str) -> "Rivals":
         """Note that this processor replaces another one's record."""
         return replace(self, displaced=self.displaced | {incarnation})
 
-    def meeting(self, incarnation: str, now_s: float) -> "Rivals":
-        """Note that the member record names another incarnation."""
-        return replace(self, met=(*self.met, incarnation), met_at_s=now_s)
+    def meeting(self, other: Member, now_s: float) -> "Rivals":
+        """Note that the member record is *other*, of another incarnation."""
+        return replace(self, met=self.met | {(other.incarnation, other.etag)}, met_at_s=now_s)
 
     def is_recent(self, now_s: float, expiration: timedelta) -> bool:
         """Whether another incarnation was met within the last expiration.
@@ -71,4 +70,5 @@ class Rivals:
         ):
             return True
         is_after = other.incarnation > me.incarnation
-        return is_after and Counter(self.met)[other.incarnation] > OVERWRITES_MAX
+        write_count = sum(incarnation == other.incarnation for incarnation, _ in self.met)
+        return is_after and write_count > OVERWRITES_MAX

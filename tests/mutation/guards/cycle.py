@@ -119,6 +119,23 @@ CYCLE = guards_in(
         "tests/unit/eventproc/ownership/test_balancer.py",
     ],
     Guard(
+        name="after it answered a second process with its owner id, a processor polls again soon",
+        without_it="an answer that was refused waits for a whole interval, and the live one of two "
+        "processes may end",
+        words="            and self.member.rival is None\n",
+        mutated="",
+        killers=("tests/stories/test_second_process.py",),
+        is_simulated=False,
+    ),
+    Guard(
+        name="the member record of one that gave its last partition away is not deleted",
+        without_it="others follow a plan without it for a moment, and a partition is stolen",
+        words="{*owners, *memory.written_at}",
+        mutated="owners",
+        killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
+        suites=("planned", "moves"),
+    ),
+    Guard(
         name="a partition whose handler still runs is not handed on, even if its lease is lost",
         without_it="the next owner begins while the old call goes on",
         words="if p not in group.held | running and",
@@ -220,7 +237,7 @@ RIVALS = guards_in(
     Guard(
         name="of two processes that write over each other's member record one yields",
         without_it="two processes with one owner id go on for ever",
-        words="return is_after and Counter(self.met)[other.incarnation] > OVERWRITES_MAX",
+        words="return is_after and write_count > OVERWRITES_MAX",
         mutated="return is_after and False",
     ),
 )

@@ -1,0 +1,213 @@
+"""A transaction of a handler: which progress it commits, and when it ends the pump."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc import CheckpointPolicy
+from eventproc.core.progress import PartitionProgress
+from eventproc.errors import (
+    CommitUnknownError,
+    OwnershipLostError,
+    PositionUnknownError,
+    TransactionsRefusedError,
+)
+from eventproc.logs import get_logger
+from eventproc.models import CheckpointUpdate, ConsumerGroup, SequenceRange
+from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.transactions.commits import Commits
+from tests.unit.eventproc.core.events import events
+
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+LOG = get_logger("eventproc.test")
+
+
+class Partition:
+    """A partition in a SQLite file: its checkpointer, and the transactions of its handler."""
+
+    def __init__(self, store, *, has_state):
+        self.store = store
+        self.written = []
+        """The positions of all writes of the commits, as metrics are told of them."""
+
+        self.progress = PartitionProgress(has_state=has_state)
+        self.checkpointer = Checkpointer(
+            "0",
+            self.progress,
+            writer="a/1/1",
+            read=self.stored,
+            write=lambda update: store.update_checkpoint(GROUP, update),
+            verify=self._verify,
+            policy=CheckpointPolicy.manual(),
+            wait_s=lambda _: 0.0,
+            log=LOG,
+        )
+        self.checkpointer.is_exact = True
+        self.transactions = store.transactions()
+        self.commits = Commits(
+            self.transactions,
+            self.checkpointer,
+            group=GROUP,
+            partition_id="0",
+            reported=self._reported,
+            idle_max=timedelta(seconds=30),
+            log=LOG,
+        )
+
+    async def stored(self):
+        """Return the stored checkpoint."""
+        return await self.store.read_checkpoint(GROUP, "0")
+
+    async def _verify(self):
+        return True
+
+    def _reported(self, write):
+        async def reported(update):
+            self.written.append(update.sequence_number)
+            return await write(update)
+
+        return reported
+
+    async def commit(self, numbers, in_block=None):
+        """Commit these events in a transaction of their own; return the number that it reports.
+
+        *in_block* is called in a thread before that.
+        """
+        counts: list[int] = []
+        async with self.commits.begin(is_blocking=False) as transaction:
+            if in_block is not None:
+                await asyncio.to_thread(in_block)
+            await self.commits.commit(transaction, events(numbers), counts.append)
+        return counts
+
+
+@asynccontextmanager
+async def begun(path, *, has_state=True, received=range(1, 11)):
+    """A partition that begins after event 0 and has received some events."""
+    async with SqliteCheckpointStore(path) as store:
+        partition = Partition(store, has_state=has_state)
+        partition.progress.pin(0, "o0")
+        partition.progress.touch()
+        await partition.checkpointer.flush()
+        partition.progress.admit(events(received))
+        yield partition
+        await partition.transactions.close()
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path):
+    return tmp_path / "store.db"
+
+
+async def write_as_another(store):
+    """Write the checkpoint as its next owner does."""
+    found = await store.read_checkpoint(GROUP, "0")
+    update = CheckpointUpdate(
+        partition_id="0", offset="o0", sequence_number=0, writer="b/1/1", replaces=found
+    )
+    await store.update_checkpoint(GROUP, update)
+
+
+async def test_a_commit_stores_its_events_and_leaves_nothing_to_write(path):
+    """The next flush finds that everything is stored, so the ETag stays."""
+    async with begun(path) as partition:
+        assert await partition.commit([1, 2, 3]) == [3]
+        stored = await partition.stored()
+        await partition.checkpointer.flush()
+
+        assert (stored.sequence_number, partition.checkpointer.handled_count) == (3, 0)
+        assert await partition.stored() == stored == partition.checkpointer.stored
+        assert partition.written == [3]
+
+
+async def test_progress_that_other_keys_make_during_a_commit_is_still_to_be_stored(path):
+    """The commit does not contain it, so the next write does."""
+    async with begun(path, has_state=False) as partition:
+        async with partition.commits.begin(is_blocking=False) as transaction:
+            committing = asyncio.ensure_future(
+                partition.commits.commit(transaction, events([1]), lambda _: None)
+            )
+            await asyncio.sleep(0)  # It is under way in SQLite's thread.
+            partition.progress.done(events([3]))
+            partition.checkpointer.note(1)
+            await committing
+        committed = await partition.stored()
+        await partition.checkpointer.flush()
+        stored = await partition.stored()
+
+    assert (committed.sequence_number, committed.completed) == (1, ())
+    assert (stored.sequence_number, stored.completed) == (1, (SequenceRange(3, 3),))
+
+
+async def test_a_commit_below_the_stored_position_is_refused(path):
+    """The pump ends, and the next one begins at the stored position."""
+    async with begun(path) as partition:
+        partition.progress.done(events(range(1, 10)))
+        await partition.checkpointer.flush()
+        partition.progress.pin(0, "o0")
+        with pytest.raises(OwnershipLostError):
+            await partition.commit([])
+
+        assert (await partition.stored()).sequence_number == 9
+
+
+async def test_a_commit_whose_outcome_is_not_known_says_so(path):
+    """As when the file was replaced meanwhile. The pump ends, since the rows may be there."""
+    async with begun(path) as partition:
+        with pytest.raises(CommitUnknownError, match="not known whether the transaction"):
+            await partition.commit([1], lambda: path.rename(path.with_name("moved.db")))
+
+        with pytest.raises(OwnershipLostError, match="no longer owned"):
+            await partition.commit([1])
+
+
+async def test_a_commit_over_another_writers_checkpoint_is_a_lost_partition(path, caplog):
+    """Its outcome is known, and the log says so."""
+    async with begun(path) as partition:
+        await write_as_another(partition.store)
+        with pytest.raises(OwnershipLostError) as caught:
+            await partition.commit([1])
+
+        assert type(caught.value) is OwnershipLostError
+        assert (await partition.stored()).writer == "b/1/1"
+        assert partition.progress.sequence_number == 0
+    assert "transaction_not_committed" in caplog.text
+
+
+async def test_a_commit_without_a_position_is_refused(path):
+    """No position could be stored with its rows; the pump goes on."""
+    async with SqliteCheckpointStore(path) as store:
+        partition = Partition(store, has_state=True)
+        with pytest.raises(PositionUnknownError):
+            await partition.commit([])
+        await partition.transactions.close()
+
+        assert await partition.stored() is None
+        await partition.checkpointer.flush()
+
+
+@pytest.mark.parametrize("error", [ValueError("a row"), TransactionsRefusedError("a commit")])
+async def test_an_error_of_the_block_is_the_handlers_own(path, error):
+    """And the next transaction can begin."""
+    async with begun(path) as partition:
+        with pytest.raises(type(error), match=str(error)):
+            async with partition.commits.begin(is_blocking=False):
+                raise error
+
+        assert await partition.commit([1]) == [1]
+
+
+async def test_a_transaction_of_a_store_with_one_writer_begins_after_the_write_in_flight(path):
+    """While it is open, no checkpoint is written: SQLite would not answer."""
+    async with begun(path) as partition:
+        async with partition.commits.begin(is_blocking=False):
+            partition.progress.done(events([1]))
+            flushing = asyncio.ensure_future(partition.checkpointer.flush())
+            done, _ = await asyncio.wait([flushing], timeout=0.1)
+            assert not done
+        await flushing
+
+        assert (await partition.stored()).sequence_number == 1
