@@ -79,8 +79,8 @@ SESSION_LEASE_RULES = guards_in(
         "does",
         without_it="if the first member hangs, the partitions of the expired one are read by "
         "nobody",
-        words="patience += expiration * DUTY_FRACTION",
-        mutated="patience += expiration * 1000",
+        words="fence_after += expiration * DUTY_FRACTION",
+        mutated="fence_after += expiration * 1000",
     ),
     Guard(
         name="session: an ownership record as old as the status dead of its owner is live",
@@ -112,7 +112,7 @@ SESSION_MEMORY = guards_in(
     Guard(
         name="after a store outage members that own nothing have time to renew",
         without_it="partitions move and come back, because the plan changes for a moment",
-        words="*written_at} | memory.spared",
+        words="*written_at} | memory.alive_before_outage",
         mutated="*written_at}",
         killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
         is_simulated=False,
