@@ -154,7 +154,7 @@ class GroupMemory:
         return self.now_s < self.grace_until_s
 
     @property
-    def presumed(self) -> set[str]:
+    def spared(self) -> set[str]:
         """During the grace: the members before the outage, which may have had no time to renew."""
         known = self.observed.members if self.is_grace and self.observed else ()
         return {member.owner_id for member in known}
@@ -204,9 +204,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     live.update(dict.fromkeys(listing.held - _taken_from_me(suspects, live, me), me))
     written_at = {} if is_session else last_writes(memory.written_at, owned, rules.expiration)
-    members = live_members(
-        present, {*live.values(), *written_at} | memory.presumed, rules.expiration
-    )
+    members = live_members(present, {*live.values(), *written_at} | memory.spared, rules.expiration)
     members += _unrecorded(memory, absent_since_s.keys() - absent, live)
     standing_by_owner = standings(
         len(listing.partition_ids), live, members, rules, is_leaving=listing.own.member.is_leaving

@@ -112,7 +112,7 @@ SESSION_MEMORY = guards_in(
     Guard(
         name="after a store outage members that own nothing have time to renew",
         without_it="partitions move and come back, because the plan changes for a moment",
-        words="*written_at} | memory.presumed",
+        words="*written_at} | memory.spared",
         mutated="*written_at}",
         killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
         is_simulated=False,
