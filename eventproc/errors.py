@@ -116,6 +116,16 @@ class SourceError(EventProcError):
     names_remedy: ClassVar[bool] = False
     """Whether the message says what to do."""
 
+    def __init__(self, message: str = "", *, reference: str = "") -> None:
+        """Keep what the service's support asks for, the *reference*, at the end of the message."""
+        self._message = message
+        self._end = f" (for a support ticket: {reference})" if reference else ""
+        super().__init__(message + self._end)
+
+    def with_remedy(self, remedy: str) -> str:
+        """Return the message, followed by a remedy unless it names one itself."""
+        return f"{self._message}{'' if self.names_remedy else remedy}{self._end}"
+
 
 class SourceUnavailableError(SourceError):
     """The event source did not answer, or the connection broke. Safe to retry."""

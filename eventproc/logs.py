@@ -133,7 +133,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 class TextLines(logging.Formatter):
-    """Formats text lines: time, level, logger, the event and its fields; then a traceback."""
+    """Formats text lines: local time, level, logger, event and fields; then a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a traceback follows on further lines."""
@@ -146,7 +146,8 @@ class TextLines(logging.Formatter):
         # The message of an event contains its fields; records of other libraries may have extra.
         extra = {} if hasattr(record, "event") else _fields(record)
         text = f"{record.getMessage()} {_FieldText(extra)}".rstrip()
-        return f"{at:%H:%M:%S}.{int(record.msecs):03} {record.levelname:<7} {record.name}: {text}"
+        time = f"{at:%Y-%m-%d %H:%M:%S}.{int(record.msecs):03}"
+        return f"{time} {record.levelname:<7} {record.name}: {text}"
 
 
 class JsonLines(logging.Formatter):

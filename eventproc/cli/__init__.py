@@ -13,8 +13,8 @@ from eventproc.cli.terminal.exits import (
     BAD_INPUT,
     INTERRUPTED,
     exit_code_of,
+    explained,
     print_error,
-    remedy_of,
 )
 from eventproc.errors import EventProcError
 from eventproc.extras import needing
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # the reader of standard output has ended, as `head` does
         return 0
     except EventProcError as error:
-        print_error(in_options(f"{error}{remedy_of(error)}"))
+        print_error(in_options(explained(error)))
         return exit_code_of(error)
     except Exception as error:
         message = getattr(error, "format_message", None)  # typer's errors in a command line have it

@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from eventproc.cli.arguments.grouped import with_groups
+from eventproc.cli.arguments.grouped import takes_duration, with_groups
 from eventproc.cli.terminal.headings import HeadedCommand
 from eventproc.cli.terminal.verb_hints import HintingGroup
 from eventproc.cli.verbs import checkpoints, dead_letters, store
@@ -24,13 +24,15 @@ from eventproc.version import EVENTPROC_VERSION
 
 EXAMPLES: Final = "Examples:"
 
+DURATION_NOTE: Final = "A DURATION is a number with its unit: 500ms, 10s, 2m, 1.5h."
+
 _WHERE: Final = (
     "which process has partition 3, and how far behind    eventproc status",
     "what is paused, since when and why                   eventproc status",
     "how long the oldest event has waited                 eventproc checkpoints lag",
     "get the events since 08:00 again                     eventproc checkpoints reset",
     "skip an event that cannot be handled                 eventproc checkpoints reset",
-    "deliver events that were given up again              eventproc dead-letters replay",
+    "deliver again what was given up                      eventproc dead-letters replay",
     "move a group to another store                        eventproc checkpoints export, import",
     "create a container, also one for dead letters        eventproc store init",
     "health of a running process, for probes              eventproc run --http PORT",
@@ -99,7 +101,7 @@ _VERBS: Final[_Examples] = {
     ),
     status: (
         "eventproc status --eventhub orders --store sqlite:group.db --watch",
-        "eventproc status --eventhub orders --store blob:checkpoints --format json",
+        "eventproc status --eventhub orders --store blob:checkpoints --partition 3 --format json",
         "eventproc status --resources keys --store sqlite:group.db",
     ),
     dashboard: (
@@ -146,6 +148,10 @@ _CHECKPOINT_VERBS: Final[_Examples] = {
         (
             "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run "
             "--eventhub orders --store blob:checkpoints"
+        ),
+        (
+            "eventproc checkpoints reset --to +1 --partition 3 --keep-state --eventhub orders "
+            "--store blob:checkpoints"
         ),
     ),
     checkpoints.set_: (
@@ -199,12 +205,14 @@ def _sentence(verb: Callable[..., object]) -> str:
 def _add_verbs(parent: typer.Typer, examples_by_verb: _Examples) -> None:
     for verb, examples in examples_by_verb.items():
         name = verb.__name__.rstrip("_").replace("_", "-")
+        command = with_groups(verb)
+        note = f"{DURATION_NOTE}\n\n" if takes_duration(command) else ""
         parent.command(
             name,
             cls=HeadedCommand if verb in _HEADED else None,
-            epilog=_epilog(EXAMPLES, examples),
+            epilog=note + _epilog(EXAMPLES, examples),
             short_help=_sentence(verb),
-        )(with_groups(verb))
+        )(command)
 
 
 _checkpoints_app = typer.Typer(

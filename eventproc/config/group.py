@@ -140,7 +140,7 @@ class GroupConfig:
                 f"placement {name} depends on what each processor measures, so one of them has to "
                 f"compute it for all: use Published({name}), as text Published:{name}"
             )
-        self._check_weights()
+        self._check_use()
         if self.deployment_id and not self.placement.admits_standby:
             raise ConfigurationError(
                 f"deployment_id is {self.deployment_id!r}, but with the placement "
@@ -148,14 +148,17 @@ class GroupConfig:
                 "one: leave deployment_id empty, or use another placement"
             )
 
-    def _check_weights(self) -> None:
-        """Refuse a weight or a capacity that the placement does not use."""
-        if self.placement.uses_weights:
-            return
-        name = "weight" if self.weight != 1 else "capacity"
-        value = getattr(self, name)
-        if (self.weight, self.capacity) != (1, None):
-            raise ConfigurationError(
-                f"{name} is {value:g}, which has no effect with the placement "
-                f"{self.placement.name}: pass placement Weighted, or do not pass {name}"
-            )
+    def _check_use(self) -> None:
+        """Refuse a weight, a capacity or an ordinal that the placement does not use."""
+        of_weights, of_ordinals = self.placement.uses_weights, self.placement.uses_ordinals
+        for name, default, other, is_used in (
+            ("weight", 1, "Weighted", of_weights),
+            ("capacity", None, "Weighted", of_weights),
+            ("ordinal", None, "Ordinal", of_ordinals),
+        ):
+            value = getattr(self, name)
+            if value != default and not is_used:
+                raise ConfigurationError(
+                    f"{name} is {value:g}, which has no effect with the placement "
+                    f"{self.placement.name}: pass placement {other}, or do not pass {name}"
+                )

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from eventproc.concurrency.turns import Turns
 from eventproc.core.ownership.lease import (
@@ -30,6 +31,11 @@ from eventproc.models import (
 )
 from eventproc.ownership.membership import Membership
 from eventproc.ports import CheckpointStore
+
+REWRITTEN_HINT: Final = (
+    "another program wrote this record in the owner's own name, as `eventproc checkpoints` does "
+    "when it moves a checkpoint: the partition begins again at the stored checkpoint"
+)
 
 
 class Leases:
@@ -286,7 +292,7 @@ class Leases:
             owner_id = ownership.owner_id if ownership is not None else None
             log = self._log.bind(partition_id=partition_id)
             if owner_id == self._owner_id:
-                log.warning("ownership_rewritten")
+                log.warning("ownership_rewritten", hint=REWRITTEN_HINT)
             else:
                 log.warning("ownership_lost", to_owner_id=owner_id)
 

@@ -14,7 +14,13 @@ from eventproc.core.progress import PartitionProgress
 from eventproc.core.window import NUMBER_OF
 from eventproc.errors import OwnershipLostError, StateRefusedError, TransactionsRefusedError
 from eventproc.handler import PartitionContext
-from eventproc.models import ConsumerGroup, LastEnqueued, ReceivedEvent, check_state
+from eventproc.models import (
+    ConsumerGroup,
+    LastEnqueued,
+    ReceivedEvent,
+    SequenceRange,
+    check_state,
+)
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
@@ -152,6 +158,20 @@ class CallContext(PartitionContext):
         if done:
             self.complete(*done)
         self._progress.end_call(keeps_state=done is not None)
+
+    @property
+    def unhandled_range(self) -> SequenceRange | None:
+        """The first and the last event of the call under way that is not handled yet.
+
+        Both are the event of ``process_event``, if that is called. ``None``: there is none.
+        """
+        if self.busy_since_s is None:
+            return None
+        current = self._current
+        events = self._progress.unhandled(self._call) if current is None else (current,)
+        if not events:
+            return None
+        return SequenceRange(first=events[0].sequence_number, last=events[-1].sequence_number)
 
     def is_unhandled(self, event: ReceivedEvent) -> bool:
         """Whether the event is still to be handled."""

@@ -7,6 +7,7 @@ Rule 3: an error in one lane stops the pump, which reports it.
 """
 
 import asyncio
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
@@ -14,9 +15,9 @@ from collections.abc import Callable, Hashable, Sequence
 from eventproc.config import EventProcessorConfig
 from eventproc.core.key_queues import KeyQueues
 from eventproc.errors import HandlerCancelledError
-from eventproc.models import ReceivedEvent
+from eventproc.models import ReceivedEvent, SequenceRange
 from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.context import LiveContext
+from eventproc.partition.context import CallContext, LiveContext
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.scope import PartitionScope
 from eventproc.pumps.stop_scope import StoppedError
@@ -37,8 +38,20 @@ class Lanes(ABC):
 
     @property
     @abstractmethod
+    def contexts(self) -> Sequence[CallContext]:
+        """The contexts of all calls that may be under way; the first one is the partition's."""
+
+    @property
     def busy_since_s(self) -> float | None:
         """Loop time since which the slowest call has completed nothing; ``None``: no call."""
+        times = [context.busy_since_s for context in self.contexts]
+        return min((since_s for since_s in times if since_s is not None), default=None)
+
+    @property
+    def unhandled_range(self) -> SequenceRange | None:
+        """The first and the last unhandled event of the slowest call; ``None``: there is none."""
+        slowest = min(self.contexts, key=lambda context: context.busy_since_s or math.inf)
+        return slowest.unhandled_range
 
     @abstractmethod
     async def take(self, events: Sequence[ReceivedEvent]) -> None:
@@ -75,9 +88,9 @@ class SerialLane(Lanes):
         return True
 
     @property
-    def busy_since_s(self) -> float | None:
-        """That of the call under way."""
-        return self._context.busy_since_s
+    def contexts(self) -> Sequence[CallContext]:
+        """One: all calls have it."""
+        return (self._context,)
 
     async def take(self, events: Sequence[ReceivedEvent]) -> None:
         """Return when each of the events is done."""
@@ -135,10 +148,9 @@ class KeyLanes(Lanes):
         return not self._tasks and self._progress.unfinished_count == 0
 
     @property
-    def busy_since_s(self) -> float | None:
-        """The earliest of all calls under way."""
-        contexts = (self._context, *self._lanes)  # The partition's: ``on_idle`` and the like.
-        return min((c.busy_since_s for c in contexts if c.busy_since_s is not None), default=None)
+    def contexts(self) -> Sequence[CallContext]:
+        """One for each lane; ``on_idle`` and the like have the partition's."""
+        return (self._context, *self._lanes)
 
     async def give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
         """Give up an event; calls for other keys are not affected."""

@@ -121,8 +121,6 @@ class Watchdog:
         self._do(stall_step(condition, self._timeout_s, self._failover_s), condition)
 
     def _do(self, step: StallStep, condition: Condition) -> None:
-        call_s = None if condition.call_s is None else round(condition.call_s, 3)
-        log = self._log.bind(idle_s=round(condition.idle_s, 3), call_s=call_s)
         is_new = not self._is_reported
         self._is_reported = step is not StallStep.NOTHING
         self._counters.stall_count += is_new and self._is_reported
@@ -134,14 +132,26 @@ class Watchdog:
             case StallStep.REPORT | StallStep.REOPEN:
                 is_reopened = self._was_reopened = step is StallStep.REOPEN
                 if is_new:
-                    log.warning("stall_detected", is_reopened=is_reopened)
+                    facts = self._facts(condition)
+                    self._log.warning("stall_detected", **facts, is_reopened=is_reopened)
                 if is_reopened:
                     self._reader.restart()
             case StallStep.GIVE_UP:
-                log.error("partition_abandoned")
+                self._log.error("partition_abandoned", **self._facts(condition))
                 self._stop_scope.give_up(CloseReason.STALLED)
             case StallStep.WAIT:
                 pass
+
+    def _facts(self, condition: Condition) -> dict[str, float | None]:
+        """Return for how long nothing was completed, and where in the partition."""
+        call_s, unhandled = condition.call_s, self._lanes.unhandled_range
+        return {
+            "idle_s": round(condition.idle_s, 3),
+            "call_s": None if call_s is None else round(call_s, 3),
+            "after_sequence_number": self._lanes.contexts[0].sequence_number,
+            "sequence_number": None if unhandled is None else unhandled.first,
+            "last_sequence_number": None if unhandled is None else unhandled.last,
+        }
 
     async def _has_more(self) -> bool:
         """Whether the hub has events that were not received.

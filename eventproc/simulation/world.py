@@ -281,7 +281,7 @@ class World(Fleet):
         return replace(
             self._config,
             weight=facts.weight,
-            ordinal=facts.ordinal,
+            ordinal=facts.ordinal if self._config.placement.uses_ordinals else None,
             deployment_id=facts.deployment_id,
         )
 

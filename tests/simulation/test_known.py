@@ -91,6 +91,9 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 70524, id="weights of members that come and go"),
         pytest.param("small", 72779, id="a process of the newest deployment that dies"),
         pytest.param("small", 79344, id="two standby processors that join one after the other"),
+        pytest.param(
+            "small", 7002403, id="a hand-over of the only partition of a long-lived owner"
+        ),
         pytest.param("small", 87795, id="a hand-over although a silent member renewed"),
         pytest.param("small", 87848, id="a member without partitions after an outage"),
         pytest.param("small", 94502, id="hand-overs although a silent member renewed"),

@@ -108,7 +108,7 @@ class GroupView(Fleet):
             self.config,
             weight=facts.weight,
             capacity=facts.capacity,
-            ordinal=facts.ordinal,
+            ordinal=facts.ordinal if self.config.placement.uses_ordinals else None,
             deployment_id=deployment_id if self.config.placement.admits_standby else "",
         )
 

@@ -79,6 +79,25 @@ def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, mode, c
     assert losses_logged(caplog) == [event]
 
 
+def test_the_log_of_a_reset_says_that_it_was_one(caplog):
+    """An operator who reads it later need not look the event up."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor()
+        await processor.start()
+        await seconds(15)
+        await reset(scene)
+        await seconds(40)
+        await processor.stop()
+
+    run_virtual(story())
+    (record,) = [r for r in caplog.records if getattr(r, "event", "") == "ownership_rewritten"]
+
+    assert "`eventproc checkpoints` does when it moves a checkpoint" in record.hint
+    assert record.hint.endswith("the partition begins again at the stored checkpoint")
+
+
 @pytest.mark.parametrize("is_silent", [False, True])
 @pytest.mark.parametrize(
     ("cause", "event"),

@@ -3,10 +3,9 @@
 import asyncio
 from datetime import timedelta
 
-from eventproc import (
-    CloseReason,
-    SourceRejectedError,
-)
+import pytest
+
+from eventproc import CloseReason, PartitionHandler, SourceRejectedError
 from eventproc.core.stall import Condition, StallStep, stall_step
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
@@ -172,8 +171,67 @@ def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(capl
     assert [r.is_reopened for r in stalls[:2]] == [False, False]
 
 
-def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on():
-    """It ends when the call does."""
+@pytest.mark.parametrize(
+    ("is_batch", "expected"), [(False, (1, 2, 2)), (True, (1, 2, 4))], ids=["event", "batch"]
+)
+def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
+    """The one of ``process_event``; of a batch, the first and the last that is not done."""
+
+    async def story():
+        scene = Scene()
+
+        class HangsAt2(Noting):
+            async def process_events(self, context, events):
+                if not is_batch:
+                    await PartitionHandler.process_events(self, context, events)
+                    return
+                context.done(events[1])
+                await asyncio.Event().wait()
+
+            async def process_event(self, context, event):
+                if event.sequence_number == 2:
+                    await asyncio.Event().wait()
+
+        scene.publish(5)
+        processor = scene.processor(
+            lambda: HangsAt2(scene),
+            stall_timeout=MINUTE,
+            failover_timeout=2 * MINUTE,
+            shutdown_timeout=timedelta(seconds=1),
+        )
+        async with processor:
+            await seconds(125)
+
+    run_virtual(story())
+    found = {
+        r.event: (r.after_sequence_number, r.sequence_number, r.last_sequence_number)
+        for r in caplog.records
+        if getattr(r, "event", "") in {"stall_detected", "partition_abandoned"}
+    }
+
+    assert found == {"stall_detected": expected, "partition_abandoned": expected}
+
+
+def test_a_stall_without_a_call_says_after_which_event(caplog):
+    """The receiver returns nothing."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE):
+            scene.publish(3)
+            await seconds(5)
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(75)
+
+    run_virtual(story())
+    (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
+
+    assert (stall.after_sequence_number, stall.sequence_number) == (2, None)
+
+
+def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
+    """It names the event that hangs, and ends when the call does."""
 
     async def story():
         scene = Scene()
@@ -196,8 +254,10 @@ def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on():
             return during, processor.statistics()
 
     during, after = run_virtual(story())
+    (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
 
     assert (during.pumps[0].is_stalled, after.pumps[0].is_stalled) == (True, False)
+    assert (stall.sequence_number, stall.last_sequence_number) == (0, 0)
     assert after.counters.stall_count == 1
 
 

@@ -27,7 +27,7 @@ class ServingOptions:
         int | None,
         typer.Option(
             help="Serve AMQP over WebSockets, too, on this port; 0 for any free port. With "
-            "--certificate it uses TLS. Needs the extra http.",
+            "--certificate it uses TLS. Needs `pip install 'eventproc[http]'`.",
             min=0,
             max=65535,
         ),

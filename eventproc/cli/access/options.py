@@ -20,8 +20,8 @@ class StorageOptions:
         typer.Option(
             envvar=[STORAGE_VARIABLE, "AZURE_STORAGE_CONNECTION_STRING"],
             metavar="TEXT",
-            help="The connection string of the storage account, for --store blob:CONTAINER. It is "
-            "a secret: prefer the environment variable.",
+            help="The connection string of the storage account, for --store blob:CONTAINER and "
+            "tables:TABLE. It is a secret: prefer the environment variable.",
         ),
     ] = ""
     storage_account: Annotated[
@@ -30,8 +30,8 @@ class StorageOptions:
             envvar="EVENTPROC_STORAGE_ACCOUNT",
             metavar="NAME",
             help="The storage account, instead of its connection string: its name or its URL. "
-            "It is reached with the identity of this process (docs/identity.md). Needs the extra "
-            "identity.",
+            "It is reached with the identity of this process (docs/identity.md), for which "
+            "`pip install 'eventproc[identity]'` is needed.",
         ),
     ] = ""
     ca_bundle: Annotated[
@@ -94,7 +94,7 @@ class HubOptions(StorageOptions):
             metavar="HOST",
             help="The Event Hubs namespace, for example contoso.servicebus.windows.net, instead of "
             "a connection string. It is reached with the identity of this process "
-            "(docs/identity.md). Needs the extra identity.",
+            "(docs/identity.md), for which `pip install 'eventproc[identity]'` is needed.",
         ),
     ] = ""
     custom_endpoint: Annotated[

@@ -29,7 +29,7 @@ class StoreAddress(StorageOptions):
             "postgres:NAME (PostgreSQL; NAME is "
             "the environment variable that has the connection string). Add ?namespace=HOST to "
             "blob:CONTAINER to share the group with processors that write the namespace without "
-            "its port, ?schema=NAME to postgres:NAME for tables in another schema than "
+            "its port, and ?schema=NAME to postgres:NAME for tables in another schema than "
             "'eventproc'.",
         ),
     ]

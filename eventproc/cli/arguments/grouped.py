@@ -135,6 +135,12 @@ def with_groups(verb: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def takes_duration(command: Callable[..., int]) -> bool:
+    """Whether an option of what ``with_groups`` returned is a duration."""
+    infos = [get_args(each.annotation)[1] for each in signature(command).parameters.values()]
+    return _TEXT_BY_TYPE[timedelta].metavar in {info.metavar for info in infos}
+
+
 def _group(parameter: Parameter) -> _Group:
     kind, *extra = get_args(parameter.annotation) or [parameter.annotation]
     if extra and isinstance(extra[0], ConfigOptions):

@@ -44,7 +44,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "process_rate": "--process-rate",
     "processor_count": "--processors",
     "rate_max": "--rate",
-    "rate_of_one": "--rate",
+    "rate_of_one": "--rate-of-one",
     "replicas_max": "--max",
     "replicas_min": "--min",
     "start_time": "--start-time",
@@ -65,6 +65,18 @@ _PHRASES: Final = (
     (re.compile(r"EventProcessorConfig\."), ""),
     (re.compile(r"^config sets (?='[^']+', which cannot be set)"), "the address of the hub sets "),
     (re.compile(r"^bootstrap_servers (?=is )"), "the part after kafka:// "),
+    (re.compile(r"^pod_name (?=is )"), "the name of this pod "),
+    (re.compile(r", or pass pod_name$"), ""),
+    (
+        re.compile(r"\bpass kubeconfig, the path of a file of kubectl$"),
+        "give --roster MODULE:NAME of one that you made with kubeconfig=PATH, a file of kubectl",
+    ),
+    (
+        re.compile(r"\bpass its name and its namespace to the roster$"),
+        "give --roster MODULE:NAME of one that you made with the right name and namespace",
+    ),
+    (re.compile(r"\buse ReplicaSetRoster\b"), "use --roster replicaset"),
+    (re.compile(r"\band StatefulSetRoster\b"), "and --roster statefulset"),
 )
 
 

@@ -58,7 +58,14 @@ EXPIRATION: Final = typer.Option(
     help="After this long without a renewal, the owner of a partition counts as dead and another "
     "processor may claim it. Must be the same for all processors of a group.",
 )
-Expiration = Annotated[timedelta, EXPIRATION]
+Expiration = Annotated[
+    timedelta,
+    typer.Option(
+        envvar="EVENTPROC_EXPIRATION",
+        help="What the processes of the group have as --expiration: an owner that has not renewed "
+        "for this long counts as dead.",
+    ),
+]
 
 Http = Annotated[
     str,
@@ -66,7 +73,8 @@ Http = Annotated[
         envvar="EVENTPROC_HTTP",
         metavar="[HOST:]PORT",
         help="Serve /live, /ready, /partitions, /metrics and /status for probes, Prometheus and "
-        "people; without HOST for this machine alone. Needs the extra http.",
+        "people. PORT alone listens on 127.0.0.1, which probes of Kubernetes do not reach: in a "
+        "container give 0.0.0.0:PORT. Needs `pip install 'eventproc[http]'`.",
     ),
 ]
 

@@ -17,7 +17,7 @@ RosterOption: TypeAlias = Annotated[
         metavar="ROSTER",
         help="Which processes the group should have, whether they run yet or not: statefulset or "
         "replicaset, read from Kubernetes for this pod, or MODULE:NAME for a Roster of your own. "
-        "With --placement Published:...; --owner-id is then the name of the pod.",
+        "Only with --placement Published:... Leave --owner-id out: it is the name of the pod.",
     ),
 ]
 

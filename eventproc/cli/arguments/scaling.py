@@ -30,11 +30,13 @@ class ScalingOptions:
         ),
     ] = _DEFAULTS.replicas_max
     drain_target: Annotated[
-        timedelta, typer.Option(help="How soon a backlog should be drained.")
+        timedelta, typer.Option(help="In what time a backlog should be handled.")
     ] = _DEFAULTS.drain_target
     cooldown: Annotated[
         timedelta,
-        typer.Option(help="How long fewer processes must be enough before there are fewer."),
+        typer.Option(
+            help="How long fewer processes must have been enough before their number falls."
+        ),
     ] = _DEFAULTS.cooldown
     start_time: Annotated[
         timedelta, typer.Option(help="How long a new process takes until it handles events.")
@@ -42,14 +44,13 @@ class ScalingOptions:
     checkpoint_interval: Annotated[
         timedelta,
         typer.Option(
-            help="At least the longest time between two checkpoints of a partition. Rates are "
-            "averages over this time."
+            help="What the processes of the group have as --checkpoint-interval, or more. Rates "
+            "are averages over this time."
         ),
     ] = _DEFAULTS.checkpoint_interval
     rate_of_one: Annotated[
         float | None,
         typer.Option(
-            "--rate",
             metavar="EVENTS",
             help="How many events per second one process can handle. By default it is measured "
             "while processes have a backlog.",
@@ -99,7 +100,7 @@ class SimulatedScalingOptions:
         typer.Option(
             metavar="EVENTS",
             help="How many events per second a process handles. The scaler does not know it, "
-            "unless --rate tells it.",
+            "unless --rate-of-one tells it.",
             show_default=False,
         ),
     ] = None
@@ -113,9 +114,9 @@ class SimulatedScalingOptions:
         if not self.autoscale:
             if (self.load, self.process_rate, options) != (None, None, ScalingOptions()):
                 raise ConfigurationError(
-                    "--load, --process-rate and the options of the scaler (--min, --max, --rate, "
-                    "--drain-target, --cooldown, --start-time, --checkpoint-interval) have an "
-                    "effect only with --autoscale"
+                    "--load, --process-rate and the options of the scaler (--min, --max, "
+                    "--rate-of-one, --drain-target, --cooldown, --start-time, "
+                    "--checkpoint-interval) have an effect only with --autoscale"
                 )
             return None
         if self.load is None or self.process_rate is None:

@@ -54,16 +54,16 @@ PROCESSOR: Final[dict[str, Any]] = {
     **BALANCING,
     "weight": Option(
         metavar="N",
-        help="The share of this process relative to the others, with the placement Weighted.",
+        help="The share of this process relative to the others. Only with --placement Weighted.",
     ),
     "capacity": Option(
         metavar="N",
-        help="The most partitions that this process takes, with the placement Weighted. By default "
-        "there is no limit.",
+        help="The most partitions that this process takes. Only with --placement Weighted. By "
+        "default there is no limit.",
     ),
     "ordinal": Option(
         metavar="N",
-        help="The number of this process, from 0, with the placement Ordinal. By default the "
+        help="The number of this process, from 0. Only with --placement Ordinal. By default the "
         "number at the end of --owner-id.",
     ),
     "shutdown_timeout": Option(
@@ -73,7 +73,7 @@ PROCESSOR: Final[dict[str, Any]] = {
         metavar="N", help="Write a checkpoint after this number of events."
     ),
     "checkpoint_policy.interval": Option(
-        help="Write a checkpoint after this time, and on every close."
+        help="Write a checkpoint at the latest after this time, and when a partition closes."
     ),
     "batch_size_max": Option(metavar="N", help="The most events in one call of the handler."),
     "batch_min": Option(
@@ -87,7 +87,7 @@ PROCESSOR: Final[dict[str, Any]] = {
     ),
     "stall_timeout": Option(
         help="Report a partition that has events and completes none of them for this long, and "
-        "open its receiver again if it returns none.",
+        "open its receiver again if that returns no events.",
     ),
     "failover_timeout": Option(
         help="Cancel the calls of a partition that has events and completes none of them for this "

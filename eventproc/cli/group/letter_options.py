@@ -92,11 +92,15 @@ class Wanted:
     since: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Only letters that were given up then or later (ISO 8601, UTC)."
+            metavar="TIME",
+            help="Only letters of events that were given up at this time or later (ISO 8601, UTC).",
         ),
     ] = ""
     until: Annotated[
-        str, typer.Option(metavar="TIME", help="Only letters that were given up before.")
+        str,
+        typer.Option(
+            metavar="TIME", help="Only letters of events that were given up before this time."
+        ),
     ] = ""
     error: Annotated[
         str,

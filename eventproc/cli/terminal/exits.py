@@ -45,20 +45,20 @@ def exit_code_of(error: EventProcError) -> int:
     return FAILED
 
 
-def remedy_of(error: EventProcError) -> str:
-    """Return the remedy to append to an error whose message does not name one."""
-    if isinstance(error, SourceRejectedError | SuspectSettingError) and not error.names_remedy:
-        return (
+def explained(error: EventProcError) -> str:
+    """Return the message of an error, with a remedy if it does not name one."""
+    if isinstance(error, SourceRejectedError | SuspectSettingError):
+        return error.with_remedy(
             ". Check the connection string or the namespace, the event hub's name (--eventhub), "
             "the consumer group's name (--consumer-group), and that the credential may read (at "
             "Event Hubs: has the right Listen, or the role Azure Event Hubs Data Receiver)"
         )
-    if isinstance(error, SourceUnavailableError) and not error.names_remedy:
-        return (
+    if isinstance(error, SourceUnavailableError):
+        return error.with_remedy(
             ". Check the host and the port of the hub, and that this machine can reach them, or "
             "try again later. Verbs with the option --without-hub then ask the store alone"
         )
-    return ""
+    return str(error)
 
 
 def print_error(message: str) -> None:

@@ -60,8 +60,8 @@ LookupGroup = Annotated[
     typer.Option(
         "--lookup-group",
         metavar="NAME",
-        help="A consumer group without processors, through which single events are read. This "
-        "does not interrupt the owner of the partition.",
+        help="A consumer group without processors: single events are read through it, so that the "
+        "owner of the partition is not interrupted.",
         show_default=False,
     ),
 ]
@@ -127,7 +127,7 @@ def lag(
 
     The age is the time since that event was published; the metric eventproc.lag.time compares the
     last handled event with the newest one. To read the event would interrupt the owner of the
-    partition, so for owned partitions the age needs --lookup-group.
+    partition, so the age of one with an owner is shown only with --lookup-group.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """
@@ -161,7 +161,8 @@ def reset(
         typer.Option(
             metavar="TARGET",
             help="The next event to deliver: earliest, latest, a time (2026-01-31T08:00:00Z), a "
-            "sequence number, or -100 / +100 for that many events back or forward.",
+            "sequence number, or -100 / +100 for that many events before or after the one that "
+            "follows the checkpoint: +1 skips one event.",
         ),
     ],
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
@@ -172,8 +173,9 @@ def reset(
     """Move checkpoints back, to replay events, or forward, to skip them, in a running group too.
 
     The owner of a partition begins again from the new position at its next poll of the group, and
-    cannot overwrite it. For times, sequence numbers and steps, a single event is read from the
-    hub. This interrupts the owner for a moment, unless --lookup-group names another group.
+    cannot overwrite it; no option is needed for that, unlike in `eventproc checkpoints import`. For
+    times, sequence numbers and steps, a single event is read from the hub. This interrupts the
+    owner for a moment, unless --lookup-group names another group.
 
     Exit codes: 0 moved (or shown, with --dry-run), 1 not all could be moved or the answer was no,
     2 an option is wrong and nothing was changed, 3 the store or the hub did not answer.
@@ -283,14 +285,19 @@ def import_(
     ] = False,
     while_running: Annotated[
         bool,
-        typer.Option("--while-running", help="Write although processors of the group run."),
+        typer.Option(
+            "--while-running",
+            help="Write while processors of the group run: each owner then begins again at its new "
+            "position. Without this option the import is refused.",
+        ),
     ] = False,
     mode: ChangeMode,
 ) -> int:
     """Write checkpoints from a file to a group, in the same store or another one.
 
     Checkpoints that are equal already stay as they are, so an import that ended halfway can be
-    repeated. Owners, confirmation and exit codes are as in `eventproc checkpoints reset`.
+    repeated. While processors of the group run, an import is refused without --while-running.
+    Confirmation and exit codes are as in `eventproc checkpoints reset`.
     """
     given = read_file(file)
     contents = given.contents

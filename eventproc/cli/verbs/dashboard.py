@@ -70,7 +70,8 @@ def dashboard(
 
     It only reads, and shows groups of any Azure SDK, too. While no browser looks, nothing is read.
     It also asks the event hub, for lag and rates, unless --without-hub is given. With
-    --allow-changes it prints a URL with a token; whoever has that may also move checkpoints.
+    --allow-changes it prints a URL with a token; whoever has that may also move checkpoints, pause
+    and resume.
 
     It runs until Ctrl+C or SIGTERM.
 

@@ -48,7 +48,7 @@ RULE_WIDTH = 40
 """Dashes between two letters."""
 
 Limit = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Most rows of the table; 0 shows all.")
+    int, typer.Option(min=0, metavar="N", help="Show at most N rows of the table; 0: all.")
 ]
 
 
@@ -125,10 +125,10 @@ def replay(
 ) -> int:
     """Deliver the events of dead letters again, one by one, and remove those letters.
 
-    By default the events are published to the hub that they came from, which the connection string
-    has to reach; the processors of the group then handle them as new events. Events of one key stay
-    in order. If this process is ended or killed, the same command continues: only the event that
-    was being delivered comes twice.
+    By default the events are published to the hub that they came from, so all consumer groups of
+    the hub get them as new events, also groups that have handled them. --handler delivers them to
+    one handler alone. Events of one key stay in order. If this process is ended or killed, the same
+    command continues: only the event that was being delivered comes twice.
 
     Exit codes: 0 all replayed (or shown, with --dry-run), 1 some stay or the answer was no, 2 an
     option is wrong and nothing was changed, 3 the place or the hub did not answer: run it again.

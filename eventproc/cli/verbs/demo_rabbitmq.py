@@ -34,8 +34,8 @@ def demo_rabbitmq(
     Starts RabbitMQ and a played Kubernetes API server on this machine, publishes keyed orders with
     confirms, and runs a process for each pod. Meanwhile the StatefulSet is scaled from 2 to 4 to 1
     to 3, one pod is killed, and one is frozen until the others have taken over and then continues.
-    In the end it is counted which orders were lost, came twice or out of order, and whether two
-    pods handled one queue at the same time. If something is wrong, the exit code is 1.
+    In the end the demo counts which orders were lost, came twice or out of order, and checks
+    whether two pods handled one queue at the same time. If something is wrong, the exit code is 1.
 
     It needs RabbitMQ (`make rabbitmq` in a checkout, on Debian), but no cluster and no Docker. It
     takes about two minutes, and removes everything that it created.

@@ -77,8 +77,9 @@ def hold(
     handlers are drained, and other processes take the resources over. A second signal ends it at
     once.
 
-    Give secrets in the environment: EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER
-    and tables:TABLE, NAME for --store postgres:NAME.
+    Give --storage-account to use the identity of this process. Or give secrets in the environment:
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER and tables:TABLE; for --store
+    postgres:NAME it is the variable NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at
     the start.

@@ -52,8 +52,11 @@ def pause(
 ) -> int:
     """Pause a group or some of its partitions: they stay owned, and nothing is received.
 
-    Each process stops receiving at its next poll of the group; handler calls under way finish. The
-    pause is kept in the store, so it lasts while partitions move and processes restart, until
+    Each process stops receiving at its next poll of the group; handler calls under way finish. All
+    is quiet when /partitions of each process (`eventproc run --http`) shows the partition with
+    "is_paused": true and "call_s": null; the store does not know of calls.
+
+    The pause is kept in the store, so it lasts while partitions move and processes restart, until
     `eventproc resume`. `eventproc status` shows what is paused, since when and why. Groups with
     processors of an Azure SDK and groups of resources are refused.
 
@@ -84,7 +87,7 @@ def resume(
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
-    """Resume a group, with all of its partitions, or only some of them, after `eventproc pause`.
+    """Resume a group after `eventproc pause`, or only some of its partitions.
 
     Each process receives again from its next poll of the group on. While the whole group is paused,
     no single partition can be resumed.

@@ -77,8 +77,8 @@ def run(
 
     Give --namespace and --storage-account to use the identity of this process. Or give secrets in
     the environment: EVENTPROC_CONNECTION_STRING for Event Hubs,
-    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER and tables:TABLE, NAME for
-    --store postgres:NAME.
+    EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER and tables:TABLE; for --store
+    postgres:NAME it is the variable NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
     option is wrong, 3 the store or the hub did not answer at the start.

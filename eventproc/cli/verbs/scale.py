@@ -37,13 +37,16 @@ def scale(
         str,
         typer.Option(
             metavar="[HOST:]PORT",
-            help="Serve the newest vote as JSON, for KEDA's metrics-api. Needs the extra http.",
+            help="Serve the newest vote as JSON, for KEDA's metrics-api. PORT alone listens on "
+            "127.0.0.1. Needs `pip install 'eventproc[http]'`.",
         ),
     ] = "",
     grpc: Annotated[
         str,
         typer.Option(
-            metavar="[HOST:]PORT", help="Serve as an external scaler of KEDA. Needs the extra keda."
+            metavar="[HOST:]PORT",
+            help="Serve as an external scaler of KEDA. PORT alone listens on 127.0.0.1. Needs "
+            "`pip install 'eventproc[keda]'`.",
         ),
     ] = "",
     every: Annotated[

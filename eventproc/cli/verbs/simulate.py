@@ -127,8 +127,8 @@ def simulate(
     store: Annotated[
         PricedStore,
         typer.Option(
-            help="The store whose price is reported. It changes nothing else; with PostgreSQL, "
-            "real processors see changes sooner than these."
+            help="The store whose price per month is reported. It changes nothing else; with "
+            "PostgreSQL, real processors see changes sooner than these."
         ),
     ] = PricedStore.BLOB,
     price_per_10k_writes: Annotated[
@@ -150,11 +150,12 @@ def simulate(
     rules: ScalingOptions,
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
-    """Simulate a group of processors: time to balance, moves, storage operations and their price.
+    """Simulate a group, or its scaling: time to balance, moves, storage operations, monthly price.
 
     It also shows for how long events stay unread (worst gap), and how many are delivered twice.
-    With --autoscale the rule of ``eventproc scale`` decides the number of processors.
-    The processors are the real ones. Store, hub and time are simulated in this process.
+    Operations are counted per hour, their price per month. With --autoscale the rule of `eventproc
+    scale` decides the number of processors, while the load changes. The processors are the real
+    ones. Store, hub and time are simulated in this process.
 
     Exit codes: 0 simulated, 2 an option is wrong.
     """

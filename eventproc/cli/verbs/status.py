@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -28,15 +29,25 @@ def status(
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     output: options.RowFormat = options.RowsFormat.TABLE,
     sort: Annotated[
-        RowOrder, typer.Option(help="The order of partitions: lag and checkpoint, largest first.")
+        RowOrder,
+        typer.Option(help="The order of rows. With lag and checkpoint, the largest is first."),
     ] = RowOrder.PARTITION,
+    partition: Annotated[
+        list[str],
+        typer.Option(
+            "--partition",
+            metavar="ID",
+            help="Only this partition. Repeat it for more.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer wants a list, and it is not changed
     only: Annotated[
         str,
         typer.Option(
             "--filter",
             metavar="TEXT",
-            help="Only the partition with this id, and partitions whose owner's id has this text; "
-            "unowned selects those without one.",
+            help="Only partitions whose owner's id contains this text, and the partition with this "
+            "id; unowned: those without an owner.",
         ),
     ] = "",
     watch: Annotated[
@@ -56,8 +67,8 @@ def status(
 
     This only reads, and does not disturb the group. It asks the event hub as well, and shows the
     lag of each partition, in events; with --without-hub it asks only the store. `eventproc
-    checkpoints lag` shows how old the oldest waiting event is. Whether a process is healthy, it
-    tells itself: `eventproc run --http`.
+    checkpoints lag` shows how old the oldest waiting event is. A process itself says whether it is
+    healthy: `eventproc run --http`.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """
@@ -80,7 +91,7 @@ def status(
 
     async def run() -> int:
         async with connect(address) as connection:
-            read = _reader(connection, expiration)
+            read = await _reader(connection, expiration, partition)
             if is_live:
                 return await _watch(read, every, sort, only)
             await _poll(read, every if watch else None, show)
@@ -89,7 +100,10 @@ def status(
     return asyncio.run(run())
 
 
-def _reader(connection: Connection, expiration: timedelta) -> Callable[[], Awaitable[GroupView]]:
+async def _reader(
+    connection: Connection, expiration: timedelta, partition_ids: Sequence[str]
+) -> Callable[[], Awaitable[GroupView]]:
+    """Return what reads the group, with these partitions only, if there are any."""
     error_by_version: dict[tuple[str, str], str | None] = {}
 
     async def read() -> GroupView:
@@ -98,7 +112,20 @@ def _reader(connection: Connection, expiration: timedelta) -> Callable[[], Await
         )
         return view_of(connection.group, readings, expiration=expiration)
 
-    return read
+    async def read_some() -> GroupView:
+        view = await read()
+        rows = [row for row in view.partitions if row.partition_id in partition_ids]
+        return replace(view, partitions=tuple(rows))
+
+    if not partition_ids:
+        return read
+    view = await read()
+    if view.has_names:
+        raise ConfigurationError(
+            "--partition is for consumer groups; resources have names: give --filter NAME"
+        )
+    await connection.partition_ids(partition_ids, [row.partition_id for row in view.partitions])
+    return read_some
 
 
 async def _watch(

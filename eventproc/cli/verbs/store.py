@@ -18,11 +18,11 @@ _GROUP: Final = ConsumerGroup.of_resources("eventproc-store-check")
 
 
 def init(*, address: StoreAddress) -> int:
-    """Create what the store needs, or bring it to this version: file, container, table or tables.
+    """Create or update a store: SQLite file, blob container, Azure table, tables in PostgreSQL.
 
     It also creates the container for dead letters: --store blob:dead-letters. Repeating it is
-    harmless. In PostgreSQL it needs a role that may create a schema in the
-    database, or owns it; processors need only the rights to read and write its tables.
+    harmless. In PostgreSQL it needs a role that may create a schema in the database, or owns the
+    schema; processors need only the rights to read and write its tables.
 
     Exit codes: 0 the store is ready, 2 it cannot be set up like this, 3 it did not answer.
     """

@@ -34,8 +34,8 @@ class ProcessOptions:
     log_format: Annotated[
         LogFormat,
         typer.Option(
-            help="The format of log lines. text, for people, has the time of day; json, for "
-            "programs, date and zone. auto: text on a terminal, json otherwise."
+            help="The format of log lines. text, for people, has the local time; json, for "
+            "programs, UTC. auto: text on a terminal, json otherwise."
         ),
     ] = LogFormat.AUTO
     log_level: Annotated[

@@ -130,7 +130,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     assert observed is not None, "a listing was observed"
     group, moved = observed.group, observed.moves
     planned = observed.shares.owner_by_partition
-    standings = group.standing_by_owner
+    standings, owners = group.standing_by_owner, group.live_owner_by_partition.values()
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
     not_dead = (*observed.members, *observed.silent)
@@ -142,7 +142,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         rules,
         memory.now_s,
         asked_at_s=listing.asked_at_s,
-        owns_something=rules.owner_id in group.live_owner_by_partition.values(),
+        owns_something=rules.owner_id in owners,
         is_trusted=listing.is_trusted,
     )
     member = replace(step, has_replaced=has_replaced)
@@ -160,7 +160,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         ),
         transfers=_transfers(observed, listing.running, moved.hand_overs),
         publish=None if listing.owned is None else observed.publication,
-        forgotten=members_to_forget(listing.present, group.live_owner_by_partition.values(), rules),
+        forgotten=members_to_forget(listing.present, {*owners, *memory.written_at}, rules),
         owner_by_partition=planned,
         unplaced=observed.shares.unplaced,
         backed_up=observed.shares.backed_up,

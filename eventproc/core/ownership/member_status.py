@@ -216,7 +216,11 @@ def _is_late(own: OwnRecord, rules: Rules) -> bool:
 def members_to_forget(
     present: MembershipSnapshot, owners: Iterable[str], rules: Rules
 ) -> tuple[Member, ...]:
-    """Return the records of processors that ended long ago and own nothing."""
+    """Return the records of processors that ended long ago.
+
+    *owners* own something, or did so in the last expiration: the member record of one that gave its
+    last partition away is as old as its first claim, until it renews that record.
+    """
     owning = {rules.owner_id, *owners}
     long = FORGET_AFTER_EXPIRATIONS * rules.expiration
     return tuple(

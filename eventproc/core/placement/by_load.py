@@ -61,6 +61,7 @@ class ByLoad(Placement):
 
     needs_leader: ClassVar[bool] = True
     uses_weights: ClassVar[bool] = False
+    uses_ordinals: ClassVar[bool] = False
     is_sticky: ClassVar[bool] = False
     """For ``plan``: the order names the planned member alone."""
 

@@ -25,6 +25,7 @@ class Even(Placement):
 
     admits_foreign: ClassVar[bool] = True
     uses_weights: ClassVar[bool] = False
+    uses_ordinals: ClassVar[bool] = False
 
     def quotas(self, state: GroupState) -> Mapping[str, int | None]:
         """Return equal quotas, or one apart."""

@@ -46,6 +46,9 @@ class Placement(ABC):
     """Whether the plan depends on ``weight`` or ``capacity`` of members. If not, a config that sets
     one of them is refused."""
 
+    uses_ordinals: ClassVar[bool] = True
+    """As ``uses_weights``, for ``ordinal``."""
+
     def quotas(self, state: GroupState) -> Mapping[str, int | None]:
         """Return how many resources each member may have; ``None``: no limit. Default: no limits.
 

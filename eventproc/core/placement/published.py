@@ -74,6 +74,11 @@ class Published(Placement):
         return self.inner.uses_weights
 
     @property
+    def uses_ordinals(self) -> bool:  # type: ignore[override]
+        """As *inner*."""
+        return self.inner.uses_ordinals
+
+    @property
     def can_lead(self) -> bool:
         """Whether this processor can compute the plan."""
         return not isinstance(self.inner, Unavailable)

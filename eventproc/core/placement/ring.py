@@ -48,6 +48,7 @@ class Ring(Placement):
     is_sticky: ClassVar[bool] = False
     admits_standby: ClassVar[bool] = False
     uses_weights: ClassVar[bool] = False
+    uses_ordinals: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse a bound below one, and a negative number of backups."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
+from typing import ClassVar
 
 from eventproc.core.placement.clockwise import Circle, Clockwise
 from eventproc.core.placement.placement import Order, Placement
@@ -22,6 +23,8 @@ class Weighted(Placement):
     Worked example. 10 resources and weights 2, 1, 1: exact shares 5, 2.5, 2.5. The quotas are 5, 3
     and 2. With a capacity of 4 for the first, the others share 6: 4, 3, 3.
     """
+
+    uses_ordinals: ClassVar[bool] = False
 
     def quotas(self, state: GroupState) -> dict[str, int | None]:
         """Return quotas by weight and capacity."""

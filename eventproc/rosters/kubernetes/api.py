@@ -189,8 +189,8 @@ def _error_for(
         )
     if error.status == HTTPStatus.NOT_FOUND:
         return ConfigurationError(
-            f"there is no such thing in namespace {namespace!r}: {what}. Pass its name and its "
-            "namespace to the roster"
+            f"namespace {namespace!r} does not have {what}: pass its name and its namespace to the "
+            "roster"
         )
     return RosterUnavailableError(
         f"the Kubernetes API answered {error.status} ({error.reason}) for {what}"

@@ -57,8 +57,8 @@ class StatefulSetRoster(PodRoster):
         if found is None:
             raise ConfigurationError(
                 f"pod_name is {self.own_id!r}, which is no name of a StatefulSet's pod, such as "
-                "'consumer-0': pass the right one, or set the variable POD_NAME from the field "
-                "metadata.name"
+                "'consumer-0': set the environment variable POD_NAME from the field metadata.name, "
+                "or pass pod_name"
             )
         self._name = name or found["name"]
         self._first_ordinal = first_ordinal

@@ -91,11 +91,9 @@ class EventHubDeadLetterSink(DeadLetterSink):
             await self._connected().check()
         except (SourceRejectedError, SuspectSettingError) as error:
             await self.close()
-            remedy = (
-                "" if error.names_remedy else ". Check its name and that the credential may send"
-            )
+            explained = error.with_remedy(". Check its name and that the credential may send")
             raise ConfigurationError(
-                f"event hub {self._hub!r} for dead letters cannot be used: {error}{remedy}"
+                f"event hub {self._hub!r} for dead letters cannot be used: {explained}"
             ) from error
         except SourceError as error:
             await self.close()

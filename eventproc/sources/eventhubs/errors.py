@@ -51,6 +51,12 @@ _STATUS: Final = re.compile(r"[Ss]tatus code: (\d{3})")
 _CLAIM: Final = re.compile(r"'(Listen|Send|Manage)' claim")
 """Finds the right that a credential lacks, in the service's text."""
 
+_REFERENCE: Final = re.compile(
+    r"(?:Reference:[^\s,]+, )?TrackingId:[^\s,]+(?:, SystemTracker:[^\s,]+)?"
+    r"(?:, Timestamp:[^\s,]+(?: [\d:]+ [AP]M)?)?"
+)
+"""Finds what the service appends for its support."""
+
 ROLES: Final = {
     "Listen": "Azure Event Hubs Data Receiver",
     "Send": "Azure Event Hubs Data Sender",
@@ -99,23 +105,35 @@ def error_for(
         condition: AMQP's error condition, with or without its prefix.
         status: the status code, if the service answered with one.
     """
-    message = f"{what}: {' '.join(text.split())}"
+    words, reference = _parted(text)
+    message = f"{what}: {words}"
     bare = condition.removeprefix("amqp:").removeprefix("com.microsoft:") if condition else None
     if bare == DISPLACED:
-        return ReceiverDisplacedError(message)
+        return ReceiverDisplacedError(message, reference=reference)
     if bare == OFFSET_REFUSED:
-        return OffsetRefusedError(message)
+        return OffsetRefusedError(message, reference=reference)
     # A link that is detached because its token expired names the right, too.
     claim = None if bare == DETACH_FORCED else _CLAIM.search(text)
     if claim:
         return RightMissingError(
             f"{message}. The credential lacks the right {claim[1]}: assign the identity the role "
             f"{ROLES[claim[1]]} on the event hub or its namespace (it takes effect after some "
-            "minutes), or use a key with this right"
+            "minutes), or use a key with this right",
+            reference=reference,
         )
     if bare in PERMANENT or status in PERMANENT_STATUSES:
-        return SourceRejectedError(message)
-    return SourceUnavailableError(message)
+        return SourceRejectedError(message, reference=reference)
+    return SourceUnavailableError(message, reference=reference)
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """Return the words of the service on one line, and apart from them what its support asks for.
+
+    The second is empty if the text has none. The words have no full stop, so that more can follow.
+    """
+    text = " ".join(text.split())
+    words = " ".join(_REFERENCE.sub("", text).split())
+    return words.rstrip(" ."), "; ".join(_REFERENCE.findall(text)).rstrip(".")
 
 
 @contextmanager

@@ -109,11 +109,9 @@ class EventHubPublisher(EventPublisher):
             self._partition_ids = frozenset(await self._request_partition_ids())
         except (SourceRejectedError, SuspectSettingError) as error:
             await self.close()
-            remedy = (
-                "" if error.names_remedy else ". Check its name and that the credential may send"
-            )
+            explained = error.with_remedy(". Check its name and that the credential may send")
             raise ConfigurationError(
-                f"event hub {self._hub!r} cannot be published to: {error}{remedy}"
+                f"event hub {self._hub!r} cannot be published to: {explained}"
             ) from error
 
     async def close(self) -> None:

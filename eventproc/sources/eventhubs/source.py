@@ -154,13 +154,11 @@ class EventHubSource(EventSource):
         except ReceiverDisplacedError:
             return  # an exclusive receiver reads the partition, so the group can be read
         except (SourceRejectedError, SuspectSettingError) as error:
-            remedy = (
-                ""
-                if error.names_remedy
-                else ". Check the namespace, the names of event hub and consumer group, and that "
-                "the credential may listen"
+            explained = error.with_remedy(
+                ". Check the namespace, the names of event hub and consumer group, and that the "
+                "credential may listen"
             )
-            raise ConfigurationError(f"{what} cannot be read. {error}{remedy}") from error
+            raise ConfigurationError(f"{what} cannot be read. {explained}") from error
 
     async def partition_ids(self) -> Sequence[str]:
         async with (

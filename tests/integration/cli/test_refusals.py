@@ -53,6 +53,17 @@ REFUSED = {
         [*RUN, "--store", "sqlite:g.db", "--capacity", "1"],
         ["--capacity is 1", "Even: pass --placement Weighted, or do not pass --capacity"],
     ),
+    "an ordinal without the placement that uses it": (
+        [*RUN, "--store", "sqlite:g.db", "--ordinal", "0"],
+        ["--ordinal is 0", "Even: pass --placement Ordinal, or do not pass --ordinal"],
+    ),
+    "tables without their endpoint": (
+        [
+            *[*RUN, "--store", "tables:checkpoints", "--storage-connection-string"],
+            f"AccountName=a;AccountKey={SECRET};BlobEndpoint=http://127.0.0.1:1/a",
+        ],
+        ["has BlobEndpoint=", "add the address", "TableEndpoint="],
+    ),
     "a key property without key concurrency": (
         [*RUN, "--store", "sqlite:g.db", "--key-property", "customer"],
         ["--key-property customer", "--key-concurrency"],

@@ -92,7 +92,7 @@ def test_a_pod_without_a_replica_set_is_refused(cluster):
     ("status", "error", "message"),
     [
         (401, ConfigurationError, "does not accept the credential"),
-        (404, ConfigurationError, "there is no such thing in namespace 'shop': the scale of the"),
+        (404, ConfigurationError, "namespace 'shop' does not have the scale of the StatefulSet"),
         (429, RosterUnavailableError, "answered 429"),
         (500, RosterUnavailableError, "answered 500"),
         (503, RosterUnavailableError, "answered 503"),

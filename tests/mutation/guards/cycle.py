@@ -128,6 +128,14 @@ CYCLE = guards_in(
         is_simulated=False,
     ),
     Guard(
+        name="the member record of one that gave its last partition away is not deleted",
+        without_it="others follow a plan without it for a moment, and a partition is stolen",
+        words="{*owners, *memory.written_at}",
+        mutated="owners",
+        killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
+        suites=("planned", "moves"),
+    ),
+    Guard(
         name="a partition whose handler still runs is not handed on, even if its lease is lost",
         without_it="the next owner begins while the old call goes on",
         words="if p not in group.held | running and",

@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
 
@@ -159,12 +160,14 @@ def test_a_record_has_the_event_its_fields_and_the_error(logger, caplog):
     assert record.msg == "handler_failed %s"  # The same for each: tools group by it.
 
 
-def test_a_text_line_has_time_level_logger_event_and_fields(logger, caplog):
-    """Each once."""
+def test_a_text_line_has_date_time_level_logger_event_and_fields(logger, caplog):
+    """Each once. The date tells lines before midnight from those after it."""
     logger.info("partition_claimed")
-    line = TextLines().format(caplog.records[0])
+    record = caplog.records[0]
+    line = TextLines().format(record)
 
-    assert line[12:] == " INFO    eventproc.x: partition_claimed partition_id=3"
+    assert line[23:] == " INFO    eventproc.x: partition_claimed partition_id=3"
+    assert abs(datetime.fromisoformat(line[:23]).timestamp() - record.created) < 0.001
 
 
 def test_a_text_line_shows_extra_fields_of_other_loggers():

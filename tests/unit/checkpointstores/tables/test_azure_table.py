@@ -30,6 +30,32 @@ def test_a_connection_string_that_is_none_is_refused_without_its_secret():
     assert "hush" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "AccountName=shop;AccountKey=aHVzaA==;BlobEndpoint=http://127.0.0.1:10000/shop;",
+        "BlobEndpoint=https://shop.blob.core.windows.net/;SharedAccessSignature=sv=aHVzaA",
+    ],
+)
+def test_a_connection_string_for_blobs_alone_is_refused(given):
+    """The client would look for a host that the string does not name."""
+    with pytest.raises(
+        ConfigurationError, match=r"has BlobEndpoint=\.\.\. and no Table"
+    ) as refused:
+        account_of(given)
+    tables = "TableEndpoint=http://127.0.0.1:10002/shop"
+
+    assert "aHVzaA" not in str(refused.value)
+    assert account_of(f"{given.rstrip(';')};{tables}")[0] == "http://127.0.0.1:10002/shop"
+
+
+def test_a_connection_string_without_any_endpoint_has_that_of_azure():
+    """As the portal shows it."""
+    url, _ = account_of("AccountName=shop;AccountKey=aHVzaA==;EndpointSuffix=core.windows.net")
+
+    assert url == "https://shop.table.core.windows.net"
+
+
 def test_no_answer_names_the_table_and_the_reason():
     """So that whoever reads it knows which store does not answer."""
     error = no_answer(ConnectionResetError(104, "Connection reset by peer"), "table host/leases")

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import typer
 
-from eventproc.cli.app import app
+from eventproc.cli.app import DURATION_NOTE, app
+from eventproc.validation.option_values import parse_duration
 
 GROUP: Any = typer.main.get_command(app)
 OVERVIEW = {name: command.short_help for name, command in GROUP.commands.items()}
@@ -68,14 +69,51 @@ def names_of(command, *above):
         yield from names_of(below, *above, name)
 
 
-@pytest.mark.parametrize("path", [" ".join(path) for path, _ in names_of(GROUP)])
-def test_no_help_is_cut(path):
-    """The help of every verb shows whole sentences, and examples that can be run as they are."""
+PATHS = [" ".join(path) for path, _ in names_of(GROUP)]
+
+
+def help_of(path):
+    """Return the help of a verb, with each paragraph on one line."""
     command = GROUP
     context = typer.Context(command, info_name="eventproc")
     for name in path.split():
         command = command.commands[name]
         context = typer.Context(command, info_name=name, parent=context)
-    text = command.get_help(context).replace("[ARGS]...", "").replace("Published:...", "")
+    return " ".join(command.get_help(context).split())
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_help_is_cut(path):
+    """The help of every verb shows whole sentences, and examples that can be run as they are."""
+    text = help_of(path).replace("[ARGS]...", "").replace("Published:...", "")
 
     assert "..." not in text
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_form_of_a_duration_is_stated_once_where_there_is_one(path):
+    """And each form that it names can be given."""
+    text = help_of(path)
+
+    assert text.count(DURATION_NOTE) == (" DURATION " in text.replace(DURATION_NOTE, ""))
+    forms = [word.strip(",.") for word in DURATION_NOTE.partition(": ")[2].split()]
+    assert [parse_duration("--x", form).total_seconds() for form in forms] == [0.5, 10, 120, 5400]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("checkpoints reset", "+1 skips one event"),
+        ("checkpoints reset", "unlike in `eventproc checkpoints import`"),
+        ("checkpoints import", "While processors of the group run, an import is refused without"),
+        ("pause", "All is quiet when /partitions of each process (`eventproc run --http`) shows"),
+        ("dead-letters replay", "all consumer groups of the hub get them"),
+        ("simulate", "Operations are counted per hour, their price per month."),
+        ("run", "in a container give 0.0.0.0:PORT"),
+        ("status", "--partition ID Only this partition."),
+        ("store init", "SQLite file, blob container, Azure table, tables in PostgreSQL"),
+    ],
+)
+def test_a_verb_answers_what_readers_asked(path, words):
+    """Each of these was missing, and somebody did the wrong thing."""
+    assert words in help_of(path)

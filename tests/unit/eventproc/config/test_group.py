@@ -51,6 +51,25 @@ def test_a_weight_and_a_capacity_are_for_the_placement_weighted(placement):
     EventProcessorConfig(placement=placement, weight=0.5, capacity=2)
 
 
+@pytest.mark.parametrize(
+    "placement", [Even(), Weighted(), Ring(), Published(Even()), Published(ByLoad())]
+)
+def test_an_ordinal_that_the_placement_does_not_use_is_refused(placement):
+    """Otherwise an operator takes the partitions of a numbered process for known."""
+    with pytest.raises(
+        ConfigurationError,
+        match=f"ordinal is 0, which has no effect with the placement {placement.name}: "
+        "pass placement Ordinal, or do not pass ordinal",
+    ):
+        EventProcessorConfig(placement=placement, ordinal=0)
+
+
+@pytest.mark.parametrize("placement", [Ordinal(), Published(Ordinal())])
+def test_an_ordinal_is_for_the_placement_ordinal(placement):
+    """Published or not."""
+    EventProcessorConfig(placement=placement, ordinal=0)
+
+
 def test_a_deployment_is_refused_as_by_the_placement_that_is_published():
     """With a ring, what a new processor would get depends on its own name."""
     with pytest.raises(ConfigurationError, match="with the placement Published:Ring no processor"):

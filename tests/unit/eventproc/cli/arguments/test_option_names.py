@@ -4,6 +4,8 @@ import pytest
 
 from eventproc.cli.arguments.option_names import in_options
 
+OWN_ROSTER = "--roster MODULE:NAME of one that you made with"
+
 
 @pytest.mark.parametrize(
     ("message", "shown"),
@@ -18,6 +20,14 @@ from eventproc.cli.arguments.option_names import in_options
             "the address of the hub sets 'a.b', which cannot be set: no",
         ),
         ("bootstrap_servers is ''", "the part after kafka:// is ''"),
+        (
+            "it has no pod: pass its name and its namespace to the roster",
+            f"it has no pod: give {OWN_ROSTER} the right name and namespace",
+        ),
+        (
+            "use ReplicaSetRoster in Deployments, and StatefulSetRoster elsewhere",
+            "use --roster replicaset in Deployments, and --roster statefulset elsewhere",
+        ),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],
 )

@@ -1,8 +1,11 @@
 """``--roster`` as text."""
 
+import asyncio
+
 import pytest
 
 from eventproc import ConfigurationError, FixedRoster
+from eventproc.cli.arguments.option_names import in_options
 from eventproc.cli.arguments.rosters import check_supervised, make_roster
 from eventproc.rosters.kubernetes import ReplicaSetRoster, StatefulSetRoster
 
@@ -44,6 +47,27 @@ def test_a_text_names_a_roster(text, kind, own_id):
 
     assert isinstance(roster, kind)
     assert roster.own_id == own_id
+
+
+def test_refusals_of_kubernetes_name_no_arguments_of_python(monkeypatch):
+    """What a reader on the command line can do: set a variable, or name a roster of their own."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    roster = make_roster("statefulset")
+    assert roster is not None
+    with pytest.raises(ConfigurationError) as outside:
+        asyncio.run(roster.open())
+    monkeypatch.setenv("POD_NAME", "laptop")
+    with pytest.raises(ConfigurationError) as unnumbered:
+        make_roster("statefulset")
+
+    assert in_options(str(outside.value)).endswith(
+        "Run in a pod whose ServiceAccount mounts a token, or give --roster MODULE:NAME of one "
+        "that you made with kubeconfig=PATH, a file of kubectl"
+    )
+    assert in_options(str(unnumbered.value)) == (
+        "the name of this pod is 'laptop', which is no name of a StatefulSet's pod, such as "
+        "'consumer-0': set the environment variable POD_NAME from the field metadata.name"
+    )
 
 
 def test_no_text_is_no_roster():

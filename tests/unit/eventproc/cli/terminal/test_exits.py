@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, UNREACHABLE, exit_code_of, remedy_of
+from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, UNREACHABLE, exit_code_of, explained
 from eventproc.errors import (
     ConfigurationError,
     DuplicateOwnerError,
@@ -39,13 +39,13 @@ def test_the_exit_code_says_whether_a_restart_may_help(kind, code):
 
 def test_a_hub_without_an_answer_has_a_remedy():
     """Its own, unless the message has one; other errors have none."""
-    assert "that this machine can reach them" in remedy_of(SourceUnavailableError("no answer"))
-    assert "connection string" in remedy_of(SuspectSettingError("unknown host"))
-    assert remedy_of(StoreUnavailableError("no answer")) == ""
+    assert "that this machine can reach them" in explained(SourceUnavailableError("no answer"))
+    assert "connection string" in explained(SuspectSettingError("unknown host"))
+    assert explained(StoreUnavailableError("no answer")) == "no answer"
 
 
 def test_the_remedy_for_a_refusal_says_whose_right_it_names():
     """The Listen right is one of Event Hubs; other brokers have none of that name."""
-    assert "may read (at Event Hubs: has the right Listen, or the role" in remedy_of(
+    assert "may read (at Event Hubs: has the right Listen, or the role" in explained(
         SourceRejectedError("no")
     )

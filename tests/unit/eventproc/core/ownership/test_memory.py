@@ -84,6 +84,18 @@ CHANGES = {
         {**FIRST, **SESSION},
         "drain 2 for c",
     ),
+    "b gave its last partition away, and its record is of an hour ago": (
+        ("0:me 1:b", "me b!!"),
+        ("0:me 1:-", "me b!!", 2),
+        {},
+        "rest",
+    ),
+    "what it gave away had expired, and its record is of an hour ago": (
+        ("0:me 1:b!", "me b!!"),
+        ("0:me 1:-", "me b!!", 2),
+        {},
+        "claim 1, forget b",
+    ),
     # Of 0 to 3, Weighted leaves 1 to 3 to b; if b were foreign, Even would give one more to me.
     "b owns something, and its record was deleted": (
         ("0:me 1:b 2:b 3:b", HEAVY),

@@ -1,5 +1,7 @@
 """AMQP error conditions and HTTP statuses of the service, and the errors raised for them."""
 
+import pickle
+
 import pytest
 
 from eventproc.errors import (
@@ -38,3 +40,45 @@ def test_a_condition_is_mapped_to_displaced_rejected_or_unavailable(condition, s
 
     assert type(error) is meaning
     assert str(error) == "doing: it said so"
+
+
+TRACKING = "TrackingId:6c_G16, SystemTracker:ns:eventhub:orders~16383|$default"
+NOT_FOUND = (
+    "The messaging entity 'sb://ns/orders' could not be found. To know more visit "
+    "https://aka.ms/sbResourceMgrExceptions."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        (f"{NOT_FOUND}  {TRACKING}, Timestamp:2026-11-24T16:52:28", None),
+        (f"{NOT_FOUND} {TRACKING}, Timestamp:11/24/2026 4:52:28 PM", None),
+        (f"{NOT_FOUND} Reference:0f-1, {TRACKING}, Timestamp:2026-11-24T16:52:28", None),
+        (f"{NOT_FOUND} TrackingId:6c_G16", None),
+        (f"{NOT_FOUND} TrackingId:1 TrackingId:2.", "TrackingId:1; TrackingId:2"),
+    ],
+)
+def test_what_support_asks_for_is_at_the_end(text, reference):
+    """After the remedy that somebody adds, so that it stands in the middle of no sentence."""
+    error = error_for("asking for partitions", text, condition="amqp:not-found")
+    reference = reference or text.removeprefix(NOT_FOUND).strip()
+    words, end = NOT_FOUND.rstrip("."), f" (for a support ticket: {reference})"
+
+    assert str(error) == f"asking for partitions: {words}{end}"
+    assert error.with_remedy(". Check it") == f"asking for partitions: {words}. Check it{end}"
+    assert str(pickle.loads(pickle.dumps(error)).with_remedy(". Check it")).endswith(f"it{end}")
+
+
+def test_the_remedy_for_a_missing_right_is_before_what_support_asks_for():
+    """It has a remedy of its own, so no other is added."""
+    text = "Unauthorized access. 'Listen' claim(s) are required. TrackingId:1, Timestamp:2"
+    error = error_for("opening", text, condition="amqp:unauthorized-access")
+
+    assert str(error).startswith(
+        "opening: Unauthorized access. 'Listen' claim(s) are required. The"
+    )
+    assert str(error).endswith(
+        "a key with this right (for a support ticket: TrackingId:1, Timestamp:2)"
+    )
+    assert error.with_remedy(". Check it") == str(error)

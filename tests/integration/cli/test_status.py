@@ -1,0 +1,71 @@
+"""``eventproc status --partition``: the partitions that are asked for, and no others."""
+
+import asyncio
+import json
+
+import pytest
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.cli import main
+from eventproc.cli.terminal.exits import BAD_INPUT
+from eventproc.models import ConsumerGroup, OwnershipClaim
+
+STORE = ["--store", "sqlite:group.db"]
+HERE = ["--eventhub", "orders", *STORE, "--namespace", "ns", "--without-hub"]
+
+
+@pytest.fixture(name="status")
+def _status(tmp_path, monkeypatch, capsys):
+    """Return a function that shows a group of four partitions, whose owner is ``host-1``."""
+    monkeypatch.chdir(tmp_path)
+    group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
+    claims = [
+        OwnershipClaim(partition_id=str(number), owner_id="host-1", expected_etag=None)
+        for number in range(4)
+    ]
+
+    async def record():
+        async with SqliteCheckpointStore(tmp_path / "group.db") as store:
+            await store.claim_ownership(group, claims)
+
+    asyncio.run(record())
+
+    def run(*arguments):
+        code = main(["status", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((), ["0", "1", "2", "3"]),
+        (("--partition", "1"), ["1"]),
+        (("--partition", "3", "--partition", "1"), ["1", "3"]),
+        (("--partition", "1", "--filter", "unowned"), []),
+    ],
+)
+def test_only_the_named_partitions_are_shown(status, given, expected):
+    """The id of their owner plays no part, unlike with ``--filter 1``."""
+    code, out, _ = status(*HERE, *given, "--format", "json")
+
+    assert code == 0
+    assert [row["partition_id"] for row in json.loads(out)["partitions"]] == expected
+
+
+def test_a_partition_that_does_not_exist_is_refused(status):
+    """Otherwise it would look as if nobody owned it."""
+    code, out, err = status(*HERE, "--partition", "7")
+
+    assert (code, out) == (BAD_INPUT, "")
+    assert "--partition 7: there is no such partition; there are 0, 1, 2, 3" in err
+
+
+def test_a_resource_is_no_partition(status):
+    """The message names the option that selects one."""
+    code, _, err = status("--resources", "keys", *STORE, "--partition", "key-1")
+
+    assert code == BAD_INPUT
+    assert "resources have names: give --filter NAME" in err
