@@ -56,7 +56,7 @@ class Message(Protocol):
         """Whether the broker may have delivered it before."""
 
 
-class QueueEvent(LazyEvent):
+class QueueEvent(LazyEvent, filled=("sequence_number",)):
     """A ``ReceivedEvent`` over a message of a queue."""
 
     __slots__ = ("_arrived_at", "_message")

@@ -38,7 +38,7 @@ Key = Callable[["StreamEvent"], str | None]
 """Returns the partition key of an event."""
 
 
-class StreamEvent(LazyEvent):
+class StreamEvent(LazyEvent, filled=("sequence_number",)):
     """A ``ReceivedEvent`` over an encoded message."""
 
     __slots__ = ("_key", "_message", "_time_ms")
