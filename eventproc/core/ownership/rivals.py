@@ -23,10 +23,10 @@ class Rivals:
     """Those whose record this processor replaced when it started."""
 
     met: frozenset[tuple[str, str | None]] = frozenset()
-    """The incarnation and the ETag of each write of another one that the member record showed."""
+    """The incarnation and ETag of each member record of another one that this processor read."""
 
     met_at_s: float = float("-inf")
-    """When it last showed one, on this processor's clock."""
+    """When it last read one, on this processor's clock."""
 
     def displacing(self, incarnation: str) -> "Rivals":
         """Note that this processor replaces another one's record."""

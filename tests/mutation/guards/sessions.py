@@ -79,8 +79,8 @@ SESSION_LEASE_RULES = guards_in(
         "does",
         without_it="if the first member hangs, the partitions of the expired one are read by "
         "nobody",
-        words="patience += expiration * DUTY_FRACTION",
-        mutated="patience += expiration * 1000",
+        words="fence_after += expiration * DUTY_FRACTION",
+        mutated="fence_after += expiration * 1000",
     ),
     Guard(
         name="session: an ownership record as old as the status dead of its owner is live",
