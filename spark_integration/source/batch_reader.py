@@ -18,7 +18,7 @@ from spark_integration.source.tasks import divide, read
 
 
 class EventProcReader(DataSourceReader):
-    """The events between two positions, as the hub has them when the read is planned."""
+    """Reads the events between two positions; both are looked up when the read is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options

@@ -45,7 +45,7 @@ async def own_claim_is_recognised(bench: Bench) -> None:
 
 
 async def another_ones_claim_is_not_recognised(bench: Bench) -> None:
-    """A claim that loses is lost, even if its first answer did not arrive."""
+    """A claim that another owner has overtaken is lost, even if its first answer did not arrive."""
     group = bench.new_group()
     first = await own(bench.store, group, "0", "a")
     second = await own(bench.other, group, "0", "b", first.etag)
