@@ -1,6 +1,6 @@
 """Reads what a vote needs: records of the store, and the ends of the hub's partitions.
 
-It only reads, so it does not disturb the group, whichever SDK its processors use.
+It only reads, so it has no effect on the group, whichever SDK its processors use.
 """
 
 from collections.abc import Callable

@@ -94,16 +94,19 @@ class StreamPlanner:
         """
         self._planned = start
         spans = self._spans_for(start)
-        if behind := beyond_end(start, spans):
-            raise SourceRejectedError(recreated_message(behind))
+        if beyond := beyond_end(start, spans):
+            raise SourceRejectedError(recreated_message(beyond))
         lost = expired(start, spans)
         if lost and self._options.fails_on_data_loss:
             raise EventsLostError(lost_message(lost))
-        for gone in lost:
-            if (gone.partition_id, gone.end) not in self._logged:  # the batch may be planned again
-                self._logged.add((gone.partition_id, gone.end))
+        for missing in lost:
+            if (
+                missing.partition_id,
+                missing.end,
+            ) not in self._logged:  # not at a repetition
+                self._logged.add((missing.partition_id, missing.end))
                 self._log.warning(
-                    "events_expired", partition_id=gone.partition_id, missing_count=len(gone)
+                    "events_expired", partition_id=missing.partition_id, missing_count=len(missing)
                 )
         if not self._is_due(start, spans):
             return dict(start)
