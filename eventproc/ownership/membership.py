@@ -15,8 +15,8 @@ the record stays as it is, and the start continues.
 
 A holder that was away for longer than that wait is too late: the other processor has joined, and
 the holder yields. The age of the other's record shows this; or, if the other one renews its record,
-how long the holder has read nothing. If both consider the id theirs, exactly one yields
-(``core/ownership/rivals.py``).
+for how long the holder has acted on nothing that it read. If both consider the id theirs, exactly
+one yields (``core/ownership/rivals.py``).
 """
 
 import asyncio
@@ -181,8 +181,8 @@ class Membership:
 
     def note(self, present: MembershipSnapshot, asked_at_s: float) -> None:
         """Note what a listing that was requested at *asked_at_s* shows of the own record."""
-        known_at_s = max(self.own.entered_at_s, self.own.sent_at_s, self.own.read_at_s)
-        self.own = replace(self.own, read_at_s=asked_at_s, unread_s=asked_at_s - known_at_s)
+        known_at_s = max(self.own.entered_at_s, self.own.sent_at_s, self.own.acted_at_s)
+        self.own = replace(self.own, silent_s=asked_at_s - known_at_s)
         mine = self._mine(present)
         if mine is None:
             return
@@ -205,6 +205,7 @@ class Membership:
         Raises:
             DuplicateOwnerError: another processor has this owner id.
         """
+        self.own = replace(self.own, acted_at_s=asked_at_s)
         if step.yields_because is not None:
             raise self._duplicate(step.yields_because)
         if step.rival is not None:

@@ -286,13 +286,11 @@ class LiveContext(CallContext):
         except BaseException:
             # The block's rows are rolled back, so its change of the state is undone, too.
             is_over = is_cancelled is not None and is_cancelled()
-            if self._progress.has_state and not is_over:
+            if not is_over:
                 self._progress.state = state
             raise
         finally:
             self._is_in_transaction = False
-        if events and not self._progress.has_state:
-            self._up_to(events[-1])
 
     def _part(self, event: ReceivedEvent | None) -> Sequence[ReceivedEvent]:
         """Return the events of the call that a transaction completes."""

@@ -9,7 +9,7 @@ from eventproc.models import EVENT_FIELDS, ReceivedEvent
 
 
 class LazyEvent(ReceivedEvent):
-    """Base of events that keep what they are decoded from, in slots of their own.
+    """Base class of events that keep their encoded form and decode fields on first access.
 
     A class names the fields that its events are made with: ``class OurEvent(LazyEvent,
     filled=("sequence_number",))``. These are plain slots. Every other field is a property over its
@@ -30,12 +30,12 @@ class LazyEvent(ReceivedEvent):
             setattr(cls, name, _decoded_at_first_read(name))
 
     def _decoded_body(self) -> bytes:
-        """Return the body, by itself: nearly every handler reads it."""
+        """Return the body, without decoding other fields: many handlers read only the body."""
         raise NotImplementedError
 
     @abstractmethod
     def _decoded(self, name: str) -> Mapping[str, object]:
-        """Return the values of this other field, and of those that cost nothing more."""
+        """Return the value of this field, and of the fields that are decoded together with it."""
 
     def _fill(self, name: str) -> object:
         """Decode a field, fill its slot and return it."""
@@ -78,5 +78,5 @@ _SETTERS: Final = {
 def fill_all(
     setter: Callable[..., object], events: Iterable[LazyEvent], values: Iterable[object]
 ) -> None:
-    """Fill the same slot of each event; ``map`` does it, so no Python statement runs for each."""
+    """Fill a slot of each event by ``map``, which runs no Python statement for each event."""
     deque(map(setter, events, values), maxlen=0)

@@ -58,11 +58,12 @@ class OwnRecord:
     answered_at_s: float = float("-inf")
     """When its answer came: a listing requested after this must show the record."""
 
-    read_at_s: float = float("-inf")
-    """When the newest listing was requested."""
+    acted_at_s: float = float("-inf")
+    """When the newest listing was requested that this processor acted on."""
 
-    unread_s: float = 0.0
-    """For how long before that this processor had neither read nor written a member record."""
+    silent_s: float = 0.0
+    """For how long before the newest listing it had neither acted on one nor written a member
+    record: a cycle that failed after it read the records answers nothing."""
 
     answer_within: timedelta | None = None
     """How long a live holder of this owner id takes to object to another one."""
@@ -205,12 +206,12 @@ def _is_late(own: OwnRecord, rules: Rules) -> bool:
     """Whether this processor was away for so long that another incarnation may have joined.
 
     The age of a record that is renewed does not show when its incarnation joined. But that was
-    after this processor had last read the group.
+    after this processor had last acted on the records.
     """
     if own.answer_within is None:
         return False
     longest_s = max(own.answer_within.total_seconds(), renewal_due_at_s(0, rules.expiration))
-    return own.unread_s > longest_s
+    return own.silent_s > longest_s
 
 
 def members_to_forget(

@@ -21,7 +21,6 @@ from eventproc.errors import (
     OwnershipLostError,
     PositionUnknownError,
     StoreUnavailableError,
-    TransactionsRefusedError,
 )
 from eventproc.logs import Logger, shown
 from eventproc.models import (
@@ -67,7 +66,7 @@ class Commits:
             async with self._begun(is_blocking=is_blocking) as transaction:
                 try:
                     yield transaction
-                except (OwnershipLostError, TransactionsRefusedError):
+                except OwnershipLostError:
                     raise
                 except Exception as error:
                     if not transaction.is_broken:
