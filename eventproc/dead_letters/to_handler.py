@@ -91,7 +91,7 @@ class HandlerTarget(ReplayTarget):
         if not admitted:
             raise LetterRefusedError("it came after a later one of its partition")
         try:
-            await opened.calls.hand(admitted, opened.context)
+            await opened.calls.deliver(admitted, opened.context)
         except LetterRefusedError:
             opened.context.complete(admitted)  # Let later letters pass this event.
             raise
@@ -144,7 +144,7 @@ class _OpenHandler:
 class _Refusals(FailureActions):
     """Refuses the letter of an event that failed as often as the policy allows: it stays."""
 
-    async def settle(
+    async def apply(
         self,
         event: ReceivedEvent,  # noqa: ARG002 - the caller knows its letter
         error: Exception | None,
