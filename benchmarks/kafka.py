@@ -2,6 +2,7 @@
 
     python benchmarks/kafka.py                     # a table
     python benchmarks/kafka.py --format json       # for programs
+    python benchmarks/kafka.py --rounds 5          # medians, and ratios to the loop of each round
     python benchmarks/kafka.py --idle              # 32 partitions with nothing to read
 
 The broker (Tansu) is a process of its own, and so is each reader. *bare* is librdkafka's consumer
@@ -10,7 +11,9 @@ with all partitions assigned, which reads offset and value and does nothing else
 *processor* is a whole ``EventProcessor`` with a store in memory, in batches of up to 1,000 as in
 the loop, *columns* the same with a handler of columns, in batches of up to 10,000. *Frozen* readers
 call ``gc.freeze`` first, as a program may do after its imports. Only a backlog is read: processor
-time of the reading process for each event, librdkafka's threads included, and events per second.
+time of the reading process for each event, librdkafka's threads and the start included, and events
+per second. *Times bare* is the processor time in relation to that of the loop in the same round: of
+a frozen reader to that of the frozen loop.
 
 With ``--idle``: *one for all* is the source, *one for each* a bare consumer for every partition.
 """
@@ -22,10 +25,11 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -40,13 +44,15 @@ from eventproc.testing import KafkaBroker
 
 TOPIC: Final = "bench"
 IDLE_S: Final = 10.0
+CPU: Final = "cpu_us_per_event"
+BARE: Final = "bare"
 FROZEN: Final = ", frozen"
 CANDIDATES: Final = (
-    "bare",
+    BARE,
     "source",
     "processor",
     "columns",
-    *(name + FROZEN for name in ("bare", "processor", "columns")),
+    *(name + FROZEN for name in (BARE, "processor", "columns")),
 )
 IDLE_CANDIDATES: Final = ("one for all", "one for each")
 
@@ -92,7 +98,7 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
     source = KafkaEventSource(servers, topic=TOPIC)
     config = EventProcessorConfig(initial_position=EventPosition.earliest())
     readers: dict[str, Callable[[], int]] = {
-        "bare": lambda: read_bare(servers, partitions, events),
+        BARE: lambda: read_bare(servers, partitions, events),
         "source": lambda: asyncio.run(read_source(source, partitions, events)),
         "processor": lambda: asyncio.run(
             read_processor(source, events, replace(config, batch_size_max=BATCH))
@@ -182,20 +188,47 @@ def fill(servers: str, partitions: int, events: int, body: int) -> None:
     producer.flush(120)
 
 
-def measure(partitions: int, events: int, body: int, candidates: Sequence[str]) -> list[Row]:
-    """Fill a new broker, and read it with each candidate in turn."""
-    rows: list[Row] = []
+Figures = dict[str, Cell]
+"""What one run of a reader found, by name."""
+
+
+def measure(
+    partitions: int, events: int, body: int, candidates: Sequence[str], rounds: int = 1
+) -> list[Row]:
+    """Fill a new broker, and read it with each candidate in turn, in several rounds."""
+    runs: dict[str, list[Figures]] = {candidate: [] for candidate in candidates}
     with KafkaBroker() as broker:
         servers = broker.bootstrap_servers
         events -= events % partitions
         fill(servers, partitions, events, body)
-        for candidate in candidates:
-            print_progress(f"{candidate}: {partitions} partitions, {events} events of {body} bytes")
-            found = child(__file__, candidate, servers, partitions, events)
-            size: Row = {"partitions": partitions, "body": body, "events": events}
-            rows.append({"candidate": candidate, **size, **found})
-    assert len({row.get("sum") for row in rows} - {None}) <= 1, "not all read the same"
-    return [{name: cell for name, cell in row.items() if name != "sum"} for row in rows]
+        for _ in range(rounds):
+            for candidate in candidates:
+                print_progress(
+                    f"{candidate}: {partitions} partitions, {events} events of {body} bytes"
+                )
+                runs[candidate].append(child(__file__, candidate, servers, partitions, events))
+    sums = {found.pop("sum", None) for some in runs.values() for found in some}
+    assert len(sums) == 1, "not all read the same"
+    size: Row = {"partitions": partitions, "body": body, "events": events}
+    return [
+        {"candidate": candidate, **size, **medians(some), **times_bare(candidate, runs)}
+        for candidate, some in runs.items()
+    ]
+
+
+def medians(runs: Sequence[Figures]) -> Figures:
+    """Return the median of each figure."""
+    return {name: median(float(run[name] or 0) for run in runs) for name in runs[0]}
+
+
+def times_bare(candidate: str, runs: Mapping[str, Sequence[Figures]]) -> Figures:
+    """Return how many times the processor time of the loop a reader took: median and range."""
+    bare = runs.get(BARE + FROZEN if candidate.endswith(FROZEN) else BARE, ())
+    pairs = zip(runs[candidate], bare, strict=False)
+    times = [float(ours[CPU] or 0) / float(base[CPU] or 1) for ours, base in pairs]
+    if not times:
+        return {}
+    return {"times_bare": median(times), "least": min(times), "most": max(times)}
 
 
 def parsed() -> argparse.Namespace:
@@ -204,6 +237,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--partitions", nargs="+", type=int, default=[1, 32])
     parser.add_argument("--bodies", nargs="+", type=int, default=[100, 1000], help="bytes")
     parser.add_argument("--events", type=int, default=192_000, help="in the backlog")
+    parser.add_argument("--candidates", nargs="+", choices=CANDIDATES, default=CANDIDATES)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--reader", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -224,7 +259,7 @@ def main() -> None:
         sizes = [(p, b) for p in given.partitions for b in given.bodies]
         sizes, events = ([(1, 100)], 6_400) if given.quick else (sizes, given.events)
         for partitions, body in sizes:
-            rows += measure(partitions, events, body, CANDIDATES)
+            rows += measure(partitions, events, body, given.candidates, given.rounds)
     print_rows(rows, given.format, "Kafka: the cost of an event")
 
 

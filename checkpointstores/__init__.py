@@ -1,1 +1,1 @@
-"""Stores for a group's ownership, members and checkpoints: memory, SQLite, Azure Blob Storage."""
+"""Stores for the records of consumer groups: memory, SQLite, PostgreSQL, Azure blobs and tables."""

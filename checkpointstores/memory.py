@@ -35,7 +35,7 @@ from eventproc.settings import checked
 
 
 def _steady_utc() -> Callable[[], datetime]:
-    """Return a clock that starts at the wall clock's time and then runs monotonically."""
+    """Return a clock that starts at the wall clock's time and is monotonic from then on."""
     begun_at, begun_s = datetime.now(UTC), time.monotonic()
     return lambda: begun_at + timedelta(seconds=time.monotonic() - begun_s)
 
@@ -220,7 +220,7 @@ class MemoryCheckpointStore(CheckpointStore):
     async def _records(self, group: ConsumerGroup) -> AsyncIterator[_GroupRecords]:
         """Yield to other tasks once; then hold the lock while the caller uses the records.
 
-        The caller does not await meanwhile, so no task waits for the lock.
+        The caller must not await while it holds the lock: another task would block the event loop.
         """
         if not self._is_open:
             raise RuntimeError("the store is not open: use `async with store` or `await open()`")

@@ -9,7 +9,8 @@ def require_partition_id(partition_id: str) -> str:
     All stores refuse the same ids, so that a group can be moved from one store to another.
 
     Raises:
-        ConfigurationError: it is empty, has a slash, cannot be printed, or is a dot path.
+        ConfigurationError: it is empty, has a slash, a backslash or surrounding blanks, is not
+            printable, or is ``.`` or ``..``.
     """
     if (
         not partition_id

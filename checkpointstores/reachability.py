@@ -1,4 +1,4 @@
-"""A store that does not answer or refuses requests: its errors, and one log line for each end."""
+"""Errors and log events for a store that does not answer, or refuses requests."""
 
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.logs import ConditionLogger, Logger
@@ -9,7 +9,7 @@ class Reachability:
     """Logs two events for each outage or refusal: its start and its end."""
 
     def __init__(self, log: Logger) -> None:
-        """Log to *log*, which has the store as a bound field."""
+        """*log* has the store as a bound field."""
         self._log = log
         self._outage = ConditionLogger(log, "store_requests_failed", "store_requests_recovered")
         self._refusal_by_right: dict[str, str] = {}

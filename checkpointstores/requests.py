@@ -17,8 +17,8 @@ T = TypeVar("T")
 class ConditionFailedError(Exception):
     """The record was changed, created or deleted since the caller read it.
 
-    Never leaves the store: a record that turns out to have the caller's own write is won, and any
-    other is lost.
+    Never leaves the store, which turns it into ``WriteOutcome.WON`` if the record has the caller's
+    own write, and into ``LOST`` otherwise.
     """
 
     def __init__(self, *, was_repeated: bool = False) -> None:
@@ -29,7 +29,7 @@ class ConditionFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Opened(Generic[ServiceT]):
-    """What exists only while the store is open."""
+    """The service, and its free request slots, while the store is open."""
 
     service: ServiceT
     slots: asyncio.Semaphore
@@ -39,7 +39,7 @@ class Requests(Generic[ServiceT]):
     """Makes requests to a service, such as a table, while it is attached."""
 
     def __init__(self, log: Logger, *, write_right: str, concurrency_max: int) -> None:
-        """*log* has the store as a bound field; *write_right* is what writes of records need."""
+        """*log* has the store as a bound field; *write_right* is the right to write records."""
         self._log = log
         self._write_right = write_right
         self._concurrency_max = concurrency_max

@@ -1,6 +1,6 @@
-"""The HTTP transport of the stores in a storage account, which import it for their extras.
+"""The HTTP transport of the blob and table stores.
 
-It counts sends, sends large bodies in pieces, and loads the certificates to trust once: Azure's own
+It counts sends, sends large bodies in pieces, and loads the trusted certificates once: Azure's own
 transport would load them for each request.
 """
 

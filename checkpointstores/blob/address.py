@@ -37,7 +37,7 @@ def checked_address(
         try:
             ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="any")
         except ConfigurationError as error:
-            # The one in the blobs' names, not the one that is connected to.
+            # Name the parameter that was given: the namespace in the blobs' names.
             text = str(error).replace("fully_qualified_namespace", "namespace")
             raise ConfigurationError(text) from None
     return f"{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}/{container}"

@@ -19,8 +19,8 @@ from checkpointstores.blob.container import (
     Listing,
     Right,
     Written,
+    error_for,
     expiry_before,
-    meaning,
 )
 from checkpointstores.blob.listing_xml import FOLDER_METADATA, parse_page
 from checkpointstores.reachability import no_answer
@@ -133,7 +133,8 @@ class AzureContainer:
     async def _read_once(self, name: str, body_bytes_max: int) -> BlobItem | None:
         blob = self._blob(name)
         try:
-            # The client downloads an empty blob in two requests, perhaps of two versions.
+            # Properties and body apart: for an empty blob, the client's download makes two
+            # requests, which may return two versions.
             found = await self._ask(Right.READ, blob.get_blob_properties)
         except ConditionFailedError:
             return None
@@ -182,7 +183,7 @@ class AzureContainer:
                 async with asyncio.timeout(self._request_timeout_s):
                     return await call()
         except HttpResponseError as error:
-            raise meaning(
+            raise error_for(
                 error.status_code or 0,
                 _code(error),
                 place=self._place,
@@ -222,7 +223,7 @@ class AzureContainer:
 
 
 def _if_is(etag: str) -> dict[str, Any]:
-    """Return the condition that a blob still has this ETag."""
+    """Return the client's arguments for the condition that a blob still has this ETag."""
     return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
 
 

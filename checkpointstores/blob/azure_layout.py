@@ -1,7 +1,7 @@
 """The layout of records in a blob container: that of Azure's event processors, with additions.
 
 Rule 1: ownership and checkpoints are written as the Azure SDKs write them, so that their processors
-can share a group with ours. Metadata keys of our own come on top; the SDKs ignore them.
+can share a group with ours. We add metadata keys of our own; the SDKs ignore them.
 Rule 2: any program may have written a blob, so reading a malformed one never raises.
 Rule 3: additions are stored where the Azure SDKs do not read.
 
@@ -19,7 +19,7 @@ from string import ascii_letters, digits, punctuation
 from typing import Final
 from urllib.parse import quote, unquote
 
-from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
@@ -49,7 +49,8 @@ _RECORD_NAME: Final = "eventprocrecord"
 _SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 
 _PLAIN: Final = "".join(sorted(set(ascii_letters + digits + punctuation) - {"%"}))
-"""Characters of a metadata value that are stored unchanged; HTTP headers cannot carry others."""
+"""Characters of a metadata value that are stored unchanged. All others are percent-encoded, because
+HTTP headers cannot carry them."""
 
 _NAME_CHARACTERS_MAX: Final = 200
 """A longer owner id or record name is truncated and hashed in a blob's name, because a name has at
@@ -63,8 +64,8 @@ class RecordKind(Enum):
     CHECKPOINT = "checkpoint"
     MEMBER = "member"
     """An addition. It is not below the other two folders, because an Azure SDK fails its whole
-    listing if it finds an unknown blob there. Records of the whole group are below it, so that a
-    listing of members shows which of them changed."""
+    listing if it finds an unknown blob there. Group records are below it, so that one listing
+    returns the members and the ETags of group records."""
 
 
 def folder(group: ConsumerGroup, kind: RecordKind) -> str:
@@ -79,7 +80,7 @@ def folder(group: ConsumerGroup, kind: RecordKind) -> str:
 
 
 def part_below(folder_name: str, blob_name: str) -> str | None:
-    """Return the part of a blob's name below its folder; ``None`` for stubs and nested blobs."""
+    """Return the part of a blob's name below its folder; ``None`` unless it is directly in it."""
     part = blob_name.removeprefix(folder_name)
     return None if part == blob_name or not part or "/" in part else part
 
@@ -240,7 +241,7 @@ def member_metadata(member: Member) -> dict[str, str]:
 
 
 def _placement_metadata(member: Member) -> dict[str, str]:
-    """Return the keys of what a member says about placement, where it differs from the defaults."""
+    """Return the metadata for placement, capacity, ordinal and load, without default values."""
     said = {"capacity": member.capacity, "ordinal": member.ordinal}
     values = {key: str(number) for key, number in said.items() if number is not None}
     if member.placement != _EVEN:
@@ -295,7 +296,7 @@ def record_blob(group: ConsumerGroup, name: str) -> str:
 
 
 def record_metadata(name: str, write_id: str) -> dict[str, str]:
-    """Return the whole metadata of a group record's blob; *write_id* names one write."""
+    """Return the whole metadata of a group record's blob; *write_id* is unique to one write."""
     return {_RECORD_NAME: _quoted(name), _WRITER: write_id}
 
 

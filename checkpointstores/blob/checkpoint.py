@@ -16,8 +16,8 @@ def as_checkpoint(
 ) -> Checkpoint:
     """Return the record in a blob; a partial record if *body* is ``None``, as in a listing.
 
-    A processor of an Azure SDK that moved the position kept the body of the old position. Then the
-    completed ranges above the new position are still valid, and the delivery count is not.
+    A processor of an Azure SDK moves the position and keeps the body, which then belongs to the old
+    position. Completed ranges above the new position are still valid; the delivery count is not.
     """
     is_partial = body is None
     body = body or CheckpointBody()

@@ -41,7 +41,7 @@ _LACKS_RIGHT: Final = frozenset(
 """Error codes that mean that the credential is valid but lacks the right for the request."""
 
 ROLE: Final = "Storage Blob Data Contributor"
-"""The role of Azure that has the rights which a store needs."""
+"""The built-in role of Azure that includes every right that a store needs."""
 
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _BUSY: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
@@ -120,7 +120,7 @@ class BlobContainer(Protocol):
         """Delete a blob."""
 
 
-def meaning(
+def error_for(
     status: int,
     code: str,
     *,
@@ -185,7 +185,7 @@ def expiry_before(url: str, now: datetime | None) -> str:
     for expiry in parse_qs(urlsplit(url).query).get("se", ()):
         try:
             is_over = now is not None and datetime.fromisoformat(expiry) <= now
-        except (ValueError, TypeError):  # a date without a time has no zone
+        except (ValueError, TypeError):  # a date alone has no time zone
             is_over = False
         if is_over:
             return expiry

@@ -17,7 +17,7 @@ FOLDER_METADATA = "hdi_isfolder"
 """Metadata key of the stub of a directory, on accounts with a hierarchical namespace."""
 
 PIECE_BYTES: Final = 64 * 1024
-"""Bytes to parse at a time: the parser lets no other thread run, and a page may have megabytes."""
+"""Bytes to parse at a time: the parser holds the GIL, and a page may have megabytes."""
 
 
 def parse_page(xml: bytes) -> tuple[Sequence[BlobItem], str]:
@@ -38,7 +38,7 @@ def parse_page(xml: bytes) -> tuple[Sequence[BlobItem], str]:
                 element.clear()
     except ET.ParseError as error:
         raise ValueError(f"not a listing: {error}") from error
-    assert element is not None, "a document has an element, or it is no XML"
+    assert element is not None, "without an element, the parser raises ParseError"
     blobs = element.find("Blobs")
     if blobs is None:
         raise ValueError(f"not a listing, but <{element.tag}>")

@@ -50,7 +50,7 @@ from eventproc.ports import CheckpointStore
 T = TypeVar("T")
 RecordT = TypeVar("RecordT", Checkpoint, Member)
 
-RESOLUTION: Final = timedelta(seconds=1)  # times travel as HTTP dates
+RESOLUTION: Final = timedelta(seconds=1)  # HTTP dates have whole seconds
 _LEGACY_ETAG: Final = "legacy "
 """Prefix of the ETag of a checkpoint from a legacy lease. Its first update creates a new blob."""
 
@@ -223,7 +223,7 @@ class BlobRecords(RoundTrips, CheckpointStore):
         metadata = layout.checkpoint_metadata(update.offset, update.sequence_number, update.writer)
         replaces = update.replaces
         if replaces is not None and replaces.is_partial and update.state is None:
-            # The body is needed: to decide whether to keep it, or to write it again with its state.
+            # The new body is made from the stored one, which a listing does not return.
             try:
                 whole = await self.read_checkpoint(group, update.partition_id)
             except StoreError as error:
@@ -268,7 +268,7 @@ class BlobRecords(RoundTrips, CheckpointStore):
 
     async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
         blob = layout.record_blob(self._named(group), record.name)
-        # The content does not show which processor wrote it: two may write the same.
+        # Two processors may write the same content, so each write gets an id of its own.
         metadata = layout.record_metadata(record.name, secrets.token_hex(8))
         body = frame_record(record.content)
         answer = await self._write(

@@ -2,7 +2,8 @@
 
 Rule 1: a write is repeated only within one call, and only after an attempt without an answer.
 Rule 2: after such an attempt a failed condition may be the effect of this call's own first attempt,
-so the blob is read to see which processor wrote it. Otherwise a failed condition is a lost race.
+so the blob is read again: if it has this call's values, the write is won. Otherwise another
+processor was first.
 Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
 """
 

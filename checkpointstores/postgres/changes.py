@@ -1,7 +1,7 @@
-"""Tells processors at once of changes of their groups, by ``LISTEN`` on a connection of its own.
+"""Receives PostgreSQL's notifications of changes in a group, by ``LISTEN`` on its own connection.
 
-A notification is only a reason to read sooner: processors read the group periodically all the same,
-so a lost one costs time, and nothing else.
+A notification makes a processor read the group's records at once. Processors also read them
+periodically, so a lost notification only delays them.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ def digest_of(group: ConsumerGroup) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Watcher:
-    """A processor that is told of changes."""
+    """A processor that waits for notifications."""
 
     group: str
     owner_id: str
     changed: Callable[[], object]
 
     def note(self, payload: str) -> None:
-        """Tell it of a notification that concerns it; one without an owner concerns all."""
+        """Call ``changed`` if the notification is for this owner, or for the whole group."""
         group, _, owner_id = payload.partition(" ")
         if group == self.group and owner_id in {"", self.owner_id}:
             self.changed()
@@ -50,9 +50,9 @@ class Changes:
     def __init__(
         self, dsn: str, *, schema: str, place: str, is_own: Callable[[int], bool], log: Logger
     ) -> None:
-        """*is_own* tells whether a backend process id is that of this store's own connection.
+        """*is_own* returns whether a backend process id is that of this store's own connection.
 
-        The store needs no notification of its own writes.
+        The store ignores notifications of its own writes.
         """
         self._dsn = dsn
         self._schema = schema
@@ -67,9 +67,9 @@ class Changes:
     async def watch(
         self, group: ConsumerGroup, owner_id: str, changed: Callable[[], object]
     ) -> None:
-        """Call *changed* for each notification of others that concerns this owner; never return.
+        """Call *changed* when another process changes records of this owner or group; never return.
 
-        It is also called once after each connection, because what happened before was missed.
+        It is also called after each connect, because notifications before it were missed.
         """
         watcher = _Watcher(digest_of(group), owner_id, changed)
         self._watchers.add(watcher)
@@ -89,7 +89,7 @@ class Changes:
                 async with await AsyncConnection.connect(self._dsn, autocommit=True) as connection:
                     await connection.execute(f'LISTEN "{self._schema}"'.encode())
                     self._failure.end()
-                    self._tell_all()
+                    self._notify_all()
                     async for notice in connection.notifies():
                         if not self._is_own(notice.pid):
                             for watcher in tuple(self._watchers):
@@ -99,6 +99,6 @@ class Changes:
                 self._failure.note(is_error=failure.is_final, error=str(failure))
             await asyncio.sleep(wait_s(max(self._failure.count, 1)))
 
-    def _tell_all(self) -> None:
+    def _notify_all(self) -> None:
         for watcher in tuple(self._watchers):
             watcher.changed()

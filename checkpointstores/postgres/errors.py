@@ -19,7 +19,7 @@ _REFUSALS: Final = (
     "permission denied",
     "server does not support SSL",
 )
-"""What libpq says of a connection that another attempt will not get either: it has no code."""
+"""Parts of libpq's messages for permanent failures to connect, which have no SQLSTATE."""
 
 _REJECTED: Final = (
     errors.InsufficientPrivilege,

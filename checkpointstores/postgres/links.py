@@ -1,7 +1,7 @@
-"""Connections that handlers get for their transactions: for coroutines, and for ordinary functions.
+"""Connections for the transactions of handlers: an asynchronous and a blocking one.
 
-Each refuses to be committed or closed by the handler: rows without their position would be written
-again after a crash.
+A handler cannot commit or roll back on them: rows that are committed without their position would
+be written again after a crash.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 class HandlerConnection(AsyncConnection[TupleRow]):
-    """The connection of a handler of coroutines."""
+    """The connection of a handler whose methods are coroutines."""
 
     async def commit(self) -> None:
         """Refuse."""
@@ -38,7 +38,7 @@ class HandlerConnection(AsyncConnection[TupleRow]):
 
 
 class BlockingHandlerConnection(Connection[TupleRow]):
-    """The connection of a handler of ordinary functions."""
+    """The connection of a handler whose methods are ordinary functions."""
 
     def commit(self) -> None:
         """Refuse."""
@@ -50,12 +50,12 @@ class BlockingHandlerConnection(Connection[TupleRow]):
 
 
 class Link(ABC):
-    """One connection, on which statements are sent together and answered together."""
+    """A connection that can send several statements in one message."""
 
     db: HandlerConnection | BlockingHandlerConnection
 
     idle_ms: int | None = None
-    """The longest time without a statement in a transaction, as the server knows it."""
+    """The ``idle_in_transaction_session_timeout`` that was last set, in milliseconds."""
 
     @classmethod
     @abstractmethod
@@ -72,11 +72,11 @@ class Link(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close; the server rolls back what is open."""
+        """Close; the server rolls back an open transaction."""
 
 
 class AsyncLink(Link):
-    """For coroutines."""
+    """The link of a handler whose methods are coroutines."""
 
     def __init__(self, db: HandlerConnection) -> None:
         self.db: HandlerConnection = db
@@ -95,7 +95,7 @@ class AsyncLink(Link):
 
 
 class BlockingLink(Link):
-    """For ordinary functions; its own calls are made in a thread."""
+    """The link of a handler whose methods block; each call here runs in a thread."""
 
     def __init__(self, db: BlockingHandlerConnection) -> None:
         self.db: BlockingHandlerConnection = db

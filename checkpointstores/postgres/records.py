@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
 from checkpointstores.postgres import statements as sql
-from checkpointstores.postgres.schema import placed
+from checkpointstores.postgres.schema import in_schema
 from eventproc.core.checkpoint_rules import checkpoint_after
 from eventproc.models import (
     Checkpoint,
@@ -56,7 +56,7 @@ class Records:
         self._schema = schema
 
     async def _rows(self, db: AsyncConnection[Any], statement: str, values: Values) -> list[Any]:
-        cursor = await db.execute(placed(statement, self._schema).encode(), values, binary=True)
+        cursor = await db.execute(in_schema(statement, self._schema).encode(), values, binary=True)
         return await cursor.fetchall()
 
     async def _listed(
@@ -98,7 +98,7 @@ class Records:
             rows += await self._rows(db, sql.CLAIM_AGAIN, values)
         if len(rows) < len(claims):
             rows += await self._rows(db, sql.READ_OWNERSHIP, values)
-        stored = {row[0]: _as_ownership(*row) for row in reversed(rows)}  # What was written counts.
+        stored = {row[0]: _as_ownership(*row) for row in reversed(rows)}  # Prefer what was written.
         return [
             _claimed(claim, etag, stored.get(claim.partition_id))
             for claim, etag in zip(claims, etags, strict=True)
@@ -191,7 +191,7 @@ class Records:
         self, group: ConsumerGroup, update: CheckpointUpdate, etag: str
     ) -> tuple[bytes, Values]:
         """Return a statement that writes the checkpoint, or fails with ``CHECKPOINT_LOST``."""
-        statement = placed(sql.WRITE_CHECKPOINT, self._schema).encode()
+        statement = in_schema(sql.WRITE_CHECKPOINT, self._schema).encode()
         return statement, _checkpoint_values(group, update, etag, fails=True)
 
     async def read_record(
@@ -228,8 +228,8 @@ def written_checkpoint(
 ) -> Checkpoint:
     """Return the checkpoint that an update wrote.
 
-    ``kept`` is the state in the row; it is used if the caller had read the checkpoint without it,
-    from a listing.
+    ``kept`` is the state in the row, for a caller that replaces a checkpoint from a listing, which
+    has no state.
     """
     replaces = update.replaces
     if replaces is not None and replaces.is_partial:

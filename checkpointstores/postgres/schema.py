@@ -1,6 +1,6 @@
-"""The tables of the PostgreSQL store, and the triggers that tell processors of changes.
+"""The tables of the PostgreSQL store, and the triggers that send notifications of changes.
 
-The statements name the schema ``eventproc``; ``placed`` puts in the one that a store is given.
+The statements use the schema ``eventproc``; ``in_schema`` replaces its name with another one.
 """
 
 from functools import cache
@@ -101,8 +101,8 @@ CREATE TRIGGER member_came_or_left AFTER INSERT OR DELETE ON eventproc.member FO
 CREATE TRIGGER group_record_changed AFTER INSERT OR UPDATE ON eventproc.group_record FOR EACH ROW
     EXECUTE FUNCTION eventproc.group_changed();
 
--- A function, because its statements are planned once in each session. A state that is kept is not
--- written again if it is large: the row refers to it.
+-- A function, because a session plans its statements once. An update that keeps a large state does
+-- not write it again: PostgreSQL stores it outside of the row.
 CREATE FUNCTION eventproc.write_checkpoint(
     given eventproc.checkpoint, expected text,
     keeps_state boolean, returns_state boolean, fails boolean,
@@ -141,7 +141,7 @@ VERSIONS: Final = (_VERSION_1,)
 """Statements that migrate a schema to each version from the previous one."""
 
 CHECKPOINT_LOST: Final = "EPCKP"
-"""The SQLSTATE with which a transaction fails whose checkpoint another processor has written."""
+"""The SQLSTATE of a transaction that fails because another processor wrote the checkpoint."""
 
 READ_VERSION: Final = "SELECT version FROM eventproc.version"
 WRITE_VERSION: Final = "UPDATE eventproc.version SET version = %s"
@@ -173,7 +173,7 @@ def check_name(schema: str) -> None:
 
 
 @cache
-def placed(statement: str, schema: str) -> str:
+def in_schema(statement: str, schema: str) -> str:
     """Return the statement for the tables in *schema*."""
     if schema == SCHEMA:
         return statement

@@ -1,8 +1,8 @@
-"""One connection to the database, made again when it is lost.
+"""One connection to the database, with a reconnect after a failure.
 
 Rule 1: a call ends within the timeout, whatever the server and the network do.
-Rule 2: a connection on which a call failed or was cut is never used again: what is still under way
-on it is not known. The server ends its statement by the same timeout.
+Rule 2: a connection on which a call failed or was interrupted is not used again, because a
+statement may still run on it. The server ends that statement after the same timeout.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Work: TypeAlias = Callable[[AsyncConnection[Any]], Awaitable[T]]
 _DEFAULTS: Final = {
     "application_name": "eventproc",
     "connect_timeout": "5",
-    # A server that went away without a word is noticed within half a minute.
+    # A server that vanished without closing the connection is noticed within half a minute.
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "4",
@@ -90,13 +90,13 @@ class Session:
             async with asyncio.timeout_at(until_s):
                 await self._turn.acquire()
         except TimeoutError:
-            raise self._silence() from None
+            raise self._timed_out() from None
         try:
             try:
                 async with asyncio.timeout_at(until_s):
                     connection = await self._connected()
             except TimeoutError:
-                raise self._silence() from None
+                raise self._timed_out() from None
             return await self._limited(connection, work, until_s)
         except psycopg.Error as error:
             raise as_store_error(error, self._place) from error
@@ -118,7 +118,7 @@ class Session:
         return self._connection
 
     async def _limited(self, connection: AsyncConnection[Any], work: Work[T], until_s: float) -> T:
-        """Run it; at the time-out or a cancellation cut the connection, which ends it at once."""
+        """Run *work*; after the timeout or a cancellation, shut the connection down to end it."""
         running = asyncio.ensure_future(work(connection))
         running.add_done_callback(retrieve_outcome)
         is_good = False
@@ -126,24 +126,25 @@ class Session:
             left_s = until_s - asyncio.get_running_loop().time()
             done, _ = await asyncio.wait([running], timeout=max(left_s, 0))
             if not done:
-                raise self._silence()
+                raise self._timed_out()
             result = running.result()
             is_good = True
             return result
         finally:
             if not is_good:
-                cut(connection)
+                shut_down(connection)
                 await ended(running)
                 await self.close()
 
-    def _silence(self) -> StoreUnavailableError:
+    def _timed_out(self) -> StoreUnavailableError:
         return StoreUnavailableError(f"{self._place} did not answer within {self._timeout_s:g} s")
 
 
-def cut(connection: AsyncConnection[Any] | Connection[Any]) -> None:
+def shut_down(connection: AsyncConnection[Any] | Connection[Any]) -> None:
     """Shut the socket down: calls that wait for it fail at once.
 
-    A cancellation instead would first ask the server to cancel the statement, and wait for that.
+    psycopg's own cancellation would ask the server to cancel the statement, and wait for its
+    answer.
     """
     with (
         suppress(OSError, psycopg.Error),

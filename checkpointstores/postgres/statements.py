@@ -1,6 +1,6 @@
-"""The statements of the PostgreSQL store; values go in by name.
+"""The statements of the PostgreSQL store, with named parameters.
 
-Each write changes the row only if it has the ETag that was read, and returns something if it did.
+Each write changes the row only if it has the ETag that was read, and then returns a row.
 """
 
 from typing import Final
@@ -26,8 +26,7 @@ WITH claim AS (
     ) AS c (partition_id, owner_id, epoch, expected, etag)
 )
 """
-# Rows are locked in one order, so that two processors that write the same ones never wait for each
-# other.
+# All processors lock rows in the order of their ids, so that they cannot deadlock.
 CLAIM_AGAIN: Final = f"""{CLAIMS}, locked AS (
     SELECT o.partition_id FROM eventproc.ownership o JOIN claim c USING (partition_id)
     WHERE {OF_GROUP} AND o.etag = c.expected
@@ -69,7 +68,7 @@ LIST_MEMBERS: Final = f"""
 SELECT {", ".join(MEMBER_COLUMNS)}
 FROM eventproc.member WHERE {OF_GROUP}
 """
-# One statement, because it is what every poll of the group costs.
+# One statement instead of two, because every poll of the group runs it.
 LIST_MEMBERS_AND_RECORDS: Final = f"""
 SELECT statement_timestamp(), r.names, r.etags, l.*
 FROM (
@@ -110,7 +109,8 @@ SELECT partition_id, "offset", sequence_number, writer, etag, last_modified,
     state, state_sequence_number, completed, delivery_count
 FROM eventproc.checkpoint WHERE {OF_GROUP} AND partition_id = %(partition_id)s
 """
-# A row if it was written. Microseconds, because the text of a time depends on the role's DateStyle.
+# Returns a row if the checkpoint was written. The time is in microseconds, because its text depends
+# on the role's DateStyle.
 WRITE_CHECKPOINT: Final = """
 SELECT (extract(epoch FROM written_at) * 1000000)::bigint, kept, kept_number
 FROM eventproc.write_checkpoint(

@@ -3,7 +3,7 @@
 Rule 1: every write is one statement on one connection, so no other process can write in between.
 Rule 2: a call whose answer is lost is repeated on a new connection. A row that has the new ETag
 then shows that the first attempt succeeded.
-Rule 3: the time is the server's.
+Rule 3: times are those of the server's clock.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,9 +47,9 @@ _log = get_logger("eventproc.stores.postgres")
 class PostgresCheckpointStore(CheckpointStore):
     """Keeps records in the tables of one schema.
 
-    A won write has the durability of the server's ``synchronous_commit``. The store notices
-    changes of the group at once (``LISTEN``), so it needs a connection of its own that no pooler
-    shares between statements.
+    A won write has the durability of the server's ``synchronous_commit``. The store gets
+    notifications of changes (``LISTEN``), so it must not connect through a pooler that gives a
+    connection to another client between statements or transactions.
     """
 
     @checked
@@ -117,14 +117,14 @@ class PostgresCheckpointStore(CheckpointStore):
             await session.close()
 
     async def _migrate(self, db: AsyncConnection[Any]) -> None:
-        """Create the tables, or bring them to this version; one process at a time does it."""
+        """Create the tables, or migrate them to this version, while no other process does."""
         async with db.transaction():
             await db.execute("SELECT pg_advisory_xact_lock(hashtext('eventproc.schema'))")
             version = await self._version(db)
             for number, statements in enumerate(tables.VERSIONS, 1):
                 if number > version:
-                    await db.execute(self._placed(statements))
-                    await db.execute(self._placed(tables.WRITE_VERSION), [number])
+                    await db.execute(self._in_schema(statements))
+                    await db.execute(self._in_schema(tables.WRITE_VERSION), [number])
 
     async def _check(self, db: AsyncConnection[Any]) -> None:
         """Check that the tables have this version, and that the role may use them."""
@@ -141,7 +141,7 @@ class PostgresCheckpointStore(CheckpointStore):
                 f"{where} has tables of version {version}, written by a later eventproc, and this "
                 f"one knows {newest}: use that version, or another schema"
             )
-        cursor = await db.execute(self._placed(tables.MISSING_RIGHTS))
+        cursor = await db.execute(self._in_schema(tables.MISSING_RIGHTS))
         missing = [row[0] for row in await cursor.fetchall()]
         if missing:
             raise ConfigurationError(
@@ -154,12 +154,12 @@ class PostgresCheckpointStore(CheckpointStore):
         [exists] = await cursor.fetchone() or [False]
         if not exists:
             return 0
-        cursor = await db.execute(self._placed(tables.READ_VERSION))
+        cursor = await db.execute(self._in_schema(tables.READ_VERSION))
         [version] = await cursor.fetchone() or [0]
         return int(version)
 
-    def _placed(self, statement: str) -> bytes:
-        return tables.placed(statement, self._schema).encode()
+    def _in_schema(self, statement: str) -> bytes:
+        return tables.in_schema(statement, self._schema).encode()
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
         ownerships, as_of = await self._run(lambda db: self._records.list_ownership(db, group))
@@ -254,7 +254,7 @@ class PostgresCheckpointStore(CheckpointStore):
         return await retried(lambda: session.run(work))
 
     async def _write(self, work: Work[T], unknown: Callable[[StoreError], T]) -> T:
-        """Run a write. Repeated, it is harmless, and recognises what the first attempt wrote."""
+        """Run a write; another attempt recognises by its ETag that the first one succeeded."""
         try:
             result = await self._run(work)
         except StoreError as error:

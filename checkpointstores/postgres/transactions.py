@@ -1,10 +1,10 @@
 """Transactions of handlers in PostgreSQL: their rows and the checkpoint in one commit.
 
-Rule 1: the checkpoint is written last, and sent together with the COMMIT. So its row is locked for
-a moment only, and never by a process that is frozen in its handler.
+Rule 1: the checkpoint is written last, and sent together with the COMMIT. So a process that is
+suspended in its handler never holds the lock of that row.
 Rule 2: the statement that writes the checkpoint fails unless it wrote the row, and then the server
 skips the COMMIT that follows.
-Rule 3: a connection on which anything is uncertain is closed, not used again.
+Rule 3: a connection on which a call failed or was interrupted is closed, not used again.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from checkpointstores.postgres.errors import as_store_error
 from checkpointstores.postgres.links import AsyncLink, BlockingLink, Link
 from checkpointstores.postgres.records import Records, new_etag, written_checkpoint
 from checkpointstores.postgres.schema import CHECKPOINT_LOST
-from checkpointstores.postgres.session import cut
+from checkpointstores.postgres.session import shut_down
 from eventproc.concurrency.tasks import ended
 from eventproc.errors import StoreUnavailableError, TransactionsRefusedError
 from eventproc.models import CheckpointResult, CheckpointUpdate, ConsumerGroup, WriteOutcome
@@ -73,7 +73,7 @@ class PostgresTransaction(Transaction):
             if error.sqlstate == CHECKPOINT_LOST:
                 return CheckpointResult(outcome=WriteOutcome.LOST)
             if not self.is_broken:
-                raise  # About the handler's rows: a constraint that is checked at the commit.
+                raise  # A deferred constraint of the handler's tables failed at the commit.
             failure = as_store_error(error, self._place)
             return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=failure)
         assert row is not None, "the statement returns a row"
@@ -81,19 +81,19 @@ class PostgresTransaction(Transaction):
         return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=stored)
 
     async def roll_back(self) -> None:
-        """Roll back what is open."""
+        """Roll back if the transaction is still open."""
         if not self.is_over and not self.is_broken:
             await self.within_limit(self._link.run(b"ROLLBACK"))
 
     async def within_limit(self, call: Awaitable[T]) -> T:
-        """Await it; at the time-out or a cancellation cut the connection, which ends it at once."""
+        """Await *call*; after the timeout or a cancellation, shut the connection down to end it."""
         running = asyncio.ensure_future(call)
         try:
             await asyncio.wait([running], timeout=self._limit_s)
         finally:
             if not running.done():
-                cut(self.db)
-                await ended(running)  # Before the connection is closed under it.
+                shut_down(self.db)
+                await ended(running)  # It must not use a closed connection.
         return running.result()
 
 
@@ -146,12 +146,12 @@ class PostgresTransactions(Transactions):
         try:
             await transaction.roll_back()
         except psycopg.Error:
-            cut(transaction.db)  # The handler's own error is the one to report.
+            shut_down(transaction.db)  # The handler's own error is the one to report.
 
     async def _begun(
         self, kind: type[Link], idle_max: timedelta
     ) -> tuple[Link, PostgresTransaction]:
-        """Begin on a connection that is kept, or a new one; those that were lost are closed."""
+        """Begin on an idle connection, or on a new one; close idle connections that were lost."""
         try:
             while self._idle[kind]:
                 link = self._idle[kind].pop()

@@ -1,11 +1,11 @@
-"""The clock of the SQLite store: stored in the file, driven by the machine's uptime, monotonic.
+"""The clock of the SQLite store: a stored offset plus the machine's uptime, and monotonic.
 
 Rule 1: the time is an offset in the file plus the uptime of the machine. All processes of the
 machine read the same uptime, so they agree on the time, whatever their wall clocks show.
 Rule 2: a wall clock is read only to set that offset: in a new file, and after a reboot, when no
 process of the group is left.
-Rule 3: no process is behind a time that another process has written. A process that cannot read the
-uptime continues from the time in the file, at the rate of its own clock.
+Rule 3: a process never returns a time before the latest one in the file. A process that cannot read
+the uptime adds its own elapsed time to the latest time in the file.
 """
 
 import sqlite3
@@ -95,7 +95,7 @@ class StoreClock:
     """The time of the store, for one process. All methods run inside a transaction."""
 
     def __init__(self, host: HostClock) -> None:
-        """Use the clocks of *host*. Call ``start`` before the other methods."""
+        """Call ``start`` before the other methods."""
         self._host = host
         self._offset_us = 0
         """The store's time less ``elapsed_us`` of this process."""
@@ -103,8 +103,8 @@ class StoreClock:
     def start(self, db: sqlite3.Connection) -> bool:
         """Take the offset from the file, or set it if the file has none of this boot.
 
-        Returns whether the uptime is known. Otherwise this process follows the times that other
-        processes write.
+        Returns whether the uptime is known. Otherwise this process never returns a time before
+        those that other processes write.
         """
         boot_id, offset_us, latest_us = db.execute(_READ).fetchone()
         boot, elapsed_us = self._host.boot(), self._host.elapsed_us()

@@ -22,7 +22,7 @@ OPEN_RETRY_S: Final = 0.02
 """Seconds between two attempts to open a file that another process has locked."""
 
 # States have a table of their own: SQLite rewrites a whole row at an update, and a new position
-# must not rewrite megabytes of state. Listings do not have to read past states either.
+# must not rewrite megabytes of state. Listings read no states either.
 _VERSION_1: Final = """
 CREATE TABLE ownership (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
@@ -108,7 +108,7 @@ CREATE TABLE member_numbering (
 ) WITHOUT ROWID, STRICT;
 """
 
-# The time of the store. It begins at the newest record, so that no record is in its future.
+# The time of the store. It begins at the time of the newest record, so that no record is later.
 _VERSION_5: Final = """
 CREATE TABLE clock (
     id INTEGER PRIMARY KEY CHECK (id = 0),
@@ -124,7 +124,7 @@ SELECT 0, '', NULL, coalesce(max(last_modified_us), 0) FROM (
 );
 """
 
-# What a member says about placement; a row exists only if that differs from the defaults. Processes
+# A member's placement, capacity and ordinal; a row exists only if one is not the default. Processes
 # of earlier versions, which know only `Even`, write members without this table.
 _VERSION_6: Final = """
 CREATE TABLE member_placement (
@@ -138,9 +138,9 @@ CREATE TABLE member_placement (
 ) WITHOUT ROWID, STRICT;
 """
 
-# The fencing token of an ownership record. A process of an earlier version writes ownership without
-# this table; the etag then shows that a row belongs to an earlier record. What members measured, if
-# they did. And the records of whole groups.
+# ownership_epoch: the fencing token of an ownership record. A process of an earlier version writes
+# ownership without this table; the etag then shows that a row belongs to an earlier record.
+# member_load: what a member measured, if it did. group_record: the records of whole groups.
 _VERSION_7: Final = """
 CREATE TABLE ownership_epoch (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
@@ -313,7 +313,7 @@ def _configure(connection: sqlite3.Connection, path: Path) -> None:
     # In WAL mode readers do not wait for the writer, nor the writer for readers.
     if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
         raise ConfigurationError(f"{path} is on a file system that SQLite's WAL mode cannot use")
-    # A write that was reported as won must survive a power cut; with NORMAL the last ones may not.
+    # A write that was reported as won must survive a power cut; NORMAL may lose the last writes.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -339,7 +339,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _require_ours(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the tables; 0 for a new file."""
+    """Return the version of the tables; 0 for a new file. Refuse other programs' databases."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     application: int = connection.execute("PRAGMA application_id").fetchone()[0]
     tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]

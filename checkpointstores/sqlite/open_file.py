@@ -1,4 +1,4 @@
-"""The file as it is open: its connection, its clock, and the check that it is still in place."""
+"""An open database file: its connection, its clock, and the check that it is still in place."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from eventproc.logs import Logger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFile:
-    """A connection to the file, and what belongs to it. Used by one thread at a time."""
+    """A connection to the file, and its clock. Used by one thread at a time."""
 
     connection: sqlite3.Connection
     path: Path
@@ -46,7 +46,8 @@ class OpenFile:
         except sqlite3.Error as error:
             self.require_in_place()
             raise as_store_error(error, self.path) from error
-        # After the transaction: a write to a file that was moved before is not seen by the group.
+        # After the transaction: the group does not see a write to a file that was moved away
+        # before.
         self.require_in_place()
 
     def require_in_place(self) -> None:

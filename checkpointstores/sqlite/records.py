@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
 from eventproc.core.checkpoint_rules import completed_above
 from eventproc.models import (
     Checkpoint,

@@ -50,7 +50,7 @@ class SqliteTransaction(Transaction):
         try:
             self.db.execute("COMMIT")
         except sqlite3.IntegrityError:
-            raise  # About the handler's rows: a constraint that is checked at the commit.
+            raise  # A deferred constraint of the handler's tables failed at the commit.
         except sqlite3.Error as error:
             failure = as_store_error(error, self._file.path)
             return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=failure)
@@ -67,7 +67,7 @@ class SqliteTransactions(Transactions):
     is_exclusive = True
 
     def __init__(self, open_file: Callable[[], OpenFile]) -> None:
-        """*open_file* opens the file again, and blocks."""
+        """*open_file* opens another connection to the file; it blocks."""
         self._open_file = open_file
         self._file: OpenFile | None = None
         self._turn = asyncio.Lock()
@@ -85,11 +85,11 @@ class SqliteTransactions(Transactions):
     async def begin(
         self, *, is_blocking: bool, idle_max: timedelta
     ) -> AsyncIterator[SqliteTransaction]:
-        del is_blocking, idle_max  # One kind of connection; a file has no server that ends it.
+        del is_blocking, idle_max  # SQLite has one kind of connection, and no server.
         async with self._turn:
             try:
                 yield SqliteTransaction(await in_thread(self._begun))
-            finally:  # Also after a cancellation that came while it began.
+            finally:  # Also if a cancellation came while the transaction began.
                 if self._file is not None:
                     await in_thread(partial(_roll_back, self._file.connection))
 
@@ -104,7 +104,7 @@ class SqliteTransactions(Transactions):
 
 
 def _authorize(action: int, *_: object) -> int:
-    """Deny a handler to end the transaction: its rows would be stored without their position."""
+    """Refuse a handler's COMMIT and ROLLBACK, which would store its rows without their position."""
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
 
 
@@ -116,5 +116,5 @@ def _roll_back(db: sqlite3.Connection) -> None:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """Run it in a thread, to its end."""
+    """Run *call* in a thread, and wait until it has ended even if this task is cancelled."""
     return await to_the_end(asyncio.ensure_future(asyncio.to_thread(call)))

@@ -23,7 +23,7 @@ from checkpointstores.tables.table import (
     Values,
     Write,
     Written,
-    meaning,
+    error_for,
 )
 from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
@@ -46,7 +46,7 @@ _INT32: Final = range(-(2**31), 2**31)
 _SYSTEM: Final = ("PartitionKey", "RowKey", "Timestamp")
 _OTHER_ENDPOINTS: Final = {"blobendpoint", "fileendpoint", "queueendpoint"}
 _NO_ENTITY: Final = Key(partition="!", row="!")
-"""An entity that does not exist: no key of the store is like it."""
+"""The key of an entity that does not exist. Listing its partition checks the right to read."""
 
 
 def account_of(connection_string: str) -> tuple[str, Any]:
@@ -216,7 +216,7 @@ class AzureTable:
             async with asyncio.timeout(self._request_timeout_s):
                 return await call()
         except HttpResponseError as error:
-            raise meaning(
+            raise error_for(
                 error.status_code or 0,
                 _code(error),
                 place=self._place,
@@ -236,8 +236,8 @@ def place_of(account_url: str, name: str) -> str:
 
 
 def _if_is(etag: str) -> dict[str, Any]:
-    """Return the condition that an entity still has this ETag."""
-    # The service refuses other forms, also where the ETag cannot be that of any entity.
+    """Return the client's arguments for the condition that an entity still has this ETag."""
+    # The service refuses an ETag that is not of this form, even if no entity can have it.
     return {"etag": f'W/"{etag}"', "match_condition": MatchConditions.IfNotModified}
 
 
@@ -250,7 +250,7 @@ def _encoded(key: Key, values: Values) -> dict[str, Any]:
 
 
 def _as_property(value: Value) -> object:
-    """Return a value as the client takes it: it refuses integers beyond 32 bits without a type."""
+    """Return a value for the client, which needs an explicit type for integers beyond 32 bits."""
     if isinstance(value, int) and not isinstance(value, bool) and value not in _INT32:
         return EntityProperty(value, EdmType.INT64)
     return value
@@ -271,7 +271,7 @@ def _as_entity(found: TableEntity) -> Entity:
 
 
 def _utc(instant: Any) -> datetime:  # noqa: ANN401 - the client's own subclass
-    """Return a plain ``datetime``: the client's own subclass carries the text of the service."""
+    """Return a plain ``datetime`` instead of the client's own subclass."""
     return datetime.combine(instant.date(), instant.time(), UTC)
 
 

@@ -1,11 +1,11 @@
 """States and group records: bytes of up to 4 MiB, in entities that hold 1 MiB each.
 
 Rule 1: a content of up to ``INLINE_MAX`` bytes is a property of its record's entity.
-Rule 2: a larger one is written in parts before the record, under a random version that the record
-then names. So the record's one conditional write decides which content is valid.
+Rule 2: a larger one is written in parts, each an entity whose key has a random version, and then
+the record with that version. So the record's one conditional write decides which content is valid.
 Rule 3: after the record's write, a store that won deletes the parts of the version that it
 replaced; one whose outcome is ``LOST`` deletes its own new parts. After ``UNKNOWN`` nothing is
-deleted, because a record may name them.
+deleted, because the stored record may have either version.
 """
 
 from collections.abc import Callable, Coroutine
@@ -40,7 +40,7 @@ class Parts:
 
 
 def content_values(content: bytes, version: str) -> dict[str, Value]:
-    """Return the properties of the record's entity that say what its content is."""
+    """Return the properties of a record's entity: its content, or the version of its parts."""
     is_inline = len(content) <= INLINE_MAX
     return {
         "content": content if is_inline else b"",
@@ -51,7 +51,7 @@ def content_values(content: bytes, version: str) -> dict[str, Value]:
 
 
 def parts_of(values: Any) -> Parts | None:  # noqa: ANN401 - properties of an entity
-    """Return the parts that an entity's properties name, or ``None``."""
+    """Return the parts of an entity's content; ``None`` if it is inline."""
     count = values.get("content_parts", 0)
     return Parts(version=values["content_version"], count=count) if count else None
 
@@ -73,7 +73,7 @@ async def write_parts(ask: Ask[Any], group: ConsumerGroup, content: bytes, versi
 
 
 async def delete_parts(ask: Ask[Any], group: ConsumerGroup, parts: Parts | None) -> None:
-    """Delete parts that no record names any more; what cannot be deleted stays, and costs space."""
+    """Delete parts that no record refers to. After an error the rest stays."""
     for number in range(parts.count if parts else 0):
         assert parts is not None
         try:
@@ -83,7 +83,7 @@ async def delete_parts(ask: Ask[Any], group: ConsumerGroup, parts: Parts | None)
 
 
 async def read_content(ask: Ask[Any], group: ConsumerGroup, entity: Entity) -> bytes | None:
-    """Return the content that an entity names; ``None`` if parts of it are gone by now.
+    """Return the content of an entity; ``None`` if parts of it were deleted after it was read.
 
     Raises:
         StoreCorruptError: It is damaged.

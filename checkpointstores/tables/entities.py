@@ -1,7 +1,7 @@
 """Convert between entities and records. All functions are pure; ``records.py`` makes the requests.
 
-Every write has a random name, the property ``write``. After an attempt without an answer an entity
-with that name shows that the write succeeded.
+Every write has a random id, the property ``write``. After an attempt without an answer, an entity
+with that id shows that the write succeeded.
 """
 
 import struct
@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from checkpointstores.member_words import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
 from checkpointstores.tables.table import Entity, Value
 from eventproc.models import (
     Checkpoint,
@@ -42,7 +42,7 @@ MEMBER_COLUMNS: Final = (
 RECORD_NAME: Final = "record"
 
 _NONE: Final = -1
-"""Stands for ``None`` where a property is a number: an update keeps what it does not name."""
+"""Stands for ``None`` in a number: an update that leaves a property out keeps its old value."""
 
 _RANGE: Final = struct.Struct(">qq")
 
@@ -124,7 +124,7 @@ def checkpoint_values(update: CheckpointUpdate, write: str) -> dict[str, Value]:
 
 
 def as_checkpoint(entity: Entity, state: bytes | None) -> Checkpoint:
-    """Return the checkpoint in an entity; *state* was read apart."""
+    """Return the checkpoint in an entity, with a state that ``contents.py`` has read."""
     values: dict[str, Any] = dict(entity.values)
     return Checkpoint(
         partition_id=values["partition_id"],

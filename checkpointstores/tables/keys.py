@@ -17,7 +17,7 @@ _CHARACTERS_MAX: Final = 400
 
 
 class RecordKind(Enum):
-    """What an entity is. Kinds have different partition keys, which share the load."""
+    """The kind of an entity. Kinds have different partition keys, which spreads their load."""
 
     OWNERSHIP = "ownership"
     CHECKPOINT = "checkpoint"
@@ -35,23 +35,23 @@ def partition_of(group: ConsumerGroup, kind: RecordKind) -> str:
 
 
 def record_key(group: ConsumerGroup, kind: RecordKind, name: str) -> Key:
-    """Return the key of a record that a group has one of for each name."""
+    """Return the key of a group's record of this kind and name."""
     return Key(partition=partition_of(group, kind), row=_short(_encoded(name)))
 
 
 def group_record_key(group: ConsumerGroup, name: str) -> Key:
-    """Return the key of a group record, apart from those of members."""
+    """Return the key of a group record; no member's key is equal to it."""
     key = record_key(group, RecordKind.MEMBER, name)
     return Key(partition=key.partition, row=f"record {key.row}")
 
 
 def part_key(group: ConsumerGroup, version: str, number: int) -> Key:
-    """Return the key of a part of a large content; *version* names one write."""
+    """Return the key of a part of a large content; *version* is unique to one write."""
     return Key(partition=partition_of(group, RecordKind.PART), row=f"{version} {number}")
 
 
 def _encoded(name: str) -> str:
-    """Encode a name; different names stay different. Tables and proxies mishandle ``%`` in keys."""
+    """Encode a name, uniquely. ``!`` replaces ``%``, which tables and proxies mishandle in keys."""
     return quote(name, safe="$").replace("%", "!")
 
 

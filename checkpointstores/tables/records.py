@@ -28,7 +28,7 @@ from checkpointstores.tables.keys import (
     record_key,
 )
 from checkpointstores.tables.renewals import renew
-from checkpointstores.tables.round_trips import RoundTrips, WriteAnswer, new_name
+from checkpointstores.tables.round_trips import RoundTrips, WriteAnswer, new_write_id
 from checkpointstores.tables.table import (
     Entity,
     Key,
@@ -59,10 +59,10 @@ from eventproc.models import (
 from eventproc.ports import CheckpointStore
 
 RESOLUTION: Final = timedelta(seconds=1)
-"""Of ``as_of``, the header ``Date`` of an answer. The times of entities are finer."""
+"""The resolution of ``as_of``, which is an HTTP date. The times of entities are finer."""
 
 _READS: Final = 5
-"""How often a large content is read when it is replaced meanwhile."""
+"""Most attempts to read a large content that other processors replace at the same time."""
 
 
 class TableRecords(RoundTrips, CheckpointStore):
@@ -72,10 +72,10 @@ class TableRecords(RoundTrips, CheckpointStore):
         """*place* names the table without secrets, for messages and logs."""
         super().__init__(place, concurrency_max=concurrency_max)
         self._seen: dict[tuple[ConsumerGroup, str], PartitionOwnership] = {}
-        """Ownership records as last seen: they tell renewals from other claims."""
+        """Ownership records as last seen, to distinguish renewals from other claims."""
 
         self._parts: dict[Key, Parts | None] = {}
-        """The parts that an entity named when it was last read or written here."""
+        """The parts of an entity's content when this store last read or wrote it."""
 
         self._malformed_etag_by_key: dict[Key, str] = {}
 
@@ -170,7 +170,7 @@ class TableRecords(RoundTrips, CheckpointStore):
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
         key = record_key(group, RecordKind.MEMBER, member.owner_id)
-        values = entities.member_values(member, new_name())
+        values = entities.member_values(member, new_write_id())
         answer = await self._write(Write(key=key, values=values, etag=member.etag))
         is_won = answer.outcome is WriteOutcome.WON
         stored = replace(member, etag=answer.etag, last_modified=answer.last_modified)
@@ -186,7 +186,7 @@ class TableRecords(RoundTrips, CheckpointStore):
                 await self._ask(Right.DELETE, lambda table: table.delete(key, etag=etag))
                 return WriteOutcome.WON
         except ConditionFailedError:
-            pass  # It changed.
+            pass  # It changed or was deleted: read which.
         except StoreError:
             return WriteOutcome.UNKNOWN
         try:
@@ -213,7 +213,7 @@ class TableRecords(RoundTrips, CheckpointStore):
         key = record_key(group, RecordKind.CHECKPOINT, require_partition_id(update.partition_id))
         replaces = update.replaces
         if replaces is not None and replaces.is_partial and update.state is None:
-            # The result has the state, which the write keeps.
+            # The result must have the state, which a listing does not have.
             try:
                 whole = await self.read_checkpoint(group, update.partition_id)
             except StoreError as error:
@@ -221,7 +221,7 @@ class TableRecords(RoundTrips, CheckpointStore):
             if whole is None or whole.etag != replaces.etag:
                 return CheckpointResult(outcome=WriteOutcome.LOST)
             replaces = whole
-        values = entities.checkpoint_values(update, new_name())
+        values = entities.checkpoint_values(update, new_write_id())
         state, etag = update.state, replaces.etag if replaces else None
         if state is not None:
             values["state_number"] = update.sequence_number
@@ -247,7 +247,10 @@ class TableRecords(RoundTrips, CheckpointStore):
 
     async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
         key = group_record_key(group, record.name)
-        values: dict[str, Value] = {entities.RECORD_NAME: record.name, entities.WRITE: new_name()}
+        values: dict[str, Value] = {
+            entities.RECORD_NAME: record.name,
+            entities.WRITE: new_write_id(),
+        }
         answer = await self._write_whole(group, key, values, record.content, record.etag)
         is_won = answer.outcome is WriteOutcome.WON
         stored = replace(record, etag=answer.etag) if is_won else None
@@ -316,7 +319,7 @@ class TableRecords(RoundTrips, CheckpointStore):
 def _claim_write(group: ConsumerGroup, claim: OwnershipClaim) -> Write:
     return Write(
         key=record_key(group, RecordKind.OWNERSHIP, claim.partition_id),
-        values=entities.ownership_values(claim, new_name()),
+        values=entities.ownership_values(claim, new_write_id()),
         etag=claim.expected_etag,
     )
 

@@ -1,11 +1,11 @@
-"""Renewals of a processor, up to 100 in one entity-group transaction, which costs as one request.
+"""Renews ownership records, up to 100 in one entity-group transaction, which is one request.
 
 Rule 1: a transaction has only renewals: claims whose owner already owns the partition, as this
-store last saw it. A steal is likely to lose, and would fail every renewal with it.
-Rule 2: one failed condition fails the whole transaction. Then one listing tells which renewals are
-lost, and the others are repeated in a new transaction.
-Rule 3: after an attempt without an answer the listing decides in the same way, because each entity
-has the name of the write that made it.
+store last saw it. A steal is likely to lose, and every renewal in its transaction would fail.
+Rule 2: one failed condition fails the whole transaction. Then one listing shows which renewals
+another processor made impossible, and the others are repeated in a new transaction.
+Rule 3: after an attempt without an answer, too, the listing shows the outcomes, because each entity
+has the id of its last write.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ from eventproc.errors import StoreError
 from eventproc.models import WriteOutcome
 
 _ROUNDS: Final = 4
-"""Each round loses at least one renewal to another processor; more in a row are not to be expected,
-and what is left after them is written one by one."""
+"""Most transactions for a renewal. In each failed one, another processor took at least one
+partition; after the last one, the rest is written one by one."""
 
 Transact = Callable[[Sequence[Write]], Coroutine[Any, Any, Sequence[Written]]]
 ReadAll = Callable[[], Coroutine[Any, Any, Mapping[str, Entity]]]
@@ -35,7 +35,7 @@ WriteOne = Callable[[Write], Coroutine[Any, Any, WriteAnswer]]
 async def renew(
     writes: Mapping[str, Write], transact: Transact, read_all: ReadAll, write_one: WriteOne
 ) -> dict[str, WriteAnswer]:
-    """Make writes by partition id, and return the outcome of each.
+    """Make these writes, and return their outcomes; both by partition id.
 
     Args:
         writes: At most one for each entity.
@@ -53,7 +53,7 @@ async def renew(
         if not pending:
             return answers
         error = next((error for error in errors if error is not None), None)
-        answers |= await _settle(pending, read_all, error)
+        answers |= await _listed_outcomes(pending, read_all, error)
     left = {key: write for key, write in writes.items() if key not in answers}
     alone = await together(*(write_one(write) for write in left.values()))
     return answers | dict(zip(left, alone, strict=True))
@@ -75,10 +75,10 @@ async def _one_transaction(
     return None
 
 
-async def _settle(
+async def _listed_outcomes(
     pending: Mapping[str, Write], read_all: ReadAll, error: StoreError | None
 ) -> dict[str, WriteAnswer]:
-    """Return the outcomes that a listing shows; with *error* all others are unknown."""
+    """Return the outcomes that a listing shows; those it does not show are unknown if *error*."""
     try:
         stored = await read_all()
     except StoreError as failure:
@@ -89,7 +89,7 @@ async def _settle(
         answer = answer_in(write, found)
         if answer.outcome is WriteOutcome.LOST and found is not None and found.etag == write.etag:
             if error is None:
-                continue  # It failed because of another one: repeat it.
+                continue  # Another write of its transaction failed: repeat this one.
             answer = WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         answers[key] = answer
     return answers

@@ -1,8 +1,8 @@
 """Requests to a table: their repetition, and the outcomes of conditional writes.
 
 Rule 1: a write is repeated only within one call, and only after an attempt without an answer.
-Rule 2: after a failed condition the entity is read: if it has the name of this write, an attempt
-without an answer had succeeded, and the write is won. Otherwise it is a lost race.
+Rule 2: after a failed condition the entity is read: if it has the id of this write, an attempt
+without an answer had succeeded, and the write is won. Otherwise another processor was first.
 Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
 """
 
@@ -28,8 +28,8 @@ from eventproc.models import WriteOutcome
 T = TypeVar("T")
 
 
-def new_name() -> str:
-    """Return a random name for one write."""
+def new_write_id() -> str:
+    """Return a random id for one write."""
     return secrets.token_hex(8)
 
 
@@ -40,7 +40,7 @@ class WriteAnswer:
     outcome: WriteOutcome
     etag: str = ""
     last_modified: datetime | None = None
-    """With ``etag``, of a write that was won."""
+    """Set together with ``etag`` if the write was won."""
 
     found: Entity | None = None
     """What is stored instead, if the write was lost."""
@@ -70,19 +70,19 @@ class RoundTrips(Requests[Table]):
         try:
             written = await self._change(lambda table: table.write(write))
         except ConditionFailedError:
-            return await self._settled(write)
+            return await self._read_outcome(write)
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         return await self._dated(write, written)
 
     async def _dated(self, write: Write, written: Written) -> WriteAnswer:
-        """Return a write that was won, with its time; read it if its ETag does not tell."""
+        """Return the answer for a won write; read its time if the ETag does not contain it."""
         if written.last_modified is None:
-            return await self._settled(write)
+            return await self._read_outcome(write)
         return WriteAnswer(WriteOutcome.WON, written.etag, written.last_modified)
 
-    async def _settled(self, write: Write) -> WriteAnswer:
-        """Read whether an entity has this write."""
+    async def _read_outcome(self, write: Write) -> WriteAnswer:
+        """Read the entity, and return the outcome that it shows."""
         try:
             found = await self._read(lambda table: table.read(write.key))
         except StoreError as error:

@@ -35,7 +35,7 @@ _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
 
 
 class TableCheckpointStore(TableRecords):
-    """Keeps records in a table of an Azure storage account, at a small part of the price of blobs.
+    """Keeps records in a table of an Azure storage account, which costs much less than blobs.
 
     Build it from a connection string, or from the account's URL and a credential. One store may
     serve any number of groups; all processors of a group must use the same table. Processors of

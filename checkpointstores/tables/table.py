@@ -14,10 +14,10 @@ from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 TRANSACTION_MAX: Final = 100
-"""Most entities in one entity-group transaction, which all have the same partition key."""
+"""Most entities in one entity-group transaction; all must have the same partition key."""
 
 ROLE: Final = "Storage Table Data Contributor"
-"""The role of Azure that has the rights which a store needs."""
+"""The built-in role of Azure that includes every right that a store needs."""
 
 _RACES: Final = frozenset(
     {
@@ -51,7 +51,7 @@ class Right(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What names an entity in its table."""
+    """The key of an entity in its table."""
 
     partition: str
     row: str
@@ -73,14 +73,14 @@ class Written:
 
     etag: str
     last_modified: datetime | None
-    """``None`` if the ETag does not tell it: then the entity has to be read."""
+    """``None`` if the ETag does not contain it: then the entity has to be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A conditional write. ``etag``: the version that must be stored; ``None``: no entity yet.
+    """A conditional write: the stored entity must have this ETag; ``None``: must not exist.
 
-    An update keeps the properties that it does not name.
+    An update keeps the properties that *values* leaves out.
     """
 
     key: Key
@@ -130,7 +130,7 @@ class Table(Protocol):
         """
 
 
-def meaning(
+def error_for(
     status: int, code: str, *, place: str, right: Right, is_identity: bool
 ) -> StoreUnavailableError | StoreRejectedError | ConditionFailedError:
     """Return the error for an answer that is not a success.

@@ -91,7 +91,7 @@ class HandlerTarget(ReplayTarget):
         if not admitted:
             raise LetterRefusedError("it came after a later one of its partition")
         try:
-            await line.calls.hand(admitted, line.context)
+            await line.calls.deliver(admitted, line.context)
         except LetterRefusedError:
             line.context.complete(admitted)  # The next letter is not behind this one.
             raise
@@ -144,7 +144,7 @@ class _Line:
 class _Refusals(FailureActions):
     """Lets the letter of an event stay that failed as often as the policy allows."""
 
-    async def settle(
+    async def apply(
         self,
         event: ReceivedEvent,  # noqa: ARG002 - the caller knows its letter
         error: Exception | None,

@@ -1,1 +1,1 @@
-"""Which partitions are mine? Members, leases, and the cycle that shares partitions out."""
+"""The ownership half: the member record, the leases, and the cycle that claims and hands over."""

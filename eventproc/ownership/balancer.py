@@ -1,7 +1,7 @@
 """One cycle of the ownership half: read the group's records, decide, write.
 
-What is written is decided by ``core/ownership/cycle.py``; this module reads, and carries out. It
-runs on the store's loop. ``runtime/run.py`` passes its result to the pumps.
+``core/ownership/cycle.py`` decides what to write; this module reads the records before that, and
+writes after it, on the store's loop. ``runtime/run.py`` passes the result to the pumps.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class CycleResult:
     claimed: tuple[str, ...]
     stolen: tuple[str, ...]
     conflict_count: int
-    """How many claims another processor won."""
+    """How many claims failed because another processor wrote first."""
 
 
 class Balancer:
@@ -64,9 +64,9 @@ class Balancer:
         log: Logger,
         patience: timedelta | None = None,
     ) -> None:
-        """Create the parts; ``membership.enter`` has to be called before the first cycle.
+        """Create the parts. The caller awaits ``membership.enter`` before the first cycle.
 
-        *on_lost* is called with the id of each partition whose lease is lost.
+        *on_lost* gets the id of each partition whose lease is lost.
         """
         self._store = store
         self._group = group
@@ -117,7 +117,7 @@ class Balancer:
     async def cycle(
         self,
         partition_ids: Collection[str],
-        busy: Collection[str],
+        handing_over: Collection[str],
         running: Collection[str],
         work: Mapping[str, WorkDone] = _NO_WORK,
         expected: frozenset[str] | None = None,
@@ -126,9 +126,9 @@ class Balancer:
 
         Args:
             partition_ids: All partitions of the hub, as last read.
-            busy: Partitions that are being handed over; they count as held until that is done.
+            handing_over: Partitions that are being handed over; they count as held until then.
             running: Partitions whose handler may still run, even if the lease is lost.
-            work: How much work each partition that is served has made.
+            work: The work done so far for each partition that this processor serves.
             expected: The members that the roster names, if this processor has read it.
 
         Raises:
@@ -138,7 +138,7 @@ class Balancer:
         async with self._cycle_lock:
             self._note_load(work)
             listing = await self._read(
-                tuple(partition_ids), frozenset(busy), frozenset(running), expected
+                tuple(partition_ids), frozenset(handing_over), frozenset(running), expected
             )
             before, now_s = self._memory, self._clock()
             self._memory = observe(before, listing, self._rules, now_s)
@@ -146,7 +146,7 @@ class Balancer:
             return await self._carry_out(decide(self._memory, self._rules), listing)
 
     def _note_load(self, work: Mapping[str, WorkDone]) -> None:
-        """Note the load of the partitions for the member record, if the group shares by load."""
+        """Put the partitions' loads into the member record, if the group's placement uses them."""
         seen = self._memory.observed
         by = measured_by(seen.group.placement) if seen else None
         load = ""
@@ -159,7 +159,7 @@ class Balancer:
     async def _read(
         self,
         partition_ids: tuple[str, ...],
-        busy: frozenset[str],
+        handing_over: frozenset[str],
         running: frozenset[str],
         expected: frozenset[str] | None,
     ) -> Listing:
@@ -187,7 +187,7 @@ class Balancer:
                 own=self.membership.own,
                 leases=self.leases.by_partition,
                 is_trusted=self.leases.is_any_trusted,
-                handing_over=busy,
+                handing_over=handing_over,
                 running=running,
             )
 
@@ -203,22 +203,22 @@ class Balancer:
         return isinstance(seen.group.placement if seen else self._rules.placement, Published)
 
     async def _carry_out(self, actions: Actions, listing: Listing) -> CycleResult:
-        """Write what was decided, in the order of the fields of ``Actions``."""
+        """Carry out the actions, in the order of their fields."""
         self.leases.renews_records = actions.renews_records
         if listing.owned is not None:
             await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
-        is_known = await self.membership.carry_out(actions.member, listing.asked_at_s)
+        may_claim = await self.membership.carry_out(actions.member, listing.asked_at_s)
         for member in actions.fenced:
             if not await self._fence(member):
-                is_known, actions = False, unfenced(actions, self._memory)
-        # Asked after the listing was read: a record without a lease here may be that of a newer
-        # process with this owner id.
-        if is_known and actions.is_resuming:
-            is_known = await self.membership.is_recorded()
-        results = await self._claim(actions) if is_known else []
+                may_claim, actions = False, unfenced(actions, self._memory)
+        # Reads the member record again, after the ownership records: one that names this owner id
+        # without a lease here may be that of a newer process.
+        if may_claim and actions.is_resuming:
+            may_claim = await self.membership.is_recorded()
+        results = await self._claim(actions) if may_claim else []
         if actions.transfers and await self.membership.is_sole_holder():
             await self.leases.write(actions.transfers)
-        if is_known and actions.publish is not None:
+        if may_claim and actions.publish is not None:
             await self._schemas.publish(actions.publish)
         for member in actions.forgotten:
             await self._store.withdraw_member(self._group, member)
@@ -233,7 +233,7 @@ class Balancer:
         )
 
     async def _fence(self, member: Member) -> bool:
-        """Write the status *dead*; return whether the member had not renewed before that."""
+        """Write the status *dead*; return whether this was before the member renewed."""
         result = await self._store.announce_member(self._group, member)
         is_won = result.outcome is WriteOutcome.WON
         if is_won:
@@ -266,7 +266,7 @@ class Balancer:
             log("foreign_members_detected", owner_ids=sorted(seen))
 
     def _log_placement(self, before: Observed | None, after: Observed | None) -> None:
-        """Log what the group follows, if this processor cannot, and what no member has room for."""
+        """Log changes of the group's placement, and whether the members' capacity is short."""
         if after is None or after is before or after.group.is_leaving:
             return  # The members that stay may follow a placement that a leaving one lacks.
         own, placement = self._rules.placement.name, after.group.placement

@@ -1,8 +1,8 @@
 """Whether this processor may join the group: checked before and after it writes its member record.
 
-Before, by the listings that the write needs anyway: so a processor that is refused, and that its
-supervisor starts again and again, is never counted as a member. After, because two incompatible
-processors may start at once: at least one of them then sees the other.
+Before: if a processor is refused, and its supervisor starts it again and again, the others never
+count it as a member. (The write needs these listings anyway.) After: two incompatible processors
+may start at once, and then at least one of them sees the other.
 
 Two processors with different lease modes would claim each other's partitions. Two with different
 offset formats would read one checkpoint as different positions, and skip or repeat the events in
@@ -45,11 +45,11 @@ _NAMED_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compatibility:
-    """Refuses a group that a processor cannot share."""
+    """Raises an error if a processor cannot be a member of a group."""
 
     group: ConsumerGroup
     member: Member
-    """The processor's own record; none is needed in the store."""
+    """The processor's own record; it need not be stored yet."""
 
     placement: Placement
     expiration: timedelta

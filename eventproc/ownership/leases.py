@@ -1,6 +1,6 @@
 """The leases that this processor holds: claim, renew, verify, hand over, lose.
 
-Rule 1: a lease counts only if its write was confirmed, from the time before it was sent.
+Rule 1: a lease begins when its write was sent, and only if the store confirmed the write.
 Rule 2: after a write of unknown outcome, read again before relying on the lease.
 Rule 3: a listing that contradicts a lease is a hint; the proof is a conditional write.
 All of this runs on the store's loop, so that handlers cannot delay it.
@@ -39,7 +39,7 @@ REWRITTEN_HINT: Final = (
 
 
 class Leases:
-    """Holds, renews and hands over the leases of one processor."""
+    """The leases of one processor, by partition."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class Leases:
         Args:
             store: Where the records are.
             group: The consumer group of the records.
-            membership: Gives the owner id that is written. With session leases its record is
-                renewed instead of these, and a lease is trusted only while the session is.
+            membership: Has the owner id to write. With session leases the member record is renewed
+                instead of the ownership records, and no lease is trusted longer than the session.
             expiration: How long after its last write a record has a live owner.
             clock: This processor's monotonic clock, in seconds.
             on_lost: Called with the id of each partition whose lease is lost.
@@ -77,9 +77,9 @@ class Leases:
         self._turns = Turns()
         self._renewal_failure = ConditionLogger(log, "renewal_failed", "renewal_recovered")
         self._compared_at_s = float("-inf")
-        """When the newest listing was requested that all leases were compared with."""
+        """When the newest listing was requested with which ``compare`` compared all leases."""
 
-        self._epoch = 0
+        self._generation = 0
         """Rises when all leases are lost: answers to earlier writes are then ignored."""
 
         self.renews_records = not membership.is_session
@@ -87,7 +87,7 @@ class Leases:
         members that do not use them."""
 
         self.conflict_count = 0
-        """How many claims another processor won."""
+        """How many claims failed because another processor wrote first."""
         self.write_count = 0
 
     @property
@@ -134,7 +134,7 @@ class Leases:
         left_s = self.trusted_until_s(partition_id) - self._clock()
         if epoch is None:
             return left_s
-        # Read after its trust: the store's thread may replace the lease in between.
+        # Read after trusted_until_s: the store's thread may replace the lease in between.
         lease = self._lease_by_partition.get(partition_id)
         return float("-inf") if lease is None or lease.epoch != epoch else left_s
 
@@ -147,10 +147,10 @@ class Leases:
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims for this processor, and keep a lease for each one won."""
         async with self._turns.take([claim.partition_id for claim in claims]):
-            sent_at_s, epoch = self._clock(), self._epoch
+            sent_at_s, generation = self._clock(), self._generation
             results = await self.write(claims)
             for result in results:
-                if result.outcome is WriteOutcome.WON and epoch == self._epoch:
+                if result.outcome is WriteOutcome.WON and generation == self._generation:
                     self._confirm(result, sent_at_s)
             self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
             return results
@@ -200,8 +200,8 @@ class Leases:
     ) -> None:
         """Renew each lease that a listing contradicts: the conditional write shows who is right.
 
-        A listing may show a renewal whose answer has not come yet. So writes under way are waited
-        for, and only leases that are still contradicted are renewed.
+        A listing may show a renewal whose answer has not come yet. So this waits for writes under
+        way, and renews only leases that are still contradicted.
         """
         stored = snapshot.by_partition
         names = [lease.partition_id for lease in contradicted]
@@ -217,7 +217,7 @@ class Leases:
         self._compared_at_s = asked_at_s
 
     async def keep(self) -> None:
-        """Renew until cancelled: each lease at a third of its life, and retry failed renewals."""
+        """Until cancelled, renew each lease a third of the expiration after its last renewal."""
         pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
         while True:
             await self.renew_due()
@@ -229,7 +229,7 @@ class Leases:
         Writes under way give no lease, either: other processors may have claimed their partitions
         since.
         """
-        self._epoch += 1
+        self._generation += 1
         for partition_id in list(self._lease_by_partition):
             del self._lease_by_partition[partition_id]
             self._on_lost(partition_id)
@@ -248,7 +248,7 @@ class Leases:
         await self._renew(list(self._lease_by_partition.values()))
 
     async def renew_due(self) -> None:
-        """Renew every lease that is due or in doubt, all at once."""
+        """Renew every lease whose renewal is due, all at once."""
         due = due_leases(
             self._lease_by_partition.values(),
             self._expiration,
@@ -309,9 +309,9 @@ class Leases:
         ]
         if not claims:
             return []
-        sent_at_s, epoch = self._clock(), self._epoch
+        sent_at_s, generation = self._clock(), self._generation
         results = await self.write(claims)
-        if epoch != self._epoch:
+        if generation != self._generation:
             return []
         for result in results:
             partition_id = result.claim.partition_id

@@ -1,9 +1,9 @@
-"""Smooths what this processor's partitions load it with, for its member record.
+"""Measures the load of each partition that this processor serves, for its member record.
 
-Rule 1: a load is an exponential mean with a half-life of ``HALF_LIFE``, so that one that swings
-every minute looks even.
-Rule 2: it is reported when it was measured for ``MEASURED_MIN``. Until then the group goes on with
-what the former owner measured, which the schema has; the mean begins from there.
+Rule 1: a load is an exponentially weighted mean with a half-life of ``HALF_LIFE``, so that a load
+that changes every minute is reported as constant.
+Rule 2: if the schema has what a former owner measured, the mean begins with that. Otherwise the
+load is reported only after it was measured for ``MEASURED_MIN``.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,12 +37,12 @@ class LoadMeter:
         self._measured: dict[str, _Measured] = {}
 
     def report(self, by: str, work: Mapping[str, WorkDone], known: Mapping[str, float]) -> str:
-        """Take up what was done until now; return the text for the member record.
+        """Measure the work since the last call; return the loads as text for the member record.
 
         Args:
-            by: What is measured.
-            work: What was done for each partition that is served.
-            known: What the former owners measured, as the schema has it.
+            by: The field of ``WorkDone`` that is the load.
+            work: The work done so far for each partition that this processor serves.
+            known: The loads in the schema, measured by former owners.
         """
         if by != self._by:
             self._by, self._measured = by, {}
@@ -67,7 +67,7 @@ class LoadMeter:
             self._measured[partition_id] = _Measured(amount, now_s, mean, weight)
             return
         passed_s = now_s - former.at_s
-        # Less than before: another pump serves it, from the beginning.
+        # The amount is less than before: it is that of a new pump, which began at zero.
         if passed_s <= 0 or amount < former.amount:
             former.amount, former.at_s = amount, now_s
             return

@@ -14,8 +14,8 @@ incarnation in its next cycle and writes its own back; the start then fails. If 
 the record stays as it is, and the start continues.
 
 A holder that was away for longer than that wait is too late: the other processor has joined, and
-the holder yields. It sees that from the age of the other's record; or, if the other one renews its
-record, from the time for which it has read nothing itself. If both consider the id theirs, exactly
+the holder yields. The age of the other's record shows this; or, if the other one renews its record,
+for how long the holder has acted on nothing that it read. If both consider the id theirs, exactly
 one yields (``core/ownership/rivals.py``).
 """
 
@@ -98,7 +98,7 @@ class Membership:
         self._newest: MemberResult | None = None
         """The result of the newest write."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
-        """What is known of the record: what ``member_status.member_step`` decides with."""
+        """What this processor knows of its record: the input of ``member_status.member_step``."""
 
     async def enter(
         self,
@@ -181,8 +181,8 @@ class Membership:
 
     def note(self, present: MembershipSnapshot, asked_at_s: float) -> None:
         """Note what a listing that was requested at *asked_at_s* shows of the own record."""
-        known_at_s = max(self.own.entered_at_s, self.own.sent_at_s, self.own.read_at_s)
-        self.own = replace(self.own, read_at_s=asked_at_s, unread_s=asked_at_s - known_at_s)
+        known_at_s = max(self.own.entered_at_s, self.own.sent_at_s, self.own.acted_at_s)
+        self.own = replace(self.own, silent_s=asked_at_s - known_at_s)
         mine = self._mine(present)
         if mine is None:
             return
@@ -193,18 +193,19 @@ class Membership:
             self.own = replace(self.own, member=replace(self.own.member, etag=mine.etag))
 
     def note_load(self, load: str) -> None:
-        """Note what the partitions load this processor with; it is written with a renewal."""
+        """Set the partitions' loads in the record; the next renewal writes them."""
         self.own = replace(self.own, member=replace(self.own.member, load=load))
 
     async def carry_out(self, step: MemberStep, asked_at_s: float) -> bool:
-        """Write what was decided; return whether the record is now as it should be.
+        """Carry out the step; return whether the stored record is now as it should be.
 
-        Nothing is written if a change of status was sent after the listing was requested, at
+        This writes nothing if a change of status was sent after the listing was requested, at
         *asked_at_s*: the two writes would conflict.
 
         Raises:
             DuplicateOwnerError: another processor has this owner id.
         """
+        self.own = replace(self.own, acted_at_s=asked_at_s)
         if step.yields_because is not None:
             raise self._duplicate(step.yields_because)
         if step.rival is not None:
@@ -237,7 +238,7 @@ class Membership:
         return trusted_until_s(self.own.sent_at_s, self._expiration)
 
     async def keep(self) -> None:
-        """Renew the session at a third of its life, until cancelled; nothing without sessions."""
+        """Until cancelled, renew the session when it is due; return at once without sessions."""
         pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
         while self.is_session:
             if renewal_due_at_s(self.own.sent_at_s, self._expiration) <= self._clock():
@@ -278,9 +279,9 @@ class Membership:
         await self._write_anew(attempts_max=ATTEMPTS_MAX)
 
     async def withdraw(self) -> None:
-        """Delete the record, when a write of it that is under way has ended.
+        """Delete the record, after a write of it that is under way: that one changes the ETag.
 
-        That write would change the ETag. So did one whose answer was lost: then the record is read.
+        A write whose answer was lost has changed it, too. Then this reads the record first.
         """
         self._is_withdrawn = True
         async with self._writing:

@@ -1,4 +1,4 @@
-"""The member record of a processor, as its arguments make it."""
+"""Makes a processor's member record from its configuration."""
 
 from eventproc.config import GroupConfig
 from eventproc.core.placement.state import MemberFacts, ordinal_in
@@ -15,7 +15,7 @@ def own_member(
     unless the configuration has one: ``consumer-3``.
 
     Raises:
-        ConfigurationError: the placement needs to know more of the processor.
+        ConfigurationError: the placement needs a setting that the configuration lacks.
     """
     ordinal = config.ordinal
     if ordinal is None and is_named:

@@ -28,11 +28,11 @@ class PausesReader:
     async def read(self, etag: str | None, as_of: datetime) -> Pauses:
         """Return the pauses that are stored.
 
-        If the record cannot be read, which is logged, those that were read last go on; a processor
-        that has read none yet takes the whole group as paused.
+        If the record cannot be read, this logs it and keeps the pauses that it read last. If it has
+        read none yet, the whole group counts as paused.
 
         Args:
-            etag: Of the record, as last listed; ``None`` if there is none.
+            etag: The record's ETag in the newest listing; ``None`` if there is no record.
             as_of: The store's time of that listing.
 
         Raises:
@@ -52,7 +52,7 @@ class PausesReader:
             return self.known
         self._is_readable = True
         self._unreadable.end()
-        # One that was written after the listing is read again in the next cycle: that is harmless.
+        # If the record was written after the listing, the next cycle reads it again: harmless.
         self._etag = etag
         if self.known != former:
             group = self.known.group

@@ -24,13 +24,13 @@ class SchemaStore:
         self._unreadable = ConditionLogger(log, "schema_unreadable", "schema_readable")
 
     async def read(self, etag: str | None) -> StoredSchema | None:
-        """Return what is stored; ``None`` if it cannot be read, which is logged.
+        """Return the stored schema. If it cannot be read, log this and return ``None``.
 
-        Then the group goes on with the schema that it follows, and publishes no other.
+        Then this processor keeps the schema that it follows, and publishes no other.
 
         Args:
-            etag: Of the record, as last listed; ``None`` if there is none. What was read before is
-                returned while it is the same.
+            etag: The record's ETag in the newest listing; ``None`` if there is no record. If
+                the ETag is the same as before, this reads nothing.
 
         Raises:
             StoreUnavailableError: no answer; try again.

@@ -9,7 +9,7 @@ from eventproc.models import ReceivedEvent, body_bytes
 
 
 class Clock(Protocol):
-    """An event loop, as far as its clock goes."""
+    """The clock of an event loop."""
 
     def time(self) -> float:
         """Return seconds of a monotonic clock."""

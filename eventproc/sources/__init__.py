@@ -1,6 +1,6 @@
 """Sources of events: one package for each transport.
 
-Nothing is re-exported here, because importing a transport imports its vendor's client:
+Import the package of a transport, because each of them imports its vendor's client:
 
     from eventproc.sources.eventhubs import EventHubSource
     from eventproc.sources.kafka import KafkaEventSource

@@ -1,7 +1,7 @@
 """Reads dead letters from a log: a hub or a stream, of which single events cannot be deleted.
 
-Rule: which letters are removed is a checkpoint of a consumer group of the log, with ranges above
-its position. It is written conditionally, so of two replays at once one notices the other.
+Rule: a checkpoint of a consumer group of the log, with completed ranges, records which letters are
+removed. It is written conditionally, so of two concurrent replays one fails.
 """
 
 import secrets
@@ -36,7 +36,7 @@ from eventproc.models import (
 from eventproc.ports import CheckpointStore, DeadLetterReader, EventSource
 
 REMOVED_GROUP: Final = "$dead-letters"
-"""The consumer group whose checkpoints say which letters are removed."""
+"""The consumer group whose checkpoints record the removed letters."""
 
 _EVENTS_MAX: Final = 500
 _WAIT_MAX: Final = timedelta(seconds=5)
@@ -45,17 +45,17 @@ _SILENT_RECEIVES_MAX: Final = 6
 
 @dataclass(slots=True, kw_only=True)
 class _Partition:
-    """What is known of one partition of the log."""
+    """The letters of one partition of the log, and which of them are removed."""
 
     progress: PartitionProgress
     checkpoint: Checkpoint | None
     events: list[ReceivedEvent] = field(default_factory=list)
-    """Those that are not removed."""
+    """The letters that are not removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """Where one copy of a letter is."""
+    """The place of one copy of a letter; a letter may have been sent twice."""
 
     partition_id: str
     event: ReceivedEvent
@@ -151,7 +151,7 @@ class LogDeadLetterReader(DeadLetterReader):
         return True
 
     async def _read(self, partition_id: str) -> _Partition:
-        """Read what the partition has now and is not removed."""
+        """Read the letters that the partition has now and that are not removed."""
         checkpoint = None
         if self._store is not None:
             checkpoint = await self._store.read_checkpoint(self._group, partition_id)

@@ -34,20 +34,20 @@ class LogOffsets:
     """The offsets of one kind of log."""
 
     prefix: str
-    """With its colon."""
+    """The prefix of offsets in checkpoints, with its colon."""
 
     log: str
-    """The kind, for messages: "Kafka"."""
+    """The kind of log, for error messages: "Kafka"."""
 
     losses: str
-    """How handled events may have gone, for messages: a sentence."""
+    """A sentence for error messages: how a log can lose events that were handled."""
 
     def text(self, number: int) -> str:
         """Return an event's offset in the form of a checkpoint."""
         return f"{self.prefix}{number}"
 
     def wanted(self, partition_id: str, position: EventPosition) -> int | None:
-        """Return the offset that a position names; ``None`` for a time, and the ends of the log.
+        """Return the offset in a position; ``None`` for a time, and for either end of the log.
 
         Raises:
             SourceRejectedError: the position is not one of this kind of log.
@@ -60,7 +60,7 @@ class LogOffsets:
         return number if position.is_inclusive else number + 1
 
     def start(self, partition_id: str, position: EventPosition, bounds: Bounds) -> int:
-        """Return the offset to begin at; the caller looks up a time itself.
+        """Return the offset to begin at. For a time, the caller has to look the offset up.
 
         A position before the oldest event means the oldest event, because retention deleted the
         rest.
@@ -106,8 +106,8 @@ class LogOffsets:
 
 
 def last_ms_before(time: datetime, *, is_inclusive: bool) -> int:
-    """Return the last millisecond since 1970 before the wanted events.
+    """Return the last millisecond before the wanted events, counted from 1970.
 
-    These are the events from *time* on if *is_inclusive*, and else those after it.
+    The wanted events are those from *time* on if *is_inclusive*, otherwise those after it.
     """
     return (time - _EPOCH - is_inclusive * timedelta.resolution) // _MILLISECOND

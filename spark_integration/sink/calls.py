@@ -65,7 +65,7 @@ class SinkCalls:
             HandlerFailedError: the handler failed ``maxAttempts`` times.
         """
         try:
-            await self._calls.hand(self._progress.admit(events), self._context)
+            await self._calls.deliver(self._progress.admit(events), self._context)
         except PartitionStoppedError as stopped:
             error = stopped.__cause__
             raise self._failed("failed as often as maxAttempts allows", error) from error

@@ -181,7 +181,7 @@ def is_extra(values):
 
 async def test_golden_entities_are_written_again(monkeypatch):
     """Keys, names and types of properties, and their values."""
-    monkeypatch.setattr(table_records, "new_name", names())
+    monkeypatch.setattr(table_records, "new_write_id", names())
     table = MemoryTable()
     store = TableStore(table)
     await write_all(store)

@@ -288,6 +288,26 @@ def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
     run(story)
 
 
+def test_a_cycle_that_failed_before_it_answered_is_no_answer():
+    """The holder read the newcomer's record and then the store failed, so the newcomer joined."""
+
+    async def story(fixture):
+        holder = await entered(fixture)
+        newcomer = fixture.membership("2", mode=LeaseMode.SESSION)
+        await newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        async with kept(newcomer):
+            await seconds(ANSWER_WITHIN.total_seconds())
+            present = await fixture.store.list_members(fixture.scene.group)
+            holder.note(present, asyncio.get_running_loop().time())
+            await seconds(1)
+            with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
+                await fixture.refresh(holder, owns=True, is_trusted=True)
+
+        assert fixture.incarnation() == "2"
+
+    run(story)
+
+
 def test_a_holder_that_polls_stays_although_it_wrote_its_record_long_ago():
     """What counts is how long it read nothing."""
 

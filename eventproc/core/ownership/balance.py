@@ -3,18 +3,18 @@
 Rule 1: a processor writes only the records of partitions that the plan gives to it, and of those
 that it holds and the plan gives to another member.
 Rule 2: with any strategy there is at most one steal in each cycle, and only from an owner that
-does not hand over, or that has kept a partition for ``handoff_timeout`` after the plan took it.
+does not hand over, or that still has the partition ``handoff_timeout`` after the plan changed.
 Rule 3: ``BALANCED`` makes at most one claim or steal in each cycle.
 Rule 4: a leaving member hands over by itself, so nothing is stolen from it before
 ``handoff_timeout``.
-Rule 5: just after the membership changed, no claim, steal or hand-over begins. Other members may
-not have read the change yet and would follow another plan; soon all of them follow the same one.
-The same holds while a listing contradicts a lease of mine: the next one shows which was right.
+Rule 5: just after the membership changed, this processor begins no claim, steal or hand-over: other
+members may not have read the change yet, and would follow another plan.
+The same holds while a listing contradicts one of its leases: the next listing shows what is right.
 A resource that does not exist any more is released at once, because no plan has it.
 Rule 6: a processor that leaves claims nothing. Everything that it holds is surplus.
-Rule 7: only a member with a fresh record is given something. The write of a hand-over would make a
-dead one look alive for another expiration. Until it is known which it is, its share stays where it
-is; a processor that leaves releases it.
+Rule 7: a hand-over goes only to a member with a fresh record: the write would make a dead member
+look alive for another expiration. What the plan gives to a member that may be dead stays with its
+owner; an owner that leaves releases it.
 """
 
 from collections.abc import Mapping
@@ -38,23 +38,23 @@ from eventproc.models import LoadBalancingStrategy, OwnershipClaim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Who should own what, and what keeps it from being so."""
+    """The plan, and what still has to happen before the records agree with it."""
 
     owner_by_partition: Mapping[str, str]
     """The whole plan."""
 
     waits: frozenset[Wait]
-    """Partitions planned for me, with the live owners that have to let go of them; and partitions
-    planned for foreign members, with these, which have to claim them."""
+    """Each partition planned for me, with the live owner that has to let go of it; and each one
+    planned for a foreign member that has not claimed it yet, with that member."""
 
     unclaimed: frozenset[str]
     """Partitions planned for foreign members that these have not claimed."""
 
     unplaced: frozenset[str] = frozenset()
-    """Partitions that no member may have, because each one that might is full."""
+    """Partitions that the plan gives to no member, because of the members' capacities."""
 
     backed_up: frozenset[str] = frozenset()
-    """Partitions of others that this processor should be ready to take over."""
+    """Partitions of other owners whose backup this processor is."""
 
     is_awaited: bool = False
     """Whether the leader has to publish another plan."""
@@ -72,7 +72,7 @@ class Moves:
     """For each surplus partition that I hold: the new owner, or ``None`` to release it."""
 
     is_balanced: bool = False
-    """Whether the plan asks no change of this processor, and no other plan is to come."""
+    """Whether the plan requires no change by this processor, and the leader publishes no other."""
 
     @property
     def taken(self) -> tuple[OwnershipClaim, ...]:
@@ -81,7 +81,7 @@ class Moves:
 
 
 def shares(group: Group) -> Shares:
-    """Compute the plan, and assign to others what foreign members have not claimed in time."""
+    """Compute the plan. What foreign members have not claimed in time goes to other members."""
     live, followers = group.live_owner_by_partition, group.followers
     foreign = group.sharing - followers
     planned = _plan(group)
@@ -108,7 +108,7 @@ def _plan(group: Group) -> dict[str, str]:
         # Without the placement this processor cannot know what should move.
         return dict(group.live_owner_by_partition)
     if isinstance(group.placement, Published):
-        # Until the next schema says what comes of my partitions, I give them as it will probably.
+        # The leader has not published a plan without me yet: hand over as it probably will.
         is_guessed = group.is_leaving and is_awaited(group) and group.placement.can_lead
         return next_plan(group, group.placement) if is_guessed else published_plan(group)
     return plan(group.state, group.placement)
@@ -130,9 +130,9 @@ def _backed_up(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:
     """Return other owners for the partitions that foreign members have not claimed in time.
 
-    Members that follow the plan need no such rule: they claim their share unless they are dead.
-    Partitions claimed in place of a dead follower would be handed over to it, and these new
-    records would make it look alive.
+    Only foreign members need this: a member that follows the plan claims its share unless it is
+    dead. If others claimed the share of a dead one, they would hand it over to that one at once,
+    and these writes would make it look alive.
     """
     if not unclaimed or not group.followers:
         return {}
@@ -167,7 +167,8 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
         orphans, steal = [], None
         begun = group.handing_over | group.vanished
         hand_overs = {p: to for p, to in hand_overs.items() if p in begun}
-    hand_overs = {p: to for p, to in hand_overs.items() if planned.get(p) not in group.unheard}
+    doubtful = group.presumed_live
+    hand_overs = {p: to for p, to in hand_overs.items() if planned.get(p) not in doubtful}
     return Moves(
         claims=tuple(_claim(group, p) for p in [*resumed, *orphans]),
         steal=None if steal is None else _claim(group, steal),
@@ -177,15 +178,15 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
 
 
 def _leave(group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy) -> Moves:
-    """Give everything up: to the planned owners, or to whoever claims it."""
+    """Return the moves of a processor that leaves: hand over or release all that it owns."""
     given = _surplus(group, planned, strategy)
     targets = {p: given.get(p) for p in sorted(group.mine)}
-    hand_overs = {p: None if to in group.unheard else to for p, to in targets.items()}
+    hand_overs = {p: None if to in group.presumed_live else to for p, to in targets.items()}
     return Moves(hand_overs=hand_overs, is_balanced=not hand_overs)
 
 
 def _is_stealable(group: Group, partition_id: str) -> bool:
-    """Whether another live owner has it that does not hand over, or did not in time."""
+    """Whether a live owner has the partition, and does not hand over, or did not in time."""
     owner_id = group.live_owner_by_partition.get(partition_id)
     if owner_id is None or owner_id == group.owner_id:
         return False
@@ -196,10 +197,10 @@ def _is_stealable(group: Group, partition_id: str) -> bool:
 def _surplus(
     group: Group, planned: Mapping[str, str], strategy: LoadBalancingStrategy
 ) -> dict[str, str | None]:
-    """What I let go: that I hold, or am recorded to own, and the plan gives to a follower of it.
+    """Return the partitions of mine that the plan gives to another member, with their new owners.
 
-    What does not exist any more is released, with any strategy.
-    I keep what the plan gives to a foreign member, and serve it until that member steals it.
+    The owner ``None`` releases a partition. A resource that was deleted is always released.
+    What the plan gives to a foreign member stays mine until that member steals it.
     """
     mine, me = group.mine, group.owner_id
     vanished: dict[str, str | None] = dict.fromkeys(sorted(group.vanished))

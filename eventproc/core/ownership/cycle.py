@@ -1,4 +1,4 @@
-"""One cycle of a processor: from what it remembers of its group to all that it writes.
+"""One cycle of a processor: from the records that it reads to everything that it writes.
 
 A cycle has four parts, in this order:
 
@@ -12,14 +12,14 @@ Between 2 and 4 nothing is read. So "given this listing, what is written?" has o
 write can only be refused if another processor wrote in between.
 
 Rule 1: an action that relies on another write of the same cycle is made only if that write was
-won; otherwise the next poll decides again. Claims rely on the member record, and on the fencing of
-the members that owned the partitions before. A hand-over and the end of standby rely on that, too:
-a member that is to be fenced counts as dead in the plan, and may yet renew. A claim of what is
-recorded as this processor's own also relies on a member record that was read *after* the ownership
-records: the process may have been suspended between the two listings, and replaced by another one
-with its owner id.
-Rule 2: if this processor was fenced, or its owner id belongs to another one, it decides nothing
-else in this cycle: what it knows of its own leases is wrong.
+won; otherwise the next cycle decides again. Claims rely on the member record, and on the fencing of
+the partitions' former owners. A hand-over and the end of standby rely on the fencing, too: the plan
+counts a member that is to be fenced as dead, but it may still renew. A claim of a partition that is
+recorded as this processor's also relies on a member record that was read *after* the ownership
+records: between the two listings this process may have been suspended, and another one may have
+taken its owner id.
+Rule 2: if this processor was fenced, or another one has its owner id, it decides nothing else in
+this cycle: what it knows of its own leases is wrong.
 """
 
 from collections.abc import Mapping
@@ -53,23 +53,24 @@ class Actions:
     """Whether each ownership record has to be renewed from now on."""
 
     renewals: tuple[Lease, ...] = ()
-    """Leases that the listing contradicts: a conditional write shows which is right."""
+    """Leases that the listing contradicts: renewing them, conditionally, shows what is right."""
 
     member: MemberStep
-    """For this processor's own member record."""
+    """What to do with this processor's own member record."""
 
     fenced: tuple[Member, ...] = ()
     """The records of silent members, to be written with the status *dead*."""
 
     moves: Moves = NO_MOVES
-    """Claims, steal and hand-overs; the pumps carry out the latter."""
+    """Claims, steal and hand-overs. The pumps carry out the hand-overs."""
 
     is_resuming: bool = False
-    """Whether a claim replaces a record that names this processor, which has no lease for it: the
-    record may be that of a newer process with this owner id."""
+    """Whether it claims a partition without a lease that is recorded as its own: a newer process
+    with this owner id may have written that record."""
 
     transfers: tuple[OwnershipClaim, ...] = ()
-    """Surplus that is recorded as mine, but has no lease and no handler to drain."""
+    """Hand-overs of partitions that have no lease and no running handler. There is nothing to
+    drain, so they are written at once."""
 
     publish: Publication | None = None
     """The next schema of a group that follows a published plan."""
@@ -81,10 +82,10 @@ class Actions:
     """The whole plan."""
 
     unplaced: frozenset[str] = frozenset()
-    """Partitions that the plan gives to no member, because each one that may have them is full."""
+    """Partitions that the plan gives to no member, because of the members' capacities."""
 
     backed_up: frozenset[str] = frozenset()
-    """Partitions of others that this processor should be ready to take over."""
+    """Partitions of other owners whose backup this processor is."""
 
     is_leader: bool = False
     """Whether this processor leads a group that follows a published plan."""
@@ -96,18 +97,18 @@ class Actions:
     """The other members that accept a hand-over."""
 
     settles_in_s: float = 0.0
-    """How long until the members have been the same for long enough to act on it; 0: they have."""
+    """In how many seconds the membership has been unchanged for long enough to act; 0: already."""
 
     others_move: bool = False
-    """Whether another member is about to let go of a partition. While this processor leaves, that
-    one may hand it over to this processor, if it has not read yet that it leaves."""
+    """Whether another member is about to let go of a partition. If this processor leaves, and that
+    member has not read this yet, the partition may be handed over to this processor."""
 
     @property
     def is_balanced(self) -> bool:
-        """Whether the plan asks no change of this processor, and the listing contradicts none.
+        """Whether the plan requires no change of this processor, and no record contradicts it.
 
-        A rival in the member record contradicts it. The answer is refused if the rival wrote again
-        meanwhile, so the record has to be read again soon.
+        Another incarnation in the member record does. This processor then writes its own record
+        again; that fails if the other one wrote meanwhile, so it has to read the record soon.
         """
         return (
             self.moves.is_balanced
@@ -173,7 +174,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
             )
         ),
-        settles_in_s=settles_in_s([memory.membership, memory.numbering], rules, memory.now_s),
+        settles_in_s=settles_in_s([memory.membership, memory.schema_age], rules, memory.now_s),
         others_move=any(
             owner_id not in {rules.owner_id, planned.get(p)} and standings[owner_id].lets_go
             for p, owner_id in group.live_owner_by_partition.items()
@@ -182,10 +183,10 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
 
 
 def unfenced(actions: Actions, memory: GroupMemory) -> Actions:
-    """Return what is left of these actions if a member that was to be fenced may have renewed.
+    """Return the actions without the hand-overs that rely on a fencing that failed.
 
-    As after any change of the members, no hand-over begins. Those that have begun go on, and one
-    that leaves still gives everything up.
+    As after any change of membership, no hand-over begins, and those that have begun go on. A
+    processor that leaves still gives up everything.
     """
     assert memory.observed is not None, "a listing was observed"
     group = memory.observed.group
@@ -203,7 +204,7 @@ def unfenced(actions: Actions, memory: GroupMemory) -> Actions:
 def _transfers(
     observed: Observed, running: frozenset[str], targets: Mapping[str, str | None]
 ) -> tuple[OwnershipClaim, ...]:
-    """Return the writes that hand over or release at once what has no pump to drain."""
+    """Return the hand-overs of partitions without a lease and without a running handler."""
     group, stored = observed.group, observed.group.ownership_by_partition
     return tuple(
         OwnershipClaim(

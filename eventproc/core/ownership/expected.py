@@ -1,13 +1,12 @@
 """The members that a roster names, and which of them the plan waits for.
 
-Rule 1: the plan has a share for a member that is expected and has not come yet, for as long as
-``patience``. Nobody takes that share meanwhile: what has a live owner stays with it, and what has
-none stays free. So the first processors of a group do not take everything, to hand it over a moment
-later.
-Rule 2: it has one only until it has come. The share of a member that leaves or dies goes to the
+Rule 1: the plan keeps a share for an expected member that has not joined yet, for as long as
+``patience``. Meanwhile, partitions of that share stay with their live owner, or without one. So
+the first processors of a group do not claim everything, only to hand it over a moment later.
+Rule 2: this ends when the member has joined. If it then leaves or dies, its share goes to the
 others at once.
-Rule 3: without an answer of the roster, what the schema says counts: what the leader knew when it
-published. So an API server that is away changes nothing, nor does a new leader.
+Rule 3: if the roster does not answer, this processor uses the members that the schema names: those
+that the leader expected. So neither an unreachable API server nor a new leader changes the plan.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,7 +17,7 @@ from typing import Final
 from eventproc.core.placement.schema import Schema
 from eventproc.models import Member
 
-HAS_COME: Final = float("-inf")
+HAS_JOINED: Final = float("-inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,7 @@ class ExpectedMembers:
     names: frozenset[str] = frozenset()
 
     since_s: Mapping[str, float] = field(default_factory=dict)
-    """Since when each of them has been expected; ``HAS_COME`` if it was there meanwhile."""
+    """Since when each of them has been expected; ``HAS_JOINED`` if it has joined since."""
 
     def awaited(self, patience: timedelta, now_s: float) -> frozenset[str]:
         """Return those that the plan waits for."""
@@ -54,9 +53,9 @@ def observe_expected(
     """
     if found is None:
         found = known.names if schema is None else frozenset(schema.expected)
-    come = {member.owner_id for member in members} | set(() if schema is None else schema.members)
+    joined = {member.owner_id for member in members} | set(() if schema is None else schema.members)
 
     def since_s(name: str) -> float:
-        return HAS_COME if name in come else known.since_s.get(name, now_s)
+        return HAS_JOINED if name in joined else known.since_s.get(name, now_s)
 
     return ExpectedMembers(names=found, since_s={name: since_s(name) for name in found})

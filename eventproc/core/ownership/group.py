@@ -85,18 +85,18 @@ class Group:
     """The members that a roster names."""
 
     awaited: frozenset[str] = frozenset()
-    """Those of them that have not come yet, and that the plan waits for."""
+    """The expected members that have not joined yet, and that the plan waits for."""
 
     facts_by_member: Mapping[str, MemberFacts] = field(default_factory=dict)
-    """What the placement may know of the members that have a record."""
+    """What the placement may use of the record of each member."""
 
     handing_over: frozenset[str] = frozenset()
     """The held partitions that are being handed over already."""
 
     late: frozenset[Wait] = frozenset()
-    """What I have waited for longer than ``handoff_timeout``."""
+    """The waits that have lasted longer than ``handoff_timeout``."""
 
-    unheard: frozenset[str] = frozenset()
+    presumed_live: frozenset[str] = frozenset()
     """Members that count as alive although no record of theirs is fresh: after an outage of the
     store, or until another member fences them. They keep their share, but may be dead."""
 
@@ -195,7 +195,7 @@ def standings(
 
 
 def with_placement(group: Group, members: Collection[Member], rules: Rules) -> Group:
-    """Return the group with the placement that it follows, and what that may know of members."""
+    """Return the group with the placement that it follows, and the facts that a placement uses."""
     facts_by_member = {m.owner_id: MemberFacts.of(m) for m in members} | {
         rules.owner_id: rules.facts
     }

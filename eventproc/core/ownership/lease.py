@@ -1,8 +1,8 @@
 """How long does an owner trust its lease, and when does it renew it?
 
-Rule 1: an owner counts its own lease from *before it sent* the write that was confirmed, and stops
-a margin before the expiration. A processor that takes over counts from after the write was made.
-So the clocks' offset never matters, only how fast they run.
+Rule 1: an owner counts the expiration from *before it sent* the last confirmed write, and stops
+trusting its lease some time before the end. The others count from when the store made that write,
+which is later. So the offset of the clocks does not matter, only how fast they run.
 Rule 2: a listing that contradicts a lease is a hint; only a conditional write proves who owns it.
 """
 
@@ -18,7 +18,7 @@ TRUST_FRACTION: Final = 0.9
 and the store's 5 % fast."""
 
 RENEWALS_PER_EXPIRATION: Final = 3
-"""A record is renewed at a third of its epoch, so that two renewals in a row may fail."""
+"""A record is renewed at a third of the expiration, so that two renewals in a row may fail."""
 
 CHECKS_PER_EXPIRATION: Final = 24
 """How often in an expiration to look for what is due: often enough to retry a failed renewal."""
@@ -60,8 +60,8 @@ class Lease:
 def next_epoch(stored: PartitionOwnership | None, as_of: datetime) -> int:
     """Return the fencing token of a new claim: above that of every earlier claim.
 
-    The store's time, in milliseconds, is above the tokens of a record that was deleted since, or
-    that a processor of an Azure SDK wrote, which erases the token.
+    It is at least the store's time in milliseconds, because the record with the former token may be
+    gone: deleted, or overwritten by a processor of an Azure SDK, which keeps no token.
     """
     now_ms = int(as_of.timestamp() * 1000)
     return now_ms if stored is None else max(stored.epoch + 1, now_ms)
@@ -82,7 +82,8 @@ def due_leases(
 ) -> tuple[Lease, ...]:
     """Return the leases whose records have to be renewed now.
 
-    With session leases the records are not renewed, but a lease in doubt needs its proof.
+    With session leases (not *renews_records*) only that of a doubtful lease: its renewal shows
+    whether this processor still owns the partition.
     """
     return tuple(
         lease
@@ -98,7 +99,7 @@ def due_leases(
 def contradicted(
     leases: Iterable[Lease], me: str, owned: OwnershipSnapshot, asked_at_s: float
 ) -> tuple[Lease, ...]:
-    """Return the leases that a listing contradicts which was requested at *asked_at_s*."""
+    """Return the leases that a listing requested at *asked_at_s* contradicts."""
     stored = owned.by_partition
     return tuple(
         lease

@@ -10,11 +10,10 @@ Rule 2: a member that was fenced loses all that it owned, and must claim each pa
 ownership record that it wrote after that is valid: the member listing may be older than the
 ownership listing.
 Rule 3: an owner without a member record is an Azure SDK processor, or its record was deleted. Its
-ownership records decide whether it is alive; but it is dead only for a processor that has seen no
-member record for a whole expiration.
-Rule 4: a processor that changes what others own first joins, leaves or becomes silent, and its
-member record shows that. So the ownership records need not be read while the member records are
-unchanged.
+ownership records show whether it is alive; but another processor takes it for dead only after
+it has found no member record of it for a whole expiration.
+Rule 4: ownership moves only after a processor has joined, left or become silent, and the member
+records show that. So the ownership records need not be read while the member records are unchanged.
 """
 
 from datetime import timedelta
@@ -55,15 +54,15 @@ def silent_members(
     owning = frozenset(recorded_owners(owned).values())
     sessions = _sessions(present)
     fresh = {m.owner_id for m in sessions if is_fresh(m, present, expiration)}
-    patience = expiration
+    fence_after = expiration
     if me != min(fresh, key=rank, default=me):
-        patience += expiration * DUTY_FRACTION
+        fence_after += expiration * DUTY_FRACTION
     return tuple(
         member
         for member in sessions
         if member.owner_id in owning - {me} - fresh
         and member.status in FENCED_FROM
-        and not is_fresh(member, present, patience)
+        and not is_fresh(member, present, fence_after)
     )
 
 
@@ -77,10 +76,10 @@ def live_owners(
 ) -> dict[str, str]:
     """Return the owner of each partition that has a live one.
 
-    Without sessions an owner is alive as long as it renews each ownership record; with them, until
-    it is fenced, and those without a session by rule 3. *absent* are the owners that have had no
-    member record for a whole expiration. In a *grace* after an outage of the store a record that is
-    too old shows nothing.
+    Without session leases, an owner is alive if its ownership record is fresh. With them, it is
+    alive until it is fenced; rule 3 is for owners without a session. *absent* are the owners that
+    have had no member record for a whole expiration. During a *grace*, after an outage of the
+    store, an expired record proves nothing.
     """
     expiration = rules.expiration
     if rules.lease_mode is LeaseMode.PARTITION:

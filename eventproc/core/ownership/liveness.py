@@ -4,11 +4,11 @@ Rule 1: whether a record has expired is decided by the store's clock alone: the 
 that carried it, against the time at which the same store last wrote it.
 Rule 2: the ownership records of a processor show that it is alive. So it does not renew its member
 record as well, unless that record keeps all its leases (``lease_mode.py``).
-Rule 3: what showed that a member is alive does so for a whole expiration, also if it is there no
-more. When others take the last partition of a member, the records show it again only when it has
-read that, and has written its member record.
-Rule 4: after an outage of the store a member may have had no time to renew. For a while, those that
-were alive before it are alive, also if they own nothing (``spared`` in ``memory.py``).
+Rule 3: an ownership record shows for a whole expiration that its owner is alive, even if another
+owner has replaced it. A member whose last partition another one took has no fresh record until it
+has read that, and has written its member record.
+Rule 4: after an outage of the store a member may have had no time to renew. During the *grace*
+that follows, those that were alive before it are alive (``spared`` in ``memory.py``).
 Rule 5: a member with the status *dead* is not alive, however fresh its record is.
 """
 
@@ -82,15 +82,15 @@ def live_members(
     )
 
 
-def unheard(
+def presumed_live(
     members: Iterable[Member],
     present: MembershipSnapshot,
     owners: Iterable[str],
     expiration: timedelta,
 ) -> frozenset[str]:
     """Return those of the *members* that neither have a fresh record nor are among the *owners*."""
-    heard = live_members(present, owners, expiration)
-    return frozenset(m.owner_id for m in members) - {m.owner_id for m in heard}
+    shown = live_members(present, owners, expiration)
+    return frozenset(m.owner_id for m in members) - {m.owner_id for m in shown}
 
 
 def foreign_owners(

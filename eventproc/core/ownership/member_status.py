@@ -37,7 +37,7 @@ CHANGES: Final[Mapping[MemberStatus, frozenset[MemberStatus]]] = {
 """The changes that a processor makes to its own status, from start to stop."""
 
 FENCED_FROM: Final = frozenset({ACTIVE, STANDBY, LEAVING, RESTARTING})
-"""From which status another processor may change it to *dead*, and no processor back."""
+"""The statuses that another processor may change to *dead*."""
 
 FORGET_AFTER_EXPIRATIONS: Final = 10
 """The age, in expirations, at which the member record of a processor without partitions is
@@ -58,11 +58,12 @@ class OwnRecord:
     answered_at_s: float = float("-inf")
     """When its answer came: a listing requested after this must show the record."""
 
-    read_at_s: float = float("-inf")
-    """When the newest listing was requested."""
+    acted_at_s: float = float("-inf")
+    """When the newest listing was requested that this processor acted on."""
 
-    unread_s: float = 0.0
-    """For how long before that this processor had neither read nor written a member record."""
+    silent_s: float = 0.0
+    """For how long before the newest listing it had neither acted on one nor written a member
+    record: a cycle that failed after it read the records answers nothing."""
 
     answer_within: timedelta | None = None
     """How long a live holder of this owner id takes to object to another one."""
@@ -76,7 +77,7 @@ class OwnRecord:
     def is_fenced(self, found: Member | None) -> bool:
         """Whether a record found under this owner id shows that this processor was fenced.
 
-        With session leases it was if the record is gone, or has the status *dead*.
+        The record is gone, or has the status *dead*. Only with session leases.
         """
         is_session = self.member.lease_mode is LeaseMode.SESSION
         return is_session and (found is None or found.status is DEAD)
@@ -105,11 +106,11 @@ class MemberStep:
     """The incarnation whose record is replaced because this processor stays."""
 
     has_replaced: bool = False
-    """Whether this processor serves what others left to it; a standby then becomes active."""
+    """Whether it holds its whole share, which is not empty: a standby then becomes active."""
 
 
 def find(present: MembershipSnapshot, owner_id: str) -> Member | None:
-    """Return the record of one processor."""
+    """Return the member record with this owner id."""
     return next((m for m in present.members if m.owner_id == owner_id), None)
 
 
@@ -202,15 +203,15 @@ def member_step(
 
 
 def _is_late(own: OwnRecord, rules: Rules) -> bool:
-    """Whether another incarnation that renews its record may have waited, joined and renewed it.
+    """Whether this processor was away for so long that another incarnation may have joined.
 
-    The age of its record does not show that. But it wrote the record after this processor had last
-    read the group.
+    The age of a record that is renewed does not show when its incarnation joined. But that was
+    after this processor had last acted on the records.
     """
     if own.answer_within is None:
         return False
     longest_s = max(own.answer_within.total_seconds(), renewal_due_at_s(0, rules.expiration))
-    return own.unread_s > longest_s
+    return own.silent_s > longest_s
 
 
 def members_to_forget(

@@ -10,12 +10,12 @@ since when          question                                             forgott
 ``read_at_s``       did the store have an outage?                        never
 ``grace_until_s``   could live members not renew yet?                    when it is over
 ``absent_since_s``  has an owner lost its member record for good?        when it has one again
-``written_at``      does an owner that has just lost all still live?     after an expiration
+``written_at``      is an owner alive that has just lost everything?     after an expiration
 ``membership``      have other members read the same membership?         when the members change
 ``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
                                                                          and after an outage
-``numbering``       have other members read the same schema?             when its number changes
-``expected``        has a member had its time to come?                   when the roster does not
+``schema_age``      have other members read the same schema?             when its number changes
+``expected``        has a member had its time to join?                   when the roster does not
                                                                          name it any more
 ``observed``        can the records have changed since the last poll?    at each full poll
 ==================  ===================================================  ==========================
@@ -31,7 +31,7 @@ from eventproc.core.ownership.expected import ExpectedMembers, observe_expected
 from eventproc.core.ownership.group import Group, Wait, plan_input, standings, with_placement
 from eventproc.core.ownership.lease import Lease, contradicted
 from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
-from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members, unheard
+from eventproc.core.ownership.liveness import is_fresh, last_writes, live_members, presumed_live
 from eventproc.core.ownership.member_status import DEAD, OwnRecord
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.schemas import Publication, followed, highest, leads, publication
@@ -135,7 +135,7 @@ class GroupMemory:
     """When the store last wrote an ownership record of each owner, by its clock; only with
     partition leases."""
 
-    succeeded_at_s: float = float("-inf")
+    replaced_at_s: float = float("-inf")
     """When a listing last showed another process under an owner id than the one before. The former
     process may still leave, and hand over; it has no member record that would show that."""
 
@@ -145,7 +145,7 @@ class GroupMemory:
     schema: Schema | None = None
     """The published plan with the highest number that was seen."""
 
-    numbering: MembershipObservation | None = None
+    schema_age: MembershipObservation | None = None
     """Since when the group has followed this schema."""
 
     @property
@@ -155,7 +155,7 @@ class GroupMemory:
 
     @property
     def spared(self) -> set[str]:
-        """After such an outage: the members before it, which may have had no time to renew."""
+        """During the grace: the members before the outage, which may have had no time to renew."""
         known = self.observed.members if self.is_grace and self.observed else ()
         return {member.owner_id for member in known}
 
@@ -202,7 +202,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     absent = _older(absent_since_s, rules.expiration, now_s)
     live = live_owners(rules, present, owned, absent, is_grace=memory.is_grace)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
-    live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))
+    live.update(dict.fromkeys(listing.held - _taken_from_me(suspects, live, me), me))
     written_at = {} if is_session else last_writes(memory.written_at, owned, rules.expiration)
     members = live_members(present, {*live.values(), *written_at} | memory.spared, rules.expiration)
     members += _unrecorded(memory, absent_since_s.keys() - absent, live)
@@ -219,13 +219,13 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         held=listing.held,
         handing_over=listing.handing_over,
         late=_older(memory.waiting_since_s, rules.handoff_timeout, now_s),
-        unheard=unheard(members, present, written_at, rules.expiration),
+        presumed_live=presumed_live(members, present, written_at, rules.expiration),
     )
     group, expected = _with_plan(memory, listing, group, members, rules)
     membership = observe_members(memory.membership, plan_input(group), rules, now_s)
-    numbering = _observe_number(memory.numbering, group, rules, now_s)
+    schema_age = _observe_number(memory.schema_age, group, rules, now_s)
     # Members that follow one schema have one plan, whichever members they see.
-    is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
+    is_unsure = (schema_age or membership).is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )
     group = replace(group, is_unsure=is_unsure)
@@ -256,22 +256,22 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         absent_since_s=absent_since_s,
         written_at=written_at,
         membership=membership,
-        numbering=numbering,
+        schema_age=schema_age,
         expected=expected,
         waiting_since_s=_since(memory.waiting_since_s, shared.waits, now_s),
     )
 
 
 def _with_listing(memory: GroupMemory, listing: Listing, now_s: float) -> GroupMemory:
-    """Note what this listing shows beside the one before it."""
-    if _has_successor(memory.listing, listing):
-        memory = replace(memory, succeeded_at_s=now_s)
+    """Return the memory with this listing as the newest one."""
+    if _shows_new_process(memory.listing, listing):
+        memory = replace(memory, replaced_at_s=now_s)
     schema = highest(memory.schema, listing.schema)
     return replace(memory, listing=listing, now_s=now_s, schema=schema)
 
 
-def _has_successor(before: Listing | None, listing: Listing) -> bool:
-    """Whether a member has the owner id of another process in the listing before."""
+def _shows_new_process(before: Listing | None, listing: Listing) -> bool:
+    """Whether an owner id has another incarnation than in the listing before."""
     known = {m.owner_id: m.incarnation for m in before.present.members} if before else {}
     return any(
         known.get(m.owner_id, m.incarnation) != m.incarnation for m in listing.present.members
@@ -293,13 +293,13 @@ def _with_plan(
 
 
 def _is_quiet(memory: GroupMemory, rules: Rules) -> bool:
-    """Whether member records show each change that is to come."""
+    """Whether every change of ownership that may follow will show in the member records first."""
     assert memory.listing is not None, "a poll was answered"
     return (
         rules.lease_mode is LeaseMode.SESSION
         and not memory.listing.handing_over
         and not memory.is_grace
-        and memory.now_s - memory.succeeded_at_s > rules.expiration.total_seconds()
+        and memory.now_s - memory.replaced_at_s > rules.expiration.total_seconds()
     )
 
 
@@ -340,11 +340,11 @@ def _as_fenced(present: MembershipSnapshot, silent: tuple[Member, ...]) -> Membe
     )
 
 
-def _overtaken(suspects: Collection[Lease], live: Mapping[str, str], me: str) -> frozenset[str]:
-    """Return the partitions that a listing gives to others, while my renewals get no answer.
+def _taken_from_me(suspects: Collection[Lease], live: Mapping[str, str], me: str) -> frozenset[str]:
+    """Return the partitions that are recorded for other owners, while my renewals get no answer.
 
-    I may not write that I lost them, but the plan must not count them as mine: it would take other
-    partitions from me, which come back when the lease is lost.
+    Their leases are not lost yet, but the plan must not count them as mine: it would take other
+    partitions from me, and give them back as soon as the leases are lost.
     """
     return frozenset(
         lease.partition_id
@@ -358,8 +358,8 @@ def _unrecorded(
 ) -> tuple[Member, ...]:
     """Return the live owners among the *absent*, with the records that they had before.
 
-    An operator may delete the record of a member. It writes it again at its next poll; if it seemed
-    foreign until then, the others would follow another plan.
+    If an operator deletes a member record, its member writes it again at its next poll. If that
+    member counted as foreign until then, the others would follow another plan.
     """
     if memory.observed is None or not absent:
         return ()
@@ -389,7 +389,7 @@ def _observe_number(
 
 
 def _signature(listing: Listing, rules: Rules) -> Hashable:
-    """What shows that the ownership records may have changed."""
+    """Return a value that differs if the ownership records may have changed."""
     present = listing.present
     members = frozenset(
         (m.owner_id, m.incarnation, m.status, is_fresh(m, present, rules.expiration))

@@ -23,10 +23,10 @@ class Rivals:
     """Those whose record this processor replaced when it started."""
 
     met: frozenset[tuple[str, str | None]] = frozenset()
-    """The incarnation and the ETag of each write of another one that the member record showed."""
+    """The incarnation and ETag of each member record of another one that this processor read."""
 
     met_at_s: float = float("-inf")
-    """When it last showed one, on this processor's clock."""
+    """When it last read one, on this processor's clock."""
 
     def displacing(self, incarnation: str) -> "Rivals":
         """Note that this processor replaces another one's record."""
@@ -56,8 +56,8 @@ class Rivals:
         """Whether *other*, which the member record names, stays and this incarnation has to yield.
 
         It has to in four cases: *other* was there before this one; *other* wrote its record
-        longer ago than *answer_within*, so its wait for an objection is over; this processor read
-        nothing for so long that the wait may be over although the record is newer (*is_late*); or
+        longer ago than *answer_within*, so its wait for an objection is over; this processor was
+        silent for so long that the wait may be over although the record is newer (*is_late*); or
         both kept overwriting each other, and *other* has the higher incarnation.
         """
         if other.incarnation in self.displaced or is_late:

@@ -1,18 +1,18 @@
 """A group that follows a published plan: which schema each member follows, and who writes the next.
 
-Rule 1: the record of the schema is replaced only on its etag, and with a higher number. So of two
-members that both take themselves for the leader one is first, and the other loses its write, also
-if it was suspended in the middle of its cycle.
-Rule 2: a member follows the highest number that it has seen, also if somebody deletes the record or
-restores an old one. The leader then writes it again. A number is at least the store's time in
-milliseconds, so that it is above the earlier ones although no member remembers them.
+Rule 1: a schema is written only if the record still has the ETag that was read, and with a higher
+number. So if two members both consider themselves the leader, one of the writes fails; also if its
+writer was suspended in the middle of its cycle.
+Rule 2: a member follows the highest number that it has seen, even if an operator deletes the record
+or restores an old one. The leader then writes it again. A number is at least the store's time in
+milliseconds, so that it is above earlier ones that no member remembers.
 Rule 3: the leader is the process that the record names, while it has a share. Otherwise it is the
 first member in sorted order that has the placement itself. There is no lease and no election:
 rule 1 decides.
 Rule 4: what the schema does not cover stays as it is: the resources of a member that is not there
-any more, and new resources. The leader publishes in its next cycle.
+any more, and new resources. The leader plans for these in its next cycle.
 Rule 5: the leader plans from the schema, not from the records, so a plan that is being carried out
-does not change. It publishes only if that gives another plan.
+does not change. It publishes a schema only if it differs from the one before.
 Rule 6: the leader also plans for members that a roster expects (``expected.py``). What is planned
 for one that has not come yet stays as it is, by rule 4.
 """
@@ -75,7 +75,7 @@ def unplaced_resources(group: Group) -> frozenset[str]:
 
 
 def is_awaited(group: Group) -> bool:
-    """Whether the next schema is to come: the newest one is for another group."""
+    """Whether the leader has to publish: the newest schema has other resources or members."""
     if not isinstance(group.placement, Published) or not group.sharing:
         return False
     return group.schema is None or not group.schema.covers(group.partition_ids, group.sharing)

@@ -1,7 +1,7 @@
-"""For how long has the group looked like this? A processor waits until the others saw it, too.
+"""For how long has the plan's input been the same? A processor acts when others have seen it, too.
 
-What is observed is what the plan depends on besides the owners: the members, or the number of the
-schema that they follow.
+The input is what the plan depends on besides the owners: the members, or the number of the schema
+that they follow.
 """
 
 from collections.abc import Hashable, Sequence
@@ -51,7 +51,7 @@ class MembershipObservation:
 
 
 def settles_in_s(seen: Sequence[MembershipObservation | None], rules: Rules, now_s: float) -> float:
-    """Return how long until the first of them has lasted long enough; 0: all have."""
+    """Return in how many seconds the first of them has lasted long enough; 0 if all have."""
     waits_s = [one.settles_at_s(rules) - now_s for one in seen if one is not None]
     return min((wait_s for wait_s in waits_s if wait_s > 0), default=0.0)
 

@@ -1,7 +1,7 @@
 """Partitions that an Azure SDK processor was planned to own but has not claimed in time.
 
 The plan gives a share to all members, also to foreign ones. These follow rules of their own: one
-SDK is content with less than its share, another never sees partitions that were added to the hub,
+SDK claims less than its share, another never sees partitions that were added to the hub,
 and any processor may hang. So partitions of their share may stay without an owner, or stay with one
 of our processors that then has more than the others.
 
@@ -35,9 +35,10 @@ def fallback_owners(
     live_owner_by_partition: Mapping[str, str],
     followers: Collection[str],
 ) -> Mapping[str, str]:
-    """Return owners for all partitions that no foreign member owns, as if it claimed no more.
+    """Return owners for all partitions that no foreign member owns, as if they claimed no more.
 
-    That is the plan for the followers among themselves, so those with the fewest get more.
+    It is the even plan for the followers alone, so the followers with the fewest partitions get
+    more.
     """
     open_to = {None, *followers}
     left = [p for p in partition_ids if live_owner_by_partition.get(p) in open_to]

@@ -33,7 +33,7 @@ class Schema:
 
     owner_by_resource: Mapping[str, str | None]
     """The planned owner of each resource; ``None`` if no member may have it. The owner may be a
-    member that a roster expects, and that has not come yet."""
+    member that a roster expects, and that has not joined yet."""
 
     expected: tuple[str, ...] = ()
     """The members that the leader's roster names, sorted."""
@@ -81,7 +81,7 @@ class Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredSchema:
-    """What a poll found under the name of the schema."""
+    """The schema's record, as a poll found it."""
 
     etag: str | None
     """Of the record; ``None`` if there is none."""

@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What was found."""
+    """The kinds of findings, the most urgent first."""
 
     NOT_RUNNING = "not running"
     DAMAGED = "damaged checkpoint"

@@ -36,7 +36,7 @@ class Move(NamedTuple):
     """A change of a partition's holder."""
 
     number: int
-    """Of the reading that showed it."""
+    """The number of the reading that showed it."""
 
     at_s: float
     partition_id: str
@@ -65,15 +65,15 @@ class Gap:
 
 
 class History:
-    """Grows with each reading, and forgets."""
+    """The history; each reading is added to it, and the oldest ones are dropped."""
 
     def __init__(self, *, moves_max: int = MOVES_MAX) -> None:
         self._moves_max = moves_max
         self.number = 0
-        """Of the newest reading; the first one has number 1."""
+        """The number of the newest reading; the first one has number 1."""
 
         self.begin_s: float | None = None
-        """What is known begins here; ``None`` before the first reading."""
+        """When the history begins; ``None`` before the first reading."""
 
         self.base: dict[str, Holder] = {}
         """The holder of each partition at the begin."""
@@ -85,7 +85,7 @@ class History:
 
         self.gaps: deque[Gap] = deque(maxlen=GAPS_MAX)
         self.dropped_number = 0
-        """Of the newest reading of which a move was dropped."""
+        """The number of the newest reading that has lost a move."""
 
         self._now: dict[str, Holder] = {}
         self._colours: dict[str, int] = {}

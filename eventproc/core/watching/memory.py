@@ -34,7 +34,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMemory:
-    """Of one partition."""
+    """What is remembered of one partition."""
 
     seen: WatchedPartition
     """As in the newest reading."""

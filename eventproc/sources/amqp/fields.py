@@ -34,7 +34,7 @@ Azure's Python client uses."""
 
 
 REPLAYED_FROM_BYTES: Final = REPLAYED_FROM_PROPERTY.encode()
-"""As the property's name is encoded: a message without these bytes was not replayed."""
+"""The encoded name of the property. A message without these bytes was not replayed."""
 
 
 class SystemFields(NamedTuple):
@@ -47,7 +47,7 @@ class SystemFields(NamedTuple):
 
 
 def to_properties(application_properties: Mapping[bytes, object] | None) -> Mapping[str, object]:
-    """Return the publisher's own properties, without what a replay has added."""
+    """Return the publisher's own properties, without the one that a replay of dead letters adds."""
     return {
         _name(name): plain(value)
         for name, value in (application_properties or {}).items()
@@ -63,7 +63,7 @@ def to_system_fields(
     """Return the service's annotations and AMQP's properties, with the names of Azure's client.
 
     The thirteen properties are in the order of ``PROPERTY_NAMES``. The application properties are
-    only needed of a message with ``REPLAYED_FROM_BYTES``.
+    needed only if the message contains ``REPLAYED_FROM_BYTES``.
     """
     found = {_name(name): plain(value) for name, value in (annotations or {}).items()}
     if application_properties and REPLAYED_FROM_BYTES in application_properties:

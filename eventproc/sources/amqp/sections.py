@@ -83,9 +83,9 @@ class EncodedMessage:
 
 
 def body_of(payload: bytes, at: int) -> bytes:
-    """Decode the body of a message; before index *at* there are only annotations.
+    """Decode the body of a message, whose sections before index *at* are only annotations.
 
-    A body that is a single data section at the end is cut out; otherwise all sections are decoded.
+    If the message ends with a single data section, only that one is decoded.
 
     Raises:
         MalformedError: the bytes are not sections of a message.

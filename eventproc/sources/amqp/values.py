@@ -18,8 +18,8 @@ Decoder = Callable[[bytes, int], tuple[object, int]]
 
 
 BARE_ITEMS_MAX: Final = 1024
-"""Most items of an array whose values take no bytes. Without a limit, a few bytes could make the
-decoder run out of memory."""
+"""Most items of an array whose values take no bytes, such as nulls. Without a limit, a message of a
+few bytes could exhaust the memory."""
 
 
 class MalformedError(ValueError):

@@ -1,8 +1,8 @@
 # ruff: noqa: SLF001 - fills a batch of Azure's client with encoded events, which it has no name for
-"""A batch of events for one request, of encoded events.
+"""A batch of encoded events, which is one request.
 
-Azure's client encodes each event twice, once only to learn its size. That takes most of the time of
-publishing, so events are encoded here, and appended to the client's own batch.
+Azure's client encodes each event twice: the first time only to compute its size. That takes most of
+the time of publishing, so events are encoded here, and appended to the client's own batch.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from azure.eventhub import EventDataBatch
 _SHORT_MAX: Final = 255
 _COST_OF_SHORT: Final = 5
 _COST_OF_LONG: Final = 8
-"""Bytes that an event takes in a batch, beside its own."""
+"""Bytes that a batch adds to those of each event: for a short event, and for a longer one."""
 
 
 class Batch:
@@ -20,7 +20,7 @@ class Batch:
 
     def __init__(self, batch: EventDataBatch) -> None:
         self.request = batch
-        """What the client sends."""
+        """The batch of Azure's client."""
 
     def __len__(self) -> int:
         return len(self.request)

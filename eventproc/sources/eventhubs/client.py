@@ -1,7 +1,7 @@
 """Build Azure's consumer client: address, credential, TLS and proxy. Nothing connects here.
 
-``direct_path/azure_internals.py`` then drives it through its private attributes, and
-``public_path.py`` through its public methods only.
+``direct_path/azure_internals.py`` then uses its private attributes, ``public_path.py`` only its
+public methods.
 """
 
 import asyncio
@@ -94,7 +94,7 @@ def make_client(
         namespace,
         eventhub_name,
         group,
-        cast("Any", credential),  # a shared one has only what the client calls
+        cast("Any", credential),  # a SharedCredential has the methods that the client calls
         retry_backoff_factor=0.0,
         idle_timeout=options.silence_max.total_seconds(),
         ssl_context=ssl_context,
@@ -144,7 +144,7 @@ async def close_client(client: Client) -> None:
 
 def _proxy_settings(proxy: HttpProxy) -> dict[str, str | int | None]:
     settings: dict[str, str | int | None] = {
-        # The client joins both with a colon and gives that to aiohttp, which wants a URL.
+        # The client joins hostname and port with a colon, and aiohttp takes only a URL.
         "proxy_hostname": proxy.url.rpartition(":")[0],
         "proxy_port": proxy.port,
     }

@@ -168,10 +168,10 @@ class EventHubDeadLetterReader(LogDeadLetterReader):
 
 
 def letter_of(event: ReceivedEvent) -> DeadLetter:
-    """Return the letter that an event of the hub is.
+    """Return the dead letter in an event of the hub.
 
     Raises:
-        LetterDamagedError: it is none.
+        LetterDamagedError: the event is not a dead letter.
     """
     given = event.properties.items()
     own = {n.removeprefix(PROPERTY_PREFIX): v for n, v in given if n.startswith(PROPERTY_PREFIX)}

@@ -15,7 +15,7 @@ PARTITION_KEY: Final = b"x-opt-partition-key"
 
 
 class HubAnswer(NamedTuple):
-    """What the service says of a hub."""
+    """The service's answer about a hub."""
 
     partition_ids: tuple[str, ...]
     created_at: datetime | None

@@ -1,12 +1,12 @@
 """Receive events through the public methods of Azure's client: slower, but no private names.
 
 The client calls a function with each batch, sleeps between reads, and reports an error only after
-the call that started receiving. So a receiver counts as open before its link is, and the first
-``receive`` raises what is wrong with the link.
+the call that started receiving. So ``open_receiver`` returns before the link is open, and if it
+does not open, the first ``receive`` raises the error.
 
-Rule: the client's callback returns only after its batch was received by the caller. Until then the
-client fills its own buffer and no more, so memory is bounded: the client's buffer, the batch in the
-callback and the receiver's buffer may each hold a third of ``prefetch``.
+Rule: the client's callback returns only after the caller has received its batch. Until then the
+client only fills its own buffer, so memory is bounded: the client's buffer, the batch in the
+callback and the receiver's buffer each hold at most a third of ``prefetch``.
 """
 
 import asyncio
@@ -60,11 +60,11 @@ from eventproc.sources.eventhubs.event import (
 )
 from eventproc.sources.eventhubs.options import PREFETCH, EventHubOptions
 
-SIGN_OF_LIFE_S: Final = 1.5
+EMPTY_BATCH_AFTER_S: Final = 1.5
 """The client calls back with an empty batch after this time without an event. If it cannot open a
-link, it does not report the error but tries again within this time, and never calls back."""
+link, it does not report the error: it tries again, and never calls back."""
 
-SILENCE_MAX_S: Final = 2.5 * SIGN_OF_LIFE_S
+SILENCE_MAX_S: Final = 2.5 * EMPTY_BATCH_AFTER_S
 """If the client did not call back for this long, its link counts as failed to open."""
 
 
@@ -75,7 +75,7 @@ class PublicPath:
     """A client can only be closed as a whole, and reads each partition for one consumer only."""
 
     def __init__(self, options: EventHubOptions) -> None:
-        """Use those options that the client's public methods have."""
+        """Use the options for which the client's public methods have an argument."""
         self._options = options
         self._failed_positions: dict[tuple[str, str], EventPosition] = {}
         """For each group and partition, the position at which the last link did not open."""
@@ -140,7 +140,7 @@ class PublicPath:
                 f"{what}: the position {position.sequence_number} is after the last event, {last}"
             )
         if position.is_latest:  # events may arrive before the link is open
-            position = _behind(properties)
+            position = _after_newest(properties)
         receiver = PublicReceiver(
             client,
             what,
@@ -162,7 +162,7 @@ class PublicReceiver(PartitionReceiver):
     def __init__(
         self, client: Client, what: str, *, buffer_size: int, on_open_failed: Callable[[], None]
     ) -> None:
-        """Take over the client.
+        """Use the client, and close it together with the receiver.
 
         Args:
             client: The client to receive with; it is closed with the receiver.
@@ -201,7 +201,7 @@ class PublicReceiver(PartitionReceiver):
                 partition_id=partition_id,
                 owner_level=owner_level,
                 max_batch_size=self._buffer_size,
-                max_wait_time=SIGN_OF_LIFE_S,
+                max_wait_time=EMPTY_BATCH_AFTER_S,
                 prefetch=self._buffer_size,
                 track_last_enqueued_event_properties=tracks_last_enqueued,
                 starting_position=start_of(position),
@@ -381,8 +381,8 @@ def _may_be_refused(position: EventPosition) -> bool:
     return offset is not None and offset.isdecimal() and position.sequence_number is not None
 
 
-def _behind(properties: PartitionProperties) -> EventPosition:
-    """Return the position after the newest event."""
+def _after_newest(properties: PartitionProperties) -> EventPosition:
+    """Return the position after the newest event, so that none is missed."""
     if properties.last_enqueued_sequence_number < 0:
         return EventPosition.earliest()
     return EventPosition.from_sequence_number(properties.last_enqueued_sequence_number)

@@ -39,10 +39,10 @@ CONNECTIONS_MAX: Final = 8
 """Most connections of a publisher."""
 
 KEYS_FOR_A_CONNECTION: Final = 100
-"""Another connection is used for each so many partition keys in one call of ``publish``.
+"""A call of ``publish`` uses one more connection for each of this many partition keys.
 
-A batch has one key, and the client waits for its acknowledgement before it sends the next one. So
-with many keys the round trips determine the throughput, and connections divide them."""
+A batch has one key, and the client waits for its acknowledgement before it sends the next batch. So
+with many keys the round trips limit the throughput, and connections share them."""
 
 Attempts = Callable[..., Awaitable[Any]]
 Target = tuple[str | None, str | None]
@@ -137,7 +137,7 @@ class EventHubPublisher(EventPublisher):
     async def _check_partitions(
         self, indexes_by_target: Mapping[Target, Sequence[int]], attempts: Attempts
     ) -> None:
-        """Refuse partitions that the hub does not have: the client takes them for an outage."""
+        """Refuse partitions that the hub does not have: the client would report an outage."""
         wanted = {partition_id for partition_id, _ in indexes_by_target if partition_id is not None}
         if wanted <= self._partition_ids:
             return
@@ -212,7 +212,7 @@ class EventHubPublisher(EventPublisher):
 
 
 def _links(targets: Iterable[Target]) -> dict[Link, list[Target]]:
-    """Divide targets among links, which work at the same time.
+    """Divide targets among links, which send concurrently.
 
     A client has one link for each partition, and one for all events without a partition.
     """

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 ReceivePathClient = DirectPath | PublicPath
-"""Drives Azure's client in one of two ways; both have the same methods."""
+"""One of the two ways to use Azure's client; both classes have the same methods."""
 
 
 class EventHubSource(EventSource):
@@ -84,7 +84,7 @@ class EventHubSource(EventSource):
         self._query_lock = asyncio.Lock()
         self._created_at: datetime | None = None
         self._refused_offset_partitions: set[str] = set()
-        """Partitions for which a refused offset was logged."""
+        """Partitions with a logged ``offset_refused`` warning."""
 
     @classmethod
     @checked

@@ -94,6 +94,8 @@ class Consumer:
         An item may be an error instead of a message.
         """
         with _translated("reading"):
+            if not wait_s:
+                return cast("list[Message]", self._client.consume(READ_MAX, timeout=0))
             # ``consume`` alone would wait until it has all READ_MAX messages.
             first = self._client.poll(wait_s)
             if first is None:

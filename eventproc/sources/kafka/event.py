@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import repeat
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from eventproc.core.offset_format import KAFKA_OFFSET_PREFIX
@@ -13,7 +12,7 @@ from eventproc.models import (
     REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
 )
-from eventproc.sources.lazy_event import LazyEvent, fill_all, setter_of
+from eventproc.sources.lazy_event import LazyEvent
 from eventproc.sources.log_offsets import LogOffsets
 
 OFFSETS: Final = LogOffsets(
@@ -103,7 +102,7 @@ class Details(NamedTuple):
         return Details(self.numbers[rows], self.times_ms[rows], self.keys[rows], self.headers[rows])
 
 
-class KafkaEvent(LazyEvent):
+class KafkaEvent(LazyEvent, filled=("sequence_number", "body")):
     """A ``ReceivedEvent`` over the parts of a message; ``events_of`` makes them."""
 
     __slots__ = ("_details",)
@@ -111,9 +110,6 @@ class KafkaEvent(LazyEvent):
     is_tombstone: ClassVar[bool] = False
 
     __init__ = object.__init__  # Python makes an object without a call of it.
-
-    def _decoded_body(self) -> bytes:
-        raise AssertionError("an event is made with its body")
 
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "offset":
@@ -134,17 +130,29 @@ class _Tombstone(KafkaEvent):
     is_tombstone = True
 
 
-_fill_number: Final = setter_of(KafkaEvent, "sequence_number")
-_fill_body: Final = setter_of(KafkaEvent, "body")
-_fill_details: Final = setter_of(KafkaEvent, "_details")
+class _Draft(KafkaEvent):
+    """An event that is being filled: unlike those of a frozen class its slots can be set directly.
+
+    That takes half of the time of calling the slots' own methods, the change of the class included.
+    """
+
+    __slots__ = ()
+    __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__
 
 
 def events_of(values: Sequence[bytes | None], details: Details) -> list[KafkaEvent]:
     """Return an event for each message, which keeps its value, and the details of all of them."""
-    events = [_Tombstone() if value is None else KafkaEvent() for value in values]
-    fill_all(_fill_number, events, details.numbers)
-    fill_all(_fill_body, events, [value or b"" for value in values])
-    fill_all(_fill_details, events, repeat(details))
+    events: list[KafkaEvent] = [_Draft() for _ in values]
+    for event, number, value in zip(events, details.numbers, values, strict=True):
+        event.sequence_number = number  # type: ignore[misc]
+        event._details = details  # noqa: SLF001 - of this file
+        if value is None:
+            event.body = b""  # type: ignore[misc]
+            event.__class__ = _Tombstone
+        else:
+            event.body = value  # type: ignore[misc]
+            event.__class__ = KafkaEvent
     return events
 
 
@@ -172,9 +180,9 @@ def in_short(numbers: Sequence[int]) -> Sequence[int]:
     """Return numbers without gaps as a range."""
     if not numbers or isinstance(numbers, range):
         return numbers
-    first, last = numbers[0], numbers[-1]
-    is_range = last - first == len(numbers) - 1 and rises(numbers)
-    return range(first, last + 1) if is_range else numbers
+    without_gaps = range(numbers[0], numbers[0] + len(numbers))
+    is_range = numbers[-1] == without_gaps[-1] and numbers == list(without_gaps)
+    return without_gaps if is_range else numbers
 
 
 def rises(numbers: Sequence[int]) -> bool:

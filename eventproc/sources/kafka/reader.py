@@ -250,11 +250,12 @@ def _runs(
     """
     if not messages:
         return
+    first = messages[0].partition()
+    if not [m for m in messages if m.error() is not None or m.partition() != first]:
+        yield first, None, messages
+        return
     partitions = [message.partition() for message in messages]
     errors = [message.error() for message in messages]
-    if partitions.count(partitions[0]) == len(partitions) and not any(errors):
-        yield partitions[0], None, messages
-        return
     keys: Sequence[object] = partitions
     if any(errors):
         # By name: the client's errors cannot be compared with ``None``.

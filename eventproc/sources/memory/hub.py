@@ -68,7 +68,7 @@ class MemoryLink:
         self.wake()
 
     def stall(self, *, is_stalled: bool) -> None:
-        """Deliver no events although there are some, or deliver again."""
+        """Stop delivering events that exist, or deliver them again."""
         self._is_stalled = is_stalled
         self.wake()
 
@@ -102,7 +102,7 @@ class MemoryHub:
         """How long each request to the hub takes, opening a receiver included."""
 
         self.created_at: datetime | None = None
-        """When the hub was last created again; ``None`` if it never was."""
+        """When the hub was last recreated; ``None`` if it never was."""
 
         self._logs: dict[str, MemoryLog] = {}
         self.grow(partition_count)
@@ -125,7 +125,7 @@ class MemoryHub:
         partition_id: str | None = None,
         properties: Mapping[str, object] | None = None,
     ) -> tuple[str, ReceivedEvent]:
-        """Append one event; return the partition id and the event as it will be received.
+        """Append one event; return its partition id, and the event that receivers will get.
 
         Events with the same key go to the same partition. Without key and partition id, events are
         distributed in turn.

@@ -16,7 +16,7 @@ from eventproc.models import (
 )
 
 _OFFSET_OF_FIRST: Final = 4096
-"""Not zero, so that an offset mistaken for a sequence number is noticed at the first event."""
+"""Not zero, so that a test fails at the first event if it uses an offset as a sequence number."""
 
 _OFFSET_PER_EVENT: Final = 56
 """Added to the size of a body to get the next offset, so that no two offsets are the same."""
@@ -50,7 +50,7 @@ class MemoryLog:
         partition_key: str | None,
         properties: Mapping[str, object],
     ) -> ReceivedEvent:
-        """Append an event and return it as it will be received."""
+        """Append an event; return the event that receivers will get."""
         event = ReceivedEvent(
             body=body,
             sequence_number=self.end,

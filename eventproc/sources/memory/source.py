@@ -1,6 +1,6 @@
 """A source that reads from a hub in memory, for tests and simulations.
 
-It passes the same contract tests as the sources for Event Hubs and Kafka.
+It passes the same contract tests as the other sources.
 """
 
 import asyncio

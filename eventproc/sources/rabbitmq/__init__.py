@@ -1,5 +1,5 @@
 """Events of RabbitMQ.
 
-``streams``: logs, whose positions a group keeps in its store. ``queues``: partition queues, whose
-broker keeps what is acknowledged.
+``streams``: logs; a group keeps their positions in its store. ``queues``: partition queues; the
+broker keeps which messages are acknowledged.
 """

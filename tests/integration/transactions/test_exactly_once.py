@@ -16,7 +16,7 @@ from eventproc import (
     PartitionHandler,
     StoreUnavailableError,
 )
-from eventproc.errors import TransactionsRefusedError
+from eventproc.errors import CommitUnknownError, TransactionsRefusedError
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import LossyProxy
 from tests.integration.transactions.scene import (
@@ -292,6 +292,7 @@ async def test_a_commit_without_an_answer_ends_the_pump_which_finds_out(postgres
     """The rows are there once, whether the commit took effect or not."""
     database, hub = Postgres(postgres), filled_hub(5, partitions=1)
     begun: list[bool] = []
+    errors: list[OwnershipLostError] = []
     reasons: list[CloseReason] = []
 
     async with LossyProxy(postgres.port) as proxy:
@@ -300,6 +301,13 @@ async def test_a_commit_without_an_answer_ends_the_pump_which_finds_out(postgres
             uses_transactions = True
 
             async def process_events(self, context, events):
+                try:
+                    await self._write(context, events)
+                except OwnershipLostError as error:
+                    errors.append(error)
+                    raise
+
+            async def _write(self, context, events):
                 async with AsyncExitStack() as stack, context.transaction() as db:
                     for event in events:
                         await db.execute(database.insert, row_of(context, event))
@@ -316,5 +324,6 @@ async def test_a_commit_without_an_answer_ends_the_pump_which_finds_out(postgres
         async with processor(database, hub, Unanswered, port=proxy.port):
             await database.until(5)
 
+    assert [type(error) for error in errors] == [CommitUnknownError]
     assert reasons[0] in {CloseReason.OWNERSHIP_LOST, CloseReason.SHUTDOWN}
     assert len(database.rows()) == 5

@@ -65,7 +65,8 @@ MEMORY = guards_in(
     Guard(
         name="a partition with a lease counts as owned, whatever an old listing says",
         without_it="an old listing makes a processor claim what it owns",
-        words="    live.update(dict.fromkeys(listing.held - _overtaken(suspects, live, me), me))\n",
+        words="    live.update("
+        "dict.fromkeys(listing.held - _taken_from_me(suspects, live, me), me))\n",
         mutated="",
     ),
     Guard(
@@ -103,10 +104,10 @@ MEMORY = guards_in(
         name="a contradicted lease holds up claims and steals until it is verified",
         without_it="a processor whose partition was stolen plans as if it held it, and partitions "
         "move twice",
-        words="""is_unsure = (numbering or membership).is_unstable(now_s, rules) or any(
+        words="""is_unsure = (schema_age or membership).is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in suspects
     )""",
-        mutated="is_unsure = (numbering or membership).is_unstable(now_s, rules)",
+        mutated="is_unsure = (schema_age or membership).is_unstable(now_s, rules)",
         is_simulated=False,
     ),
     suites=("moves", "safety", "liveness"),

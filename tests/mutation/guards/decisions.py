@@ -159,7 +159,7 @@ BALANCE = guards_in(
         suites=("liveness",),
         without_it="after an outage of the store a partition waits until the lease of a dead "
         "member expires",
-        words="None if to in group.unheard else to for p, to in targets.items()",
+        words="None if to in group.presumed_live else to for p, to in targets.items()",
         mutated="to for p, to in targets.items()",
         killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
     ),

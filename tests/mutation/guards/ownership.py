@@ -26,10 +26,10 @@ LEASES = guards_in(
         name="a renewed lease counts from before the renewal was sent",
         without_it="after a slow answer, a lease that has already expired is trusted",
         words="""        results = await self.write(claims)
-        if epoch""",
+        if generation""",
         mutated="""        results = await self.write(claims)
         sent_at_s = self._clock()
-        if epoch""",
+        if generation""",
     ),
     Guard(
         name="a renewal with an unknown outcome does not count as won",
@@ -76,7 +76,7 @@ LEASES = guards_in(
     Guard(
         name="an answer that arrives after all leases were dropped is ignored",
         without_it="a fenced processor goes on with a lease that another has claimed",
-        words="if result.outcome is WriteOutcome.WON and epoch == self._epoch:",
+        words="if result.outcome is WriteOutcome.WON and generation == self._generation:",
         mutated="if result.outcome is WriteOutcome.WON:",
     ),
     Guard(
@@ -156,8 +156,8 @@ LEAVING = guards_in(
     Guard(
         name="a processor that was replaced between its two listings claims nothing",
         without_it="a suspended process takes partitions from its successor when it is resumed",
-        words="if is_known and actions.is_resuming:",
-        mutated="if is_known and False:",
+        words="if may_claim and actions.is_resuming:",
+        mutated="if may_claim and False:",
         killers=("tests/unit/eventproc/ownership/test_balancer.py",),
     ),
     suites=("safety", "liveness", "planned"),
@@ -182,20 +182,20 @@ BALANCER = guards_in(
     Guard(
         name="nothing is claimed after a refused write of a member record",
         without_it="a partition is claimed whose owner has renewed its session",
-        words="results = await self._claim(actions) if is_known else []",
+        words="results = await self._claim(actions) if may_claim else []",
         mutated="results = await self._claim(actions)",
     ),
     Guard(
         name="nothing is claimed if a silent member renewed before it was fenced",
         without_it="a partition has two owners: the former one's session never ended",
-        words="is_known, actions = False, unfenced(actions, self._memory)",
+        words="may_claim, actions = False, unfenced(actions, self._memory)",
         mutated="actions = unfenced(actions, self._memory)",
     ),
     Guard(
         name="nothing is handed over if a silent member renewed before it was fenced",
         without_it="a late renewal of one member moves partitions of two others",
-        words="is_known, actions = False, unfenced(actions, self._memory)",
-        mutated="is_known = False",
+        words="may_claim, actions = False, unfenced(actions, self._memory)",
+        mutated="may_claim = False",
     ),
     suites=("moves", "safety", "planned"),
 )

@@ -42,6 +42,13 @@ SESSION_MEMBERSHIP = guards_in(
         mutated="            sent_at_s=self._clock(),\n",
     ),
     Guard(
+        name="session: a cycle that failed after it read the records does not count as an answer",
+        without_it="a process that was paused ends its successor",
+        words="self.own = replace(self.own, silent_s=asked_at_s - known_at_s)",
+        mutated="self.own = replace(\n"
+        "            self.own, acted_at_s=asked_at_s, silent_s=asked_at_s - known_at_s\n        )",
+    ),
+    Guard(
         name="session: a late renewal does not restore a deleted member record",
         without_it="a processor that is gone seems alive, and its share is served by nobody",
         words="if self._is_withdrawn or self.own.is_rival(mine):",
@@ -79,8 +86,8 @@ SESSION_LEASE_RULES = guards_in(
         "does",
         without_it="if the first member hangs, the partitions of the expired one are read by "
         "nobody",
-        words="patience += expiration * DUTY_FRACTION",
-        mutated="patience += expiration * 1000",
+        words="fence_after += expiration * DUTY_FRACTION",
+        mutated="fence_after += expiration * 1000",
     ),
     Guard(
         name="session: an ownership record as old as the status dead of its owner is live",

@@ -76,7 +76,7 @@ POSTGRES_CHANGES = guards_in(
     Guard(
         name="PostgreSQL: what was missed without a connection is read when there is one",
         without_it="a change during a fail-over is noticed only at the next poll",
-        words="                    self._tell_all()\n",
+        words="                    self._notify_all()\n",
         mutated="",
         is_simulated=False,
     ),

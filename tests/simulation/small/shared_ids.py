@@ -97,7 +97,7 @@ async def replace_paused(world: SmallWorld, rng: Random) -> None:
     """Another process takes the owner id of a paused one, which ends when it is resumed.
 
     Perhaps the paused one does not know the outcome of its last renewals; perhaps it was asked to
-    stop meanwhile.
+    stop meanwhile; perhaps its first listings after the pause are lost.
     """
     await two_processors(world)
     world.behaviour.seconds_per_event = BUSY_S
@@ -121,6 +121,7 @@ async def replace_paused(world: SmallWorld, rng: Random) -> None:
     world.invariants.taken.clear()
     if rng.random() < 0.3:
         node.leaving.set()
+    _lose_listings(world, node)
     node.process.resume()
     if rng.random() < 0.3:
         await asyncio.sleep(rng.uniform(0, 1))
@@ -130,6 +131,21 @@ async def replace_paused(world: SmallWorld, rng: Random) -> None:
     world.expect(not second.is_over, "a displaced process ended its successor")
     world.expect(not world.invariants.moves, "a displaced process moved partitions")
     world.expect_nothing_taken(node.actor, "a displaced process")
+
+
+def _lose_listings(world: SmallWorld, node: CheckedNode) -> None:
+    """Perhaps lose the first listings of ownership records that a node requests from now on."""
+    rng = Random(f"lost listings/{world.seed}")  # Apart: so the seeds that are kept stay the same.
+    count = rng.choice([0, 0, 1, 2])
+
+    def lost(called: str, fate: Fate) -> Fate:
+        nonlocal count
+        if called != "list_ownership" or count == 0:
+            return fate
+        count -= 1
+        return replace(fate, is_carried_out=False, silence_s=0.2)
+
+    node.connection.fate = lost
 
 
 SHARED_IDS = (twin, slow_twin, replace_paused)

@@ -1,9 +1,9 @@
-"""Encoded messages to Arrow columns, without a Python object for each message.
+"""Converts encoded messages to Arrow columns, without a Python object for each message.
 
 Messages of one publisher resemble each other: their fields have the same names, types and order. So
-the first of them is decoded field by field and becomes a *pattern*; numpy finds the fields of all
-others by one pass of array operations for each field of the pattern. A message that fits no pattern
-is decoded by itself.
+the first message is decoded field by field, which gives a *pattern*; numpy then finds one field
+after another of the pattern in all other messages at once. A message that matches no pattern is
+decoded alone.
 
 Layers, each of which imports only those below it:
 

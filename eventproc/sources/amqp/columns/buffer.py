@@ -10,14 +10,14 @@ Indexes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 PADDING: Final = 4096
-"""Zero bytes behind the data: a read that begins inside of the data does not need a check of its
-own. No pattern reads further ahead before it checks where the message ends."""
+"""Zero bytes after the data, so that a read that begins inside the data needs no bounds check. No
+pattern reads more bytes than this before it checks where the message ends."""
 
 _SIZE_32_BYTES: Final = 4
 
 
 class Buffer:
-    """Bytes with padding behind them."""
+    """Bytes, followed by padding."""
 
     def __init__(self, padded: bytes) -> None:
         """Use bytes that end with ``PADDING`` zero bytes."""
@@ -33,7 +33,7 @@ class Buffer:
         return windows[at]
 
     def holds(self, expected: bytes, at: Indexes) -> Mask:
-        """Return at which of the indexes these bytes are."""
+        """Return a mask of the indexes at which these bytes are."""
         if len(expected) == 1:
             found: Mask = self._bytes[at] == expected[0]
         else:
@@ -54,8 +54,8 @@ class Buffer:
     def values(self, at: Indexes, sizes: Indexes) -> pa.Array:
         """Return the bytes at each index as a binary array.
 
-        They are copied by one ``take``: of an array in which they alternate with what is between
-        them. So the indexes must rise, and no value may reach into the next.
+        One ``take`` copies them, from an array whose items are in turn a value and the bytes up to
+        the next value. So the indexes must rise, and values must not overlap.
         """
         count = len(at)
         edges = np.empty(2 * count + 1, np.int32)

@@ -21,7 +21,7 @@ BODY: Final = "body"
 PROPERTIES_LIST: Final = "properties"
 APPLICATION_MAP: Final = "application-properties"
 ANNOTATION: Final = "annotation "
-"""Before the name of each annotation among the fields of a message."""
+"""Prefix of the field names of annotations in a message's pattern."""
 
 _SKIPPED: Final = {HEADER: "header", DELIVERY_ANNOTATIONS: "delivery", FOOTER: "footer"}
 _NAMES: Final = {
@@ -41,11 +41,10 @@ _CONSTRUCTORS: Final = {
 }
 
 
-def message_form(payload: bytes) -> Pattern | None:
+def message_pattern(payload: bytes) -> Pattern | None:
     """Return the pattern of a message; ``None`` if its sections are not the usual ones.
 
-    Its fields are ``BODY``, ``PROPERTIES_LIST`` and ``APPLICATION_MAP`` without constructor and
-    size, and each annotation.
+    Its fields are ``BODY``, ``PROPERTIES_LIST`` and ``APPLICATION_MAP``, and each annotation.
 
     Raises:
         MalformedError: the bytes are not a message.
@@ -59,16 +58,16 @@ def message_form(payload: bytes) -> Pattern | None:
         ):
             return None
         seen.add(descriptor)
-        maker.pass_over(begin - maker.at)
+        maker.constant(begin - maker.at)
         if descriptor != MESSAGE_ANNOTATIONS:
-            maker.value(_NAMES[descriptor])
+            maker.field(_NAMES[descriptor])
         elif not _entries(maker, payload, ANNOTATION):
             return None
-    return maker.made() if DATA in seen else None
+    return maker.pattern() if DATA in seen else None
 
 
-def map_form(payload: bytes) -> Pattern | None:
-    """Return the pattern of the content of a map, whose fields have the names of its entries.
+def map_pattern(payload: bytes) -> Pattern | None:
+    """Return the pattern of a map; the names of its entries are the names of the fields.
 
     Args:
         payload: The encoded map.
@@ -77,11 +76,11 @@ def map_form(payload: bytes) -> Pattern | None:
         MalformedError: the bytes are not a map.
     """
     maker = PatternMaker(payload)
-    return maker.made() if _entries(maker, payload, "") else None
+    return maker.pattern() if _entries(maker, payload, "") else None
 
 
-def list_form(payload: bytes, names: Sequence[str]) -> Pattern | None:
-    """Return the pattern of a list, whose fields have these names; nulls are left out.
+def list_pattern(payload: bytes, names: Sequence[str]) -> Pattern | None:
+    """Return the pattern of a list with these field names; a null has no field.
 
     Raises:
         MalformedError: the bytes are not a list.
@@ -92,24 +91,24 @@ def list_form(payload: bytes, names: Sequence[str]) -> Pattern | None:
         return None
     for name in names[:count]:
         if payload[maker.at] == _NULL:
-            maker.pass_over(1)
+            maker.constant(1)
         else:
-            maker.value(name)
+            maker.field(name)
     maker.close()
-    return maker.made()
+    return maker.pattern()
 
 
 _NULL: Final = 0x40
 _SIMPLE: Final = range(0x4, 0xC)
-"""The upper four bits of constructors of values that have no values inside."""
+"""The upper four bits of the constructors of values that are not lists, maps or arrays."""
 
 _NAME_CONSTRUCTORS: Final = (0xA1, 0xA3, 0xB1, 0xB3)
 
 
 def _entries(maker: PatternMaker, payload: bytes, prefix: str) -> bool:
-    """Add a map entry by entry; return whether it has text names, each of them once."""
+    """Add a map's entries to the pattern; return whether their names are texts, and distinct."""
     names: set[str] = set()
-    decode(payload, maker.at)  # It checks the values, of which a pattern knows only the sizes.
+    decode(payload, maker.at)  # To check the values: a pattern knows only their sizes.
     count = maker.open()
     if count % 2:
         return False
@@ -122,9 +121,9 @@ def _entries(maker: PatternMaker, payload: bytes, prefix: str) -> bool:
         if text in names:
             return False
         names.add(text)
-        maker.pass_over(end - maker.at)
+        maker.constant(end - maker.at)
         if prefix and payload[maker.at] >> 4 not in _SIMPLE:
             return False
-        maker.value(text)
+        maker.field(text)
     maker.close()
     return True

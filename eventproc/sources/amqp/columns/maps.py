@@ -1,4 +1,4 @@
-"""Map columns from encoded maps."""
+"""Makes Arrow map columns from encoded maps."""
 
 from collections.abc import Mapping
 

@@ -12,7 +12,7 @@ from eventproc.sources.amqp.columns.buffer import PADDING, Buffer, Indexes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedMessages(Sequence[bytes]):
-    """Messages in order, each at a place of the buffer; bytes between them mean nothing."""
+    """Messages in order, each at its place in a buffer; bytes between them are ignored."""
 
     buffer: bytes
     begins: Indexes
@@ -20,7 +20,7 @@ class EncodedMessages(Sequence[bytes]):
 
     @classmethod
     def of(cls, payloads: Sequence[bytes]) -> "EncodedMessages":
-        """Return these messages."""
+        """Join messages into a buffer."""
         ends = np.fromiter(accumulate(map(len, payloads)), np.intp, len(payloads))
         begins = np.concatenate((np.zeros(1, np.intp), ends[:-1])) if len(payloads) else ends
         return cls(b"".join(payloads), begins, ends)
@@ -56,7 +56,7 @@ def joined(parts: Iterable[EncodedMessages]) -> tuple[Buffer, Indexes, Indexes]:
 
 
 def _assembled(parts: Iterable[EncodedMessages], tail: bytes) -> tuple[bytes, Indexes, Indexes]:
-    """Return the bytes of all parts and of the tail, and where messages begin and end."""
+    """Return all parts and *tail* as one buffer, and where messages begin and end in it."""
     pieces: list[bytes | memoryview] = []
     begins: list[Indexes] = [np.empty(0, np.intp)]
     ends: list[Indexes] = [np.empty(0, np.intp)]

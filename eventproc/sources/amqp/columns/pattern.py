@@ -1,7 +1,7 @@
-"""Patterns: where the fields of a message are, learned from one and found in many at once.
+"""Patterns: derived from the fields of one message, they find the fields of many at once.
 
-A pattern is a list of steps from front to back. All rows make a step at the same time: each row has
-an index of its own into the buffer, because texts differ in length.
+A pattern is a list of steps from the first byte to the last. Each step is applied to all rows at
+the same time. Each row has its own index into the buffer, because texts differ in length.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,10 +14,10 @@ from eventproc.sources.amqp.columns.buffer import PADDING, Buffer, Indexes, Mask
 from eventproc.sources.amqp.values import MalformedError, skip
 
 PATTERNS_MAX: Final = 64
-"""Most patterns to keep for one link; the one that matched last is tried first."""
+"""Most patterns to keep for one link. The pattern that matched last is tried first."""
 
 LEARNED_MAX: Final = 16
-"""Most patterns to learn from the messages of one call; what fits none is decoded by itself."""
+"""Most new patterns in one call; the messages that match none are decoded one by one."""
 
 # The upper four bits of a constructor give the number of bytes after it, or the width of the size
 # field after it (AMQP 1.0, part 1, section 1.2).
@@ -30,7 +30,7 @@ class Field(NamedTuple):
 
     constructor: int
     at: Indexes
-    """Where each value begins, behind its constructor and its size."""
+    """Where each value begins, after its constructor and its size."""
 
     sizes: Indexes | int
     """Bytes of each value; a number if all have the same."""
@@ -59,7 +59,7 @@ class _Fixed:
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    """A value behind its size, which has *width* bytes."""
+    """A value that follows its size; the size has *width* bytes."""
 
     name: str
     constructor: int
@@ -75,7 +75,7 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """The end of that list or map."""
+    """The end of the list or map of ``_Opened``."""
 
 
 _Step = _Constant | _Fixed | _Sized | _Opened | _Closed
@@ -86,7 +86,7 @@ class Group:
     """Rows that match one pattern."""
 
     rows: Indexes
-    """Their indexes, rising."""
+    """The indexes of the rows, in rising order."""
 
     fields: Mapping[str, Field]
 
@@ -97,7 +97,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The form of a message."""
+    """The steps that find the fields of a message."""
 
     steps: tuple[_Step, ...]
 
@@ -117,33 +117,33 @@ class Pattern:
             at: Where each of these rows begins.
             ends: Where each of them ends.
         """
-        walk = _Walk(rows, at, ends)
+        state = _MatchState(rows, at, ends)
         for step in self.steps:
-            if not len(walk.rows):
+            if not len(state.rows):
                 break
             match step:
                 case _Constant(expected):
-                    walk.keep(buffer.holds(expected, walk.at))
-                    walk.at = walk.at + len(expected)
+                    state.keep(buffer.holds(expected, state.at))
+                    state.at = state.at + len(expected)
                 case _Fixed(name, constructor, size):
-                    walk.fields[name] = Field(constructor, walk.at, size)
-                    walk.at = walk.at + size
+                    state.fields[name] = Field(constructor, state.at, size)
+                    state.at = state.at + size
                 case _Sized(name, constructor, width):
-                    sizes = buffer.sizes(width, walk.at)
-                    walk.fields[name] = Field(constructor, walk.at + width, sizes)
-                    walk.at = walk.at + width + sizes
-                    walk.keep(walk.at <= walk.ends)
+                    sizes = buffer.sizes(width, state.at)
+                    state.fields[name] = Field(constructor, state.at + width, sizes)
+                    state.at = state.at + width + sizes
+                    state.keep(state.at <= state.ends)
                 case _Opened(width):
-                    walk.closed_at = walk.at + width + buffer.sizes(width, walk.at)
-                    walk.at = walk.at + width
+                    state.closed_at = state.at + width + buffer.sizes(width, state.at)
+                    state.at = state.at + width
                 case _Closed():
-                    walk.keep(walk.at == walk.closed_at)
-        walk.keep(walk.at == walk.ends)
-        return Group(walk.rows, walk.fields)
+                    state.keep(state.at == state.closed_at)
+        state.keep(state.at == state.ends)
+        return Group(state.rows, state.fields)
 
 
-class _Walk:
-    """The rows that have matched so far, and how far they are."""
+class _MatchState:
+    """The rows that have matched so far, and the index that each has reached."""
 
     def __init__(self, rows: Indexes, at: Indexes, ends: Indexes) -> None:
         self.rows = rows
@@ -168,20 +168,20 @@ class PatternMaker:
         self._payload = payload
         self._steps: list[_Step] = []
         self._constant_from = self.at = 0
-        self._blind = 0
-        """Bytes that the steps read since the last check of where the message ends."""
+        self._unchecked_size = 0
+        """How many bytes the steps read after the last check of where the message ends."""
         self._is_regular = True
 
-    def pass_over(self, size: int) -> bytes:
-        """Let the next bytes be the same in each message, and return them."""
+    def constant(self, size: int) -> bytes:
+        """Add bytes that must be equal in each message; return them."""
         begin, self.at = self.at, self.at + size
         return self._payload[begin : self.at]
 
-    def value(self, name: str) -> int:
-        """Let a value of this name follow, with the same constructor; return that."""
+    def field(self, name: str) -> int:
+        """Add a field of this name with the constructor found here; return the constructor."""
         constructor = self._payload[self.at]
         size, width = _FIXED.get(constructor >> 4), _SIZED.get(constructor >> 4)
-        self.pass_over(1)
+        self.constant(1)
         if size is not None:
             self._end_constant()
             self._add(_Fixed(name, constructor, size), size)
@@ -189,33 +189,33 @@ class PatternMaker:
         elif width is not None:
             self._end_constant()
             self._add(_Sized(name, constructor, width), width)
-            self._blind = 0
+            self._unchecked_size = 0
             self.at = skip(self._payload, self.at - 1)
         else:
-            self._is_regular = False  # Described values are rare, and their descriptors many.
+            self._is_regular = False  # Described values are rare: no pattern has them.
             self.at = skip(self._payload, self.at - 1)
         self._constant_from = self.at
         return constructor
 
     def open(self) -> int:
-        """Let a list or map follow, and its items as steps; return how many items it has."""
+        """Begin a list or map, whose items the next calls add; return how many items it has."""
         width = _SIZED.get(self._payload[self.at] >> 4)
         if width is None:
             raise MalformedError("no list or map")
-        self.pass_over(1)
+        self.constant(1)
         self._end_constant()
         self._add(_Opened(width), width)
         self.at += width
         self._constant_from = self.at
-        return int.from_bytes(self.pass_over(width))
+        return int.from_bytes(self.constant(width))
 
     def close(self) -> None:
-        """Let the list or map end here."""
+        """End the list or map."""
         self._end_constant()
         self._add(_Closed(), 0)
 
-    def made(self) -> Pattern | None:
-        """Return the pattern; ``None`` if the message has a form that no pattern can have."""
+    def pattern(self) -> Pattern | None:
+        """Return the pattern; ``None`` if no pattern can describe the message."""
         self._end_constant()
         is_ended = self.at == len(self._payload)
         return Pattern(tuple(self._steps)) if self._is_regular and is_ended else None
@@ -228,8 +228,8 @@ class PatternMaker:
 
     def _add(self, step: _Step, size: int) -> None:
         self._steps.append(step)
-        self._blind += size
-        if self._blind >= PADDING:
+        self._unchecked_size += size
+        if self._unchecked_size >= PADDING:
             self._is_regular = False
 
 
@@ -242,7 +242,7 @@ class Patterns:
         self._known: list[Pattern] = []
 
     def groups(self, buffer: Buffer, begins: Indexes, ends: Indexes) -> tuple[list[Group], Indexes]:
-        """Return the rows in groups of one pattern, and the rows that fit none."""
+        """Return a group of rows for each pattern, and the rows that match no pattern."""
         left = np.arange(len(begins), dtype=np.intp)
         groups: list[Group] = []
         irregular: list[Indexes] = []
@@ -272,7 +272,7 @@ class Patterns:
         ends: Indexes,
         groups: list[Group],
     ) -> Indexes:
-        """Add the group of a pattern, if it has any rows; return the rows that are left."""
+        """Add the rows that match a pattern as a group; return the other rows."""
         is_all = len(left) == len(begins)
         group = pattern.match(
             buffer, left, begins if is_all else begins[left], ends if is_all else ends[left]

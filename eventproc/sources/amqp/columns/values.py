@@ -33,7 +33,7 @@ INTEGERS: Final = {
     0x81: ">i8",
     0x83: ">i8",
 }
-"""The dtype of each constructor of an integer; a time is one, in milliseconds."""
+"""The dtype of each constructor of an integer. A timestamp is an integer, in milliseconds."""
 
 _CONSTANTS: Final = {0x40: "null", 0x41: "true", 0x42: "false", 0x43: "0", 0x44: "0"}
 _BOOLEAN: Final = 0x56
@@ -41,7 +41,7 @@ _SPACE, _QUOTE, _BACKSLASH = b' "\\'
 
 
 class IrregularError(Exception):
-    """The values of a field have to be decoded one by one. Never leaves the source."""
+    """Array operations cannot decode the values of a field. Never leaves the source."""
 
 
 def texts(buffer: Buffer, field: Field) -> pa.Array:
@@ -59,7 +59,7 @@ def texts(buffer: Buffer, field: Field) -> pa.Array:
 
 
 def integers(buffer: Buffer, field: Field) -> npt.NDArray[Any]:
-    """Return the values, each an integer, as numbers of their own size."""
+    """Return the values of an integer field, in the dtype of its constructor."""
     return buffer.numbers(INTEGERS[field.constructor], field.at)
 
 
@@ -99,7 +99,7 @@ def binaries(buffer: Buffer, field: Field) -> pa.Array:
 
 
 def _quoted(values: pa.Array) -> pa.Array:
-    """Return texts in quotation marks; only if a character needs an escape, one by one."""
+    """Return texts as JSON strings; one by one only if a character needs an escape."""
     content = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     if ((content < _SPACE) | (content == _QUOTE) | (content == _BACKSLASH)).any():
         quote: Callable[[str], str] = json.encoder.encode_basestring
@@ -109,7 +109,7 @@ def _quoted(values: pa.Array) -> pa.Array:
 
 
 def _one_by_one(buffer: Buffer, field: Field) -> pa.Array:
-    """Decode each value as events do.
+    """Decode each value alone, in the same way as for single events.
 
     Raises:
         IrregularError: one cannot be decoded.

@@ -27,7 +27,7 @@ key."""
 
 _NAMES: Final = (SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME, PARTITION_KEY)
 _NUMBERED: Final = (SEQUENCE_NUMBER, ENQUEUED_TIME)
-"""No set: the name of a damaged entry may be a list."""
+"""A tuple and not a set: the name of a damaged entry may be a list, which has no hash."""
 
 _NUMBERS: Final = {b"\x55": "b", b"\x81": "q", b"\x83": "q"}
 _TEXTS: Final = (b"\xa1", b"\xa0", b"\xa3")
@@ -45,7 +45,7 @@ _ANNOTATIONS: Final = b"\x00\x53\x72"
 
 
 class AnnotationTemplate(NamedTuple):
-    """Reads annotations of the same form as those that it was made from."""
+    """Reads annotations whose names, types and lengths are those that it was made from."""
 
     size: int
     read: Callable[[bytes, int], tuple[Any, ...]]
@@ -61,7 +61,7 @@ class PositionReader:
         self._templates: dict[bytes, AnnotationTemplate] = {}
 
     def position_of(self, payload: bytes) -> tuple[EncodedPosition, int]:
-        """Return the values, ``None`` for a missing one, and the end index of the annotations.
+        """Return an event's position, with ``None`` for a missing value, and where annotations end.
 
         Raises:
             MalformedError: the bytes are not a message.

@@ -28,13 +28,13 @@ from eventproc.sources.eventhubs.errors import UnexpectedShapeError, as_text, er
 TRIED_RELEASES: Final = ("5.15.",)
 """Prefixes of the releases of ``azure-eventhub`` that this module was tested with."""
 
-LOOK_AFTER_EVERY_S: Final = 1.0
-"""Shortest time between two runs of ``look_after``; tokens and heartbeats have more time."""
+MAINTAIN_EVERY_S: Final = 1.0
+"""Shortest time between two runs of ``maintain``; tokens and heartbeats are due less often."""
 
 TOKEN_RENEWAL_S: Final = 240.0
-"""A new token is presented so many seconds before the former one expires, or when 60 % of its life
-is over; Azure's client waits until 90 % are. Tokens are requested a minute earlier
-(``eventproc/identity/``), so a new one is there."""
+"""The link presents a new token this long before the former one expires, or after 60 % of its
+lifetime if that is later; Azure's client waits for 90 %. ``eventproc/identity/`` requests tokens a
+minute earlier, so the new one is available by then."""
 
 BYTES_AT_ONCE: Final = 256 * 1024
 
@@ -68,7 +68,7 @@ class AmqpClient:
         _expect(handler, "open_async", "client_ready_async", "close_async", "_keep_alive_interval")
         _expect(handler, "_cbs_authenticator", "_connection", "_session")
         # Disable the keep-alive task: it would read from the connection concurrently, and make
-        # every close wait for a second. ``look_after`` sends the heartbeats that are due.
+        # every close wait for a second. ``maintain`` sends the heartbeats that are due.
         handler._keep_alive_interval = None
         try:
             with translated(self.what):
@@ -132,9 +132,9 @@ class AmqpClient:
 class PartitionLink:
     """One AMQP link to one partition, for one caller at a time.
 
-    The service sends no events before ``grant``. Bytes are read in large pieces. Events are cut out
-    of them and passed on undecoded. All other frames are put into the client's read buffer, and the
-    client processes them as if it had read them itself.
+    The service sends no events before ``grant``. Bytes are read in large pieces. Encoded events are
+    extracted and passed to *on_payloads*. All other frames go into the client's read buffer, and
+    the client processes them as if it had read them itself.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class PartitionLink:
             channel for channel, known in connection._incoming_endpoints.items() if known is session
         )
         self.parser: Parser = FrameParser(channel, link.remote_handle)
-        self._looked_after_at = 0.0
+        self._maintained_at = 0.0
 
     @classmethod
     async def open(
@@ -213,7 +213,7 @@ class PartitionLink:
         with translated(self._amqp_client.what):
             await self._link.flow(link_credit=credit)
 
-    async def look_after(self, *, is_reading: bool = True) -> None:
+    async def maintain(self, *, is_reading: bool = True) -> None:
         """Renew the token, send the heartbeats that are due, and check the link.
 
         Call it every few seconds; it acts at most once a second. If *is_reading* is false, a
@@ -225,9 +225,9 @@ class PartitionLink:
             SourceRejectedError: the service refuses permanently.
         """
         now = time.time()
-        if 0 <= now - self._looked_after_at < LOOK_AFTER_EVERY_S:
+        if 0 <= now - self._maintained_at < MAINTAIN_EVERY_S:
             return
-        self._looked_after_at = now
+        self._maintained_at = now
         if not is_reading:
             self._connection._last_frame_received_time = now
         with translated(self._amqp_client.what):
@@ -236,7 +236,7 @@ class PartitionLink:
             self._check()
 
     async def _present_token(self) -> None:
-        """Present a new token in time, before the former one expires."""
+        """Present a new token before the former one expires."""
         authenticator = self._authenticator
         put_at, expires_at = authenticator._token_put_time, authenticator._expires_on
         if put_at is not None and expires_at is not None:
@@ -295,7 +295,7 @@ class PartitionLink:
     def _count(self, found: ParsedFrames) -> None:
         """Update the client's counters, from which it builds its flow frames."""
         link, session = self._link, self._session
-        # Events that were under way when credit was reduced arrive without credit.
+        # The service may send events before it learns that credit was reduced.
         link.current_link_credit = max(0, link.current_link_credit - found.delivery_count)
         link.delivery_count = link.delivery_count + found.delivery_count & _SERIAL
         session.next_incoming_id = session.next_incoming_id + found.transfer_count & _SERIAL

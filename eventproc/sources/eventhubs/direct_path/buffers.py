@@ -1,4 +1,4 @@
-"""What a receiver holds: encoded messages, which become events when they are taken out."""
+"""Buffers of receivers: they hold encoded messages, and return events."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class ReceiveBuffer(Protocol):
 
 
 class EventBuffer:
-    """Messages that become one object each."""
+    """A buffer that returns an object for each event."""
 
     def __init__(self) -> None:
         self._payloads: deque[bytes] = deque()

@@ -1,4 +1,4 @@
-"""Batches of events that stay encoded: columns are built from all of them at once."""
+"""Batches of encoded events; columns are built from all events of a batch at once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from eventproc.sources.amqp.columns.forms import (
     APPLICATION_MAP,
     BODY,
     PROPERTIES_LIST,
-    list_form,
-    map_form,
-    message_form,
+    list_pattern,
+    map_pattern,
+    message_pattern,
 )
 from eventproc.sources.amqp.columns.maps import map_column
 from eventproc.sources.amqp.columns.values import (
@@ -59,9 +59,9 @@ class ColumnReader:
     """Reads the events of one link as batches."""
 
     def __init__(self) -> None:
-        self._messages = Patterns(_event_form)
-        self.maps: Final = Patterns(map_form)
-        self.lists: Final = Patterns(lambda payload: list_form(payload, PROPERTY_NAMES))
+        self._messages = Patterns(_event_pattern)
+        self.maps: Final = Patterns(map_pattern)
+        self.lists: Final = Patterns(lambda payload: list_pattern(payload, PROPERTY_NAMES))
         self._events = EventReader()
 
     def read(self, parts: Iterable[EncodedMessages]) -> "ColumnBatch":
@@ -81,7 +81,7 @@ class ColumnReader:
             sizes = group.fields[_OFFSET].sizes
             assert not isinstance(sizes, int), "texts have a size each"
             for place in np.flatnonzero(sizes == 0)[:1]:
-                self.events([payloads[int(group.rows[place])]])  # It raises the error.
+                self.events([payloads[int(group.rows[place])]])  # This raises the error.
         return ColumnBatch(decoded, 0, len(payloads))
 
     def events(self, payloads: Iterable[bytes]) -> list[ReceivedEvent]:
@@ -98,7 +98,7 @@ class _Decoded:
     payloads: EncodedMessages
     groups: Sequence[Group]
     irregular: Mapping[int, ReceivedEvent]
-    """The events that fit no pattern, by row."""
+    """The events that match no pattern, by row."""
 
 
 class ColumnBatch(EventBatch):
@@ -178,9 +178,9 @@ class ColumnBatch(EventBatch):
             return _of_events(name, [self._event(row) for row in group.rows.tolist()])
 
 
-def _event_form(payload: bytes) -> Pattern | None:
-    """Return the pattern of a message; ``None`` if it is not an event of the usual form."""
-    pattern = message_form(payload)
+def _event_pattern(payload: bytes) -> Pattern | None:
+    """Return the pattern of an event; ``None`` unless all fields have their usual types."""
+    pattern = message_pattern(payload)
     if pattern is None:
         return None
     is_usual = (
@@ -196,7 +196,7 @@ def _of_events(name: str, events: Sequence[ReceivedEvent]) -> pa.Array:
 
 
 def _in_order(pieces: Sequence[pa.Array], rows: Sequence[Indexes], kind: pa.DataType) -> pa.Array:
-    """Join the pieces of a column, each of the rows of the same place."""
+    """Join the pieces of a column in the order of rows; ``rows[i]`` are those of ``pieces[i]``."""
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:
@@ -275,7 +275,7 @@ def _maps(
 _ONE_BYTE_OF_SIZE: Final = 0xC
 
 _ColumnOf = Callable[[_Decoded, Group], pa.Array]
-"""Makes a column of a group of rows; raises ``IrregularError`` if that needs the events."""
+"""Makes a column of a group of rows. Raises ``IrregularError`` if single events are needed."""
 
 _COLUMN_OF: Final[Mapping[str, _ColumnOf]] = {
     "body": lambda decoded, group: binaries(decoded.buffer, group.fields[BODY]),

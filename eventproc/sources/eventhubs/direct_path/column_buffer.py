@@ -1,4 +1,4 @@
-"""A receiver's buffer of messages that become batches."""
+"""A receiver's buffer for handlers of columns."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class ColumnBuffer:
-    """Messages that become an ``EventBatch``."""
+    """A buffer that returns an ``EventBatch``."""
 
     def __init__(self) -> None:
         self._parts: deque[EncodedMessages] = deque()

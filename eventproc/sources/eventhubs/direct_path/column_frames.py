@@ -1,7 +1,8 @@
-"""Frames to encoded messages that stay where they are in the received bytes.
+"""Finds encoded messages in received frames, without copying them.
 
-The sizes give where each frame begins. Nearly all frames begin with the same bytes but for delivery
-id and tag: numpy compares those of all frames at once. Every other frame goes to ``FrameParser``.
+The frames' sizes show where each begins. Nearly all frames begin with the same bytes, except for
+delivery id and tag; numpy compares these bytes in all frames at once. Every other frame goes to
+``FrameParser``.
 """
 
 import struct
@@ -22,15 +23,15 @@ from eventproc.sources.eventhubs.direct_path.frames import (
 _SIZE: Final = struct.Struct(">I")
 _FRAME_SIZE_MIN: Final = 8
 _COMPARED_FROM: Final = 4
-"""Behind the frame's size, which differs."""
+"""The comparison begins after the frame's size, which differs."""
 
 _HANDLE_AT: Final = 14
 _WORD: Final = 8
 EQUAL_MIN: Final = 8
-"""After so many frames of one size, numpy looks how many more there are."""
+"""After this many frames of equal size, numpy counts how many more follow."""
 
 HEADS_MAX: Final = 4
-"""Most heads to try: ids below 256 take one byte, and a service may use tags of several sizes."""
+"""Most heads to keep: delivery ids and tags of different sizes need one each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class _Head:
 
     words: npt.NDArray[np.uint64]
     mask: npt.NDArray[np.uint64]
-    """Has zeros where frames may differ: in delivery id, tag, and behind the head."""
+    """Zeros where frames may differ: in delivery id and tag, and after the head."""
 
 
 class ColumnFrameParser:
@@ -92,7 +93,7 @@ class ColumnFrameParser:
         return found
 
     def _begins(self, data: bytes, starts: Indexes, ends: Indexes) -> Indexes:
-        """Return where the message of each frame begins; -1 if the frame is not one whole."""
+        """Return where each frame's message begins; -1 unless the frame is one whole message."""
         begins = np.full(len(starts), -1, np.intp)
         left = np.arange(len(starts))
         for head in tuple(self._heads):
@@ -117,7 +118,7 @@ class ColumnFrameParser:
         word_count = -(-(begin - _COMPARED_FROM) // _WORD)
         mask = bytearray(b"\xff" * (begin - _COMPARED_FROM)).ljust(word_count * _WORD, b"\x00")
         at = skip(frame, _HANDLE_AT)
-        for sized in (0, 1):  # Delivery id, and tag, which is behind its size.
+        for sized in (0, 1):  # Delivery id; tag, which follows its size.
             if at >= begin:
                 break
             end = skip(frame, at)
@@ -130,7 +131,7 @@ class ColumnFrameParser:
 
 
 def _edges(data: bytes) -> list[int]:
-    """Return where each whole frame begins, and where the last of them ends."""
+    """Return where each complete frame begins, and where the last complete one ends."""
     edges: list[int] = []
     add, size_at = edges.append, _SIZE.unpack_from
     at, last = 0, len(data) - _FRAME_SIZE_MIN
@@ -150,13 +151,13 @@ def _edges(data: bytes) -> list[int]:
             add(at)
             at += size
     if at > len(data):
-        return edges  # The last one is incomplete: it begins where the whole ones end.
+        return edges  # An incomplete frame follows the last edge.
     add(at)
     return edges
 
 
 def _run_of(size: int, data: bytes, at: int) -> range:
-    """Return where frames begin that follow each other and have this size, from this one on."""
+    """Return where the frames begin that follow each other from *at* on and have this size."""
     count_max = (len(data) - at - _SIZE.size) // size + 1
     sizes = np.ndarray((count_max,), ">u4", data, at, (size,))
     others = np.flatnonzero(sizes != size)
@@ -179,7 +180,7 @@ def _try(  # noqa: PLR0917 - the arrays of one call of ``parse``
         (1,),
     )
     at = starts[left]
-    # At the end of the data, windows do not fit: those few frames are parsed one by one.
+    # Near the end of the data there are too few bytes to compare: parse those frames one by one.
     is_inside = at < len(windows)
     words = windows[at[is_inside]].view(np.uint64).reshape(-1, len(head.words))
     differs = np.bitwise_or.reduce((words & head.mask) ^ head.words, axis=1)

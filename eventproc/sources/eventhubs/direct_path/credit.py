@@ -1,8 +1,8 @@
 """How many events the service may send: AMQP credit, bounded in events and in bytes.
 
 AMQP credit counts events only. So credit is computed from the size of recent events: as many as fit
-into the buffer. It is reduced if events turn out to be larger. Events that are already under way
-still arrive; reading pauses if they would exceed the limit too far (``is_too_full``).
+into the buffer. It is reduced if events turn out to be larger. Events that the service has already
+sent still arrive; reading stops while the buffer holds far more than its limit (``is_too_full``).
 """
 
 from typing import Final
@@ -16,14 +16,14 @@ _OLD: Final = 0.75
 become larger, the estimate rises at once."""
 
 TOO_FULL: Final = 2
-"""Reading pauses when the buffer holds this many times ``bytes_max``."""
+"""Reading stops while the buffer holds this many times ``bytes_max``."""
 
 
 class Credit:
     """The credit for one buffer.
 
     Args:
-        events_max: most events in the buffer and under way together.
+        events_max: most events in the buffer and granted as credit together.
         bytes_max: the same in bytes, as far as sizes can be estimated.
     """
 
@@ -51,7 +51,7 @@ class Credit:
 
     @property
     def is_too_full(self) -> bool:
-        """Whether to pause reading: events of credit that was reduced since still arrive."""
+        """Whether to stop reading: a reduction of credit does not stop events already sent."""
         return self.held_bytes >= TOO_FULL * self._bytes_max
 
     @property

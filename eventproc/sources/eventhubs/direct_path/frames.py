@@ -1,7 +1,7 @@
 """Split the bytes of a connection into the events of one link and all other frames.
 
 Nearly every frame carries one whole event. A regular expression recognises such frames, and the
-event is cut out of the frame without decoding it. A transfer of another form (for example one of
+event is copied out without decoding the frame. A transfer of another form (for example one of
 several frames of a large event) is decoded field by field. Every other frame is left unchanged, for
 Azure's client.
 
@@ -25,7 +25,7 @@ _HEAD: Final = struct.Struct(">II")
 _HEAD_SIZE: Final = 8
 _FIELDS_SIZE_AT: Final = 12
 _FIELDS_AT: Final = 13
-"""In a transfer frame with a short list: the index of the list's size, and of what it covers."""
+"""Indexes in a transfer frame whose fields are a short list: of its size, and of its content."""
 
 _BODY_AT_8: Final = 0x0200 << 16
 """An AMQP frame whose body begins directly after the head."""
@@ -161,7 +161,7 @@ class FrameParser:
         return message
 
     def whole_at(self, frame: bytes) -> int | None:
-        """Return where the message begins in a frame that carries one whole; otherwise ``None``."""
+        """Return where the message begins if the frame is one whole message; otherwise ``None``."""
         size, kind = _HEAD.unpack_from(frame)
         match = self._is_whole(frame, _HEAD_SIZE, size)
         is_whole = (

@@ -34,10 +34,14 @@ _UNREADABLE: Final = (MalformedError, UnicodeDecodeError, OverflowError, Recursi
 values that are nested too deeply."""
 
 
-class EncodedEvent(LazyEvent):
+class EncodedEvent(LazyEvent, filled=("sequence_number", "offset")):
     """A ``ReceivedEvent`` over an encoded message."""
 
     __slots__ = ("_after", "_enqueued_ms", "_key", "_payload")
+    _payload: bytes
+    _enqueued_ms: int
+    _key: object
+    _after: int
 
     def __init__(  # noqa: PLR0917 - called for each event; keyword arguments would cost 10 % more
         self,

@@ -1,7 +1,7 @@
 # ruff: noqa: SLF001 - this module uses private names of Azure's client
-"""Ask for the properties of a hub and its partitions, all on one connection.
+"""Requests the properties of a hub and its partitions, all on one connection.
 
-The client's own method for this sleeps eight times 50 ms, and connects for each request.
+The client's own method sleeps eight times 50 ms, and connects for each request.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """A receiver that reads one partition ahead of its caller, into a bounded buffer.
 
 Rule 1: the service sends events only against AMQP credit, and credit is granted only for free room
-in the buffer. So the buffer is bounded although the link is read all the time. The link of a slow
-caller stays alive, and a displacement is noticed at once.
-Rule 2: between taking events out of the buffer and returning them there is no ``await``.
+in the buffer. So the buffer is bounded, and yet the link is read all the time: it stays alive while
+the caller is slow, and a displacement is noticed at once.
+Rule 2: between taking events out of the buffer and returning them there is no ``await``, so that a
+cancelled call loses no events.
 Rule 3: the buffer holds encoded messages. ``receive`` turns them into events, or into a batch.
 """
 
@@ -23,7 +24,7 @@ from eventproc.sources.eventhubs.direct_path.frames import FrameParser
 from eventproc.sources.eventhubs.direct_path.lazy_event import last_enqueued_in
 
 LISTEN_MAX_S: Final = 2.0
-"""Longest wait for bytes before the link is maintained; heartbeats are due about every minute."""
+"""Longest wait for bytes before ``maintain`` runs; heartbeats are due about every minute."""
 
 OnPayloads = Callable[[Sequence[bytes]], None]
 OpenLink = Callable[[OnPayloads], Awaitable[PartitionLink]]
@@ -34,7 +35,7 @@ class EventHubReceiver(PartitionReceiver):
     """An open link to one partition. Build it with ``open``."""
 
     def __init__(self, credit: Credit, room_for_columns: int) -> None:
-        """Hold as many events as *credit* allows, or as many as columns need."""
+        """Buffer what *credit* allows; after ``read_columns``, up to *room_for_columns* events."""
         self._credit = credit
         self._room_for_columns = room_for_columns
         self._buffer: ReceiveBuffer = EventBuffer()
@@ -142,7 +143,7 @@ class EventHubReceiver(PartitionReceiver):
         try:
             while self._error is None:  # Azure's client may have suppressed a cancellation.
                 self._is_resting = self._credit.is_too_full
-                await link.look_after(is_reading=not self._is_resting)
+                await link.maintain(is_reading=not self._is_resting)
                 credit = self._credit.to_grant(link.credit)
                 if credit is not None:
                     await link.grant(credit)

@@ -1,8 +1,8 @@
 """A wrapper around aio-pika; its only importer.
 
 Rule 1: every exception of the client leaves this module as one of ``eventproc.errors``.
-Rule 2: the client does not reconnect by itself. A new connection has new deliveries, so whoever
-uses the old ones has to know.
+Rule 2: the client does not reconnect by itself. Delivery tags are valid on one connection only, so
+a receiver must learn that its connection ended.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ QUEUE_ARGUMENTS: Final[Mapping[str, Any]] = {
 """Durable queues that survive the loss of a broker, each with one consumer at a time."""
 
 UNLIMITED: Final[Mapping[str, Any]] = {"x-delivery-limit": -1}
-"""From RabbitMQ 4 on a quorum queue drops a message after 20 deliveries, if that is not changed."""
+"""From RabbitMQ 4 on a quorum queue drops a message after 20 deliveries, unless this is set."""
 
 LIMITED_FROM: Final = 4
 """The first version of RabbitMQ with a limit of deliveries."""
@@ -54,18 +54,18 @@ FAILED: Final = (
     OSError,
     RuntimeError,  # what aio-pika raises if a connection is closed
 )
-"""Whatever else the client raises when a request fails; ``TimeoutError`` is an ``OSError``."""
+"""All other errors that the client raises for a request; ``TimeoutError`` is an ``OSError``."""
 
-# Each failure leaves this module as an error, so the client need not print its traceback as well.
+# Each failure leaves this module as an error, so the client's log of its traceback is off.
 if logging.getLogger("aiormq").level == logging.NOTSET:
     logging.getLogger("aiormq").setLevel(logging.CRITICAL)
 
 
 @contextmanager
-def without_its_cancellations() -> Iterator[None]:
-    """Raise ``ConnectionError`` for a request that the client cancelled, as it does at an end.
+def without_client_cancellations() -> Iterator[None]:
+    """Raise ``ConnectionError`` if the client cancels a request because the connection ended.
 
-    A cancellation of this task stays one.
+    A cancellation of the calling task is passed on.
     """
     task = asyncio.current_task()
     assert task is not None, "only inside a task"
@@ -134,28 +134,28 @@ class Consumer:
 
     async def _acknowledge(self, through: int | None, single: Collection[int]) -> None:
         # If the channel is closed, its deliveries come again.
-        with suppress(*FAILED), without_its_cancellations():
+        with suppress(*FAILED), without_client_cancellations():
             for number in single:
                 await self._raw.basic_ack(number, wait=False)
             if through is not None:
                 await self._raw.basic_ack(through, multiple=True)
 
     async def until_acknowledged(self, timeout_s: float) -> None:
-        """Return when the broker has what was acknowledged before.
+        """Return when the broker has received all acknowledgements made before this call.
 
         Raises:
             SourceUnavailableError: it did not answer, or the channel is closed.
         """
-        # A request that is cancelled would close the channel.
+        # Shielded, because the client closes the channel if a request is cancelled.
         await asyncio.shield(self._start(self._ask(timeout_s)))
 
     async def _ask(self, timeout_s: float) -> None:
-        """Ask for anything: the broker reads what a channel sends in order."""
+        """Make a request without effect; its answer shows that all frames before it were read."""
         others = self._sending - {asyncio.current_task()}
         try:
             if others:
                 await asyncio.wait(others)
-            with without_its_cancellations():
+            with without_client_cancellations():
                 await self._raw.basic_qos(prefetch_count=self._prefetch, timeout=timeout_s)
         except FAILED as error:
             raise SourceUnavailableError(f"acknowledgements may be lost: {error!r}") from error
@@ -167,16 +167,16 @@ class Consumer:
         return task
 
     async def stop(self, timeout_s: float) -> None:
-        """Receive no more deliveries; those of before may still be acknowledged. Never raises."""
+        """Receive no more deliveries; earlier ones may still be acknowledged. Never raises."""
         tag, self._tag = self._tag, None
         if tag is not None:
-            with suppress(*FAILED), without_its_cancellations():
+            with suppress(*FAILED), without_client_cancellations():
                 await self._raw.basic_cancel(tag, timeout=timeout_s)
 
     async def close(self, timeout_s: float) -> None:
-        """Send what is to be acknowledged, and close the channel. Never raises."""
+        """Send the pending acknowledgements, and close the channel. Never raises."""
         self._channel.close_callbacks.discard(self._note_close)
-        with suppress(*FAILED), without_its_cancellations():
+        with suppress(*FAILED), without_client_cancellations():
             async with asyncio.timeout(timeout_s):
                 if self._sending:
                     await asyncio.wait(self._sending)
@@ -187,7 +187,7 @@ class _Connection(aio_pika.Connection):
     """A connection that only its owner closes."""
 
     def __del__(self) -> None:
-        """Do nothing: the client would start a task, in whichever thread this runs."""
+        """Do nothing: the client's method starts a task, and Python may call it in any thread."""
 
 
 class Broker:
@@ -236,7 +236,7 @@ class Broker:
 
     def version(self) -> int:
         """Return the main version of the broker."""
-        assert self._connection is not None, "it was just used"
+        assert self._connection is not None, "a request was made before"
         transport = self._connection.transport
         assert transport is not None, "it is connected"
         version = str(transport.connection.server_properties.get("version", "0"))
@@ -338,7 +338,7 @@ class Broker:
     async def answered(self, what: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._timeout_s):
-                with without_its_cancellations():
+                with without_client_cancellations():
                     yield
         except aiormq.exceptions.PublishError as error:
             raise SourceRejectedError(

@@ -30,7 +30,7 @@ class RabbitDeadLetterSink(DeadLetterSink):
         url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
         exchange: the exchange to publish to; it must exist. Empty: the default exchange, which
             routes to the queue that the routing key names.
-        routing_key: of each letter.
+        routing_key: the routing key of each letter.
 
     Raises:
         ConfigurationError: an argument is not valid.
@@ -99,7 +99,7 @@ class RabbitDeadLetterReader(DeadLetterReader):
     Args:
         url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
         queue: the queue of the letters: that of the sink's ``routing_key``, or one that is bound to
-            its exchange. A stream is none: see ``RabbitStreamDeadLetterReader``.
+            its exchange. For a stream use ``RabbitStreamDeadLetterReader``.
         has_delivery_limit: whether the broker may drop a message that was delivered often. From
             RabbitMQ 4 on it does so by default, and each reading is a delivery: the reader then
             refuses messages that were delivered 15 times.

@@ -15,11 +15,11 @@ ACQUIRED_COUNT_HEADER: Final = "x-acquired-count"
 """Header that a quorum queue adds to a message which it delivers again, from RabbitMQ 4 on."""
 
 DELIVERY_COUNT_HEADER: Final = "x-delivery-count"
-"""The same, before; from RabbitMQ 4.3 on it counts only deliveries that failed."""
+"""The same header before RabbitMQ 4; from 4.3 on it counts only failed deliveries."""
 
 DELIVERIES: Final = "rabbitmq-deliveries"
-"""System property: how often the broker had delivered the message before, to any consumer. Only if
-it had; messages that were sent ahead and not handled count, too."""
+"""System property: how often the broker had delivered the message before, to any consumer. Missing
+if it had not; a message that was prefetched and not handled counts, too."""
 
 
 class Properties(Protocol):
@@ -56,7 +56,7 @@ class Message(Protocol):
         """Whether the broker may have delivered it before."""
 
 
-class QueueEvent(LazyEvent):
+class QueueEvent(LazyEvent, filled=("sequence_number",)):
     """A ``ReceivedEvent`` over a message of a queue."""
 
     __slots__ = ("_arrived_at", "_message")
@@ -111,5 +111,5 @@ def _attached(message: Message) -> dict[str, object]:
 
 
 def _aware(time: datetime | None) -> datetime | None:
-    """Return the publisher's time with its zone: by the protocol it is UTC, in whole seconds."""
+    """Return the publisher's time in UTC, which is the zone of AMQP 0-9-1's timestamps."""
     return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time

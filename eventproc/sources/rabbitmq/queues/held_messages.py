@@ -1,4 +1,4 @@
-"""Messages of a queue that one process has and has not acknowledged."""
+"""Messages of a queue that one process has received and not yet acknowledged."""
 
 import asyncio
 from contextlib import suppress
@@ -9,7 +9,7 @@ from eventproc.sources.rabbitmq.queues.amqp import (
     FAILED,
     LIMITED_FROM,
     Broker,
-    without_its_cancellations,
+    without_client_cancellations,
 )
 from eventproc.sources.rabbitmq.queues.event import ACQUIRED_COUNT_HEADER, DELIVERY_COUNT_HEADER
 
@@ -18,7 +18,7 @@ DELIVERIES_MAX: Final = 15
 delivered more often. Each reading is a delivery."""
 
 _NO_GET: Final = "NOT_IMPLEMENTED"
-"""What a broker answers that cannot give single messages of a queue: it is a stream."""
+"""The broker's answer to a request for a single message of a stream."""
 
 
 class HeldMessage(Protocol):
@@ -33,11 +33,11 @@ class HeldMessage(Protocol):
         """The headers of publisher and broker."""
 
     async def ack(self) -> None:
-        """Have the broker delete it."""
+        """Acknowledge the message; the broker deletes it."""
 
 
 class HeldMessages:
-    """All messages that a queue has when it is read. They return to it, in order, by ``close``."""
+    """All messages that a queue has when it is read. ``close`` returns them to it, in order."""
 
     def __init__(self, broker: Broker, queue: str, *, has_delivery_limit: bool) -> None:
         self._broker = broker
@@ -60,7 +60,7 @@ class HeldMessages:
             queue = await self._channel.declare_queue(self._queue, passive=True)
         messages: list[HeldMessage] = []
         try:
-            # Also of an empty queue, so that a stream is refused.
+            # Read an empty queue, too: if it is a stream, the broker refuses.
             for _ in range(max(1, queue.declaration_result.message_count)):
                 async with self._broker.answered(what):
                     message = await queue.get(fail=False)
@@ -98,13 +98,13 @@ class HeldMessages:
         """
         async with self._broker.answered(f"acknowledging a message of {self._queue!r}"):
             await message.ack()
-            # Any answer will do: the broker reads what a channel sends in order.
+            # A request without effect: its answer shows that the broker read the acknowledgement.
             await self._channel.set_qos(prefetch_count=0)
 
     async def close(self) -> None:
         """Return what was not acknowledged to the queue. Never raises."""
         channel, self._channel = self._channel, None
         if channel is not None and not channel.is_closed:
-            with suppress(*FAILED), without_its_cancellations():
+            with suppress(*FAILED), without_client_cancellations():
                 async with asyncio.timeout(5):
                     await channel.close()

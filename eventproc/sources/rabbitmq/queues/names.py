@@ -17,13 +17,13 @@ class QueueHash(Enum):
     """How a key is assigned to one of the queues."""
 
     JUMP = "jump"
-    """Jump consistent hash (Lamping and Veach, 2014): with one queue more, only the keys that go to
-    the new queue change theirs."""
+    """Jump consistent hash (Lamping and Veach, 2014): when a queue is added, the only keys that
+    change their queue are those that go to the new one."""
 
     MD5_MODULO = "md5-modulo"
     """The first four bytes of the key's MD5, least significant first, modulo the number of queues.
-    For publishers that compute the same elsewhere. With another number of queues nearly every key
-    changes its queue."""
+    For publishers in other programs that compute the same hash. With another number of queues
+    nearly every key changes its queue."""
 
 
 @dataclass(frozen=True, slots=True)

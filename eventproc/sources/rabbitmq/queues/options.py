@@ -11,8 +11,8 @@ class QueueOptions:
     """Every setting of a ``RabbitQueues``. The defaults suit most queues."""
 
     prefetch: Count = 1000
-    """Most messages of each queue that the broker sends ahead of a checkpoint. Messages are
-    acknowledged after a checkpoint, so one is written at half of this number at the latest."""
+    """Most unacknowledged messages of each queue. Messages are acknowledged after a checkpoint, so
+    the processor writes one when half of this number are handled, at the latest."""
 
     depth_interval: PositiveSpan = timedelta(seconds=5)
     """How often each owner asks the broker how many messages wait in its queue: this is the lag."""
@@ -21,9 +21,10 @@ class QueueOptions:
     """Longest time for one request to the broker, connecting included."""
 
     heartbeat: PositiveSpan | None = None
-    """The broker ends a connection two to three times this long after its last sign of life, and
-    gives the queues of a frozen process to the next one; whole seconds. By default a fifth of
-    ``ownership_expiration``, so that a queue is free before its lease has expired."""
+    """The heartbeat interval, in whole seconds. The broker ends a connection two to three intervals
+    after it last received something, and then delivers the queues of a suspended process to another
+    consumer. By default a fifth of ``ownership_expiration``, so that a queue is free before the
+    partition's lease has expired."""
 
     def __post_init__(self) -> None:
         """Check the values; a ``ConfigurationError`` says how to correct them."""

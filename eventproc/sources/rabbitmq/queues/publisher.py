@@ -28,8 +28,8 @@ from eventproc.sources.rabbitmq.queues.source import HEARTBEAT_DEFAULT
 class QueuePublisher(AsyncResource):
     """Publishes to the queues ``PREFIX-P0`` to ``PREFIX-P(count - 1)``.
 
-    All messages of a key go to one queue, and stay in order if each is published after the one
-    before it was confirmed. All publishers of a prefix need the same *count* and *key_hash*.
+    All messages of a key go to one queue. They stay in order if each is published after the
+    confirmation of the one before. All publishers of a prefix need the same *count* and *key_hash*.
 
     Args:
         url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
@@ -104,7 +104,7 @@ BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
 
 
 class PartitionPublisher(EventPublisher):
-    """Publishes events to partition queues that exist, each to the queue of its partition.
+    """Publishes events to existing partition queues, each to the queue of its partition.
 
     Args:
         url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.

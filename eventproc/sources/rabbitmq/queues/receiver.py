@@ -36,7 +36,8 @@ class QueueReceiver(PartitionReceiver):
         """Take a message from the broker."""
         tag = self._following - self._first + 1
         if message.delivery_tag != tag:
-            # Its number is what an acknowledgement goes by, so a mistake would lose messages.
+            # Acknowledgements use this number: with a wrong one the broker would delete other
+            # messages.
             self.end(SourceUnavailableError(f"delivery {message.delivery_tag}, expected was {tag}"))
             return
         event = QueueEvent(message, self._following, datetime.now(UTC))  # type: ignore[arg-type]
@@ -63,7 +64,7 @@ class QueueReceiver(PartitionReceiver):
                     await self._arrived.wait()
             except TimeoutError:
                 return ()
-        if self._error is not None:  # What still waits will be delivered again.
+        if self._error is not None:  # The broker delivers the waiting messages again.
             raise self._error
         count = min(events_max, len(self._waiting))
         return [self._waiting.popleft() for _ in range(count)]

@@ -1,6 +1,6 @@
-"""Which deliveries of a link are acknowledged. Pure: it returns what has to be sent.
+"""Computes which deliveries of a link to acknowledge. Pure.
 
-Rule 1: each delivery is acknowledged once. A broker closes a channel that repeats it.
+Rule 1: each delivery is acknowledged once, because the broker closes a channel that repeats one.
 Rule 2: a delivery tag is the number of a delivery on its link, from 1 on.
 """
 
@@ -13,7 +13,7 @@ class Settled:
     """The sequence numbers that are settled: all up to one, and some above it."""
 
     def __init__(self, first: int) -> None:
-        """Begin with nothing; *first* is the sequence number of the link's first delivery."""
+        """*first* is the sequence number of the link's first delivery; nothing is settled yet."""
         self._first = first
         self._through = first - 1
         self._above: set[int] = set()
@@ -23,8 +23,8 @@ class Settled:
     ) -> tuple[int | None, list[int]]:
         """Settle all up to *sequence_number*, and the ranges; return delivery tags to acknowledge.
 
-        The first is acknowledged with all below it, and is ``None`` if there is nothing new; the
-        others are acknowledged one by one, and before it.
+        The first one acknowledges all deliveries up to it, and is ``None`` if there is no new one.
+        Those in the list are acknowledged one by one, before the first.
         """
         alone = [
             number
@@ -34,7 +34,7 @@ class Settled:
         ]
         self._above.update(alone)
         newest = sequence_number
-        while newest in self._above:  # "All up to" a delivery that is acknowledged is refused.
+        while newest in self._above:  # The broker refuses a tag that is acknowledged already.
             newest -= 1
         through = newest - self._first + 1 if newest > self._through else None
         self._through = max(self._through, sequence_number)

@@ -23,25 +23,26 @@ from eventproc.sources.rabbitmq.queues.options import QueueOptions
 from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
 
 HEARTBEATS_PER_EXPIRATION: Final = 5
-"""The broker ends a silent connection two to three heartbeats after its last sign of life. The
-leases of a frozen process expire two thirds of the expiration after it froze at the earliest, so by
+"""The broker ends a connection two to three heartbeats after it last received something. The leases
+of a suspended process expire at the earliest after two thirds of ``ownership_expiration``, so by
 then its queues are free."""
 
 HEARTBEAT_DEFAULT: Final = timedelta(seconds=10)
-"""For a source that no processor has told its expiration."""
+"""The heartbeat of publishers, dead letters, and sources without a processor."""
 
 
 class RabbitQueues(EventSource):
     """Reads the queues ``PREFIX-P0`` to ``PREFIX-P(count - 1)``; declares those that are missing.
 
     They are durable quorum queues with a single active consumer. A message is acknowledged when a
-    checkpoint covers it, so the broker keeps how far a queue is done: a position cannot be chosen
-    or moved. Sequence numbers count deliveries. A message that is delivered again has a new one.
+    checkpoint covers it, and then the broker deletes it: a position cannot be chosen or moved.
+    Sequence numbers count deliveries. A message that is delivered again has a new one.
 
     Args:
         url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
         prefix: the first part of the queues' names.
-        count: how many queues there are. It may be raised; the publishers' must be raised last.
+        count: how many queues there are. To add queues, raise it first here and then in the
+            publishers.
         options: how to read.
 
     Raises:
@@ -94,7 +95,7 @@ class RabbitQueues(EventSource):
 
     @property
     def heartbeat_s(self) -> int:
-        """What is agreed with the broker."""
+        """The heartbeat interval to request from the broker, in whole seconds."""
         return max(1, math.floor(self._heartbeat.total_seconds()))
 
     async def open(self) -> None:
@@ -169,7 +170,7 @@ class RabbitQueues(EventSource):
         return self._broker
 
     async def _measure(self) -> None:
-        """Ask again and again how many messages wait; without an answer, the last number stays."""
+        """Request periodically how many messages wait; without an answer, keep the last number."""
         while True:
             await asyncio.sleep(self._options.depth_interval.total_seconds())
             open_ones = {p: r for p, r in self._receivers.items() if not r.is_over}

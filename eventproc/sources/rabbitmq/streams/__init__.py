@@ -1,4 +1,4 @@
-"""RabbitMQ streams: a partition is a stream, and the position is ours.
+"""RabbitMQ streams: a partition is a stream; positions are kept in the group's store.
 
 Layers, each of which imports only those below it:
 

@@ -4,9 +4,9 @@ Rule 1: every exception of the client leaves this module as one of ``eventproc.e
 Rule 2: when a connection ends, for whatever reason, each of its feeds ends with an error, and each
 request under way fails. The client itself leaves its requests waiting, does not report a frame that
 it cannot decode, and only logs that heartbeats are missing.
-Rule 3: the number of a subscription is used again only if the broker has said that it is free. A
-request that was cancelled may have been carried out, and the broker refuses a second subscription
-with the same number.
+Rule 3: the number of a subscription is used again only if a broker's answer shows that it is free.
+The broker may have executed a cancelled request, and refuses a second subscription with the same
+number.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ SUBSCRIPTIONS_MAX: Final = 200
 """Most subscriptions of a connection; an id has one byte."""
 
 FRAME_MAX: Final = 1024 * 1024
-GOODBYE_S: Final = 0.5
-"""Longest time to take leave of the broker."""
+CLOSE_MAX_S: Final = 0.5
+"""Longest time to send a close frame, and then to close the socket."""
 
 EARLIEST: Final = schema.OffsetSpec(OffsetType.FIRST)
 NEWEST: Final = schema.OffsetSpec(OffsetType.LAST)
@@ -52,10 +52,10 @@ each chunk for all of them."""
 
 @dataclass
 class _PartitionsOf310(schema.Frame):
-    """The answer to a request for partitions as RabbitMQ 3.10 sends it: marked as a request.
+    """The answer to a request for partitions from RabbitMQ 3.10, which has the key of the request.
 
-    The client finds the class of a frame in a registry, where this one replaces a request that no
-    broker sends.
+    The client finds the class of a frame in a registry by its key. There this class replaces the
+    request's, which no broker sends.
     """
 
     key = Key.Partitions
@@ -78,7 +78,7 @@ def at_time(time_ms: int) -> schema.OffsetSpec:
 
 
 class _Client(Client):
-    """The client, with an end that is always noticed and leaves no socket open."""
+    """The client; it also reports every end of its connection, and then closes its socket."""
 
     def __init__(
         self, host: str, port: int, heartbeat_s: int, ssl_context: ssl.SSLContext | None
@@ -110,7 +110,7 @@ class _Client(Client):
             self.fail(SourceUnavailableError(text))
 
     def fail(self, error: SourceError) -> None:
-        """Note the end. Later calls do not replace the first reason."""
+        """Set the reason of the end. Later calls do not replace the first reason."""
         if not self.ended.done():
             self.ended.set_result(error)
 
@@ -120,15 +120,15 @@ class _Client(Client):
         return 2.0 * self._heartbeat or math.inf
 
     @property
-    def heard_s(self) -> float:
-        """When the last frame came, by the monotonic clock."""
+    def received_at_s(self) -> float:
+        """When the last frame was received, by the monotonic clock."""
         return float(self._last_heartbeat)
 
     async def shut(self) -> None:
         """Disconnect. ``close`` would sleep, wait for a silent broker, and leak a broken socket."""
         if self.is_started and not self.ended.done():
             with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(GOODBYE_S):
+                async with asyncio.timeout(CLOSE_MAX_S):
                     await self.send_frame(schema.Close(self._corr_id_seq.next(), 1, "OK"))
         self.fail(SourceUnavailableError("the source is closed"))
         for task in (_HEARTBEATS, _LISTENER, f"run_delivery_handlers_{_DELIVERY}"):
@@ -136,7 +136,7 @@ class _Client(Client):
                 await self.stop_task(task)
         if self._conn is not None:
             with suppress(OSError, TimeoutError, AttributeError):
-                async with asyncio.timeout(GOODBYE_S):
+                async with asyncio.timeout(CLOSE_MAX_S):
                     await self._conn.close()
 
 
@@ -144,7 +144,7 @@ class Connection:
     """A connection to one node, for any number of requests and up to 200 subscriptions."""
 
     def __init__(self, address: StreamAddress, host: str, port: int, heartbeat_s: int) -> None:
-        """Do not connect yet."""
+        """Build a connection; ``open`` connects."""
         self._address = address
         context = ssl.create_default_context() if address.is_tls else None
         self._client = _Client(host, port, heartbeat_s, context)
@@ -171,7 +171,7 @@ class Connection:
                 f"connecting to {self._where} failed: {error!r}. Does a broker with streams listen "
                 "there? `rabbitmq-plugins enable rabbitmq_stream` opens port 5552; TLS has another"
             ) from error
-        # By this name it replaces the client's own, which fails.
+        # This name replaces the client's own handler, which raises an error.
         client.add_handler(schema.Close, self._on_close, name="_on_close")
         client.add_handler(schema.Deliver, self._on_deliver, name=str(_DELIVERY))
         client.add_handler(schema.MetadataUpdate, self._on_metadata, name="metadata")
@@ -232,9 +232,9 @@ class Connection:
         return leader.host, leader.port
 
     async def probe(self, stream: str, begin: schema.OffsetSpec) -> Chunk | None:
-        """Return the first chunk from there on; ``None`` if there is none.
+        """Return the first chunk from *begin* on; ``None`` if there is none.
 
-        The broker sends a chunk that it has before it answers any later request.
+        The broker sends an existing chunk before it answers a later request, so no wait is needed.
         """
         what = f"reading from stream {stream!r}"
         number = self._take_number()
@@ -314,7 +314,7 @@ class Connection:
         return number
 
     def _free_number(self, number: int, error: BaseException | None = None) -> None:
-        """Let a number be used again, unless the error leaves open whether the broker has it."""
+        """Let a number be used again, unless after the error the broker may still use it."""
         cause = None if error is None else error.__cause__
         is_answered = error is None or isinstance(cause, ServerError)
         if is_answered and not isinstance(cause, SubscriptionIDAlreadyExists):
@@ -355,7 +355,7 @@ class Connection:
         """End the connection if it is silent for too long, and the feeds when it has ended."""
         ended, patience_s = self._client.ended, self._client.patience_s
         while not ended.done():
-            silent_s = time.monotonic() - self._client.heard_s
+            silent_s = time.monotonic() - self._client.received_at_s
             if silent_s >= patience_s:
                 self._client.fail(SourceUnavailableError(f"no sign of life for {silent_s:.0f} s"))
                 break

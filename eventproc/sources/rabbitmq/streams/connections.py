@@ -15,7 +15,7 @@ class Connections:
     """Opens connections as they are needed, and replaces those that ended."""
 
     def __init__(self, address: StreamAddress, options: StreamOptions) -> None:
-        """Connect to nothing yet."""
+        """Connections are opened at the first request."""
         self._address = address
         self._options = options
         self._by_server: dict[Server, list[Connection]] = defaultdict(list)
@@ -40,7 +40,7 @@ class Connections:
     async def to_leader(self, stream: str) -> Connection:
         """Return a connection to the node that leads the stream.
 
-        A replica may lag: on one, the newest event could seem to be lost.
+        Not to a replica: a replica may lag, and its end would be before events that were handled.
 
         Raises:
             SourceUnavailableError: no answer.

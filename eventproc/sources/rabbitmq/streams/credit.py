@@ -1,7 +1,7 @@
 """How many chunks the broker may send: bounded in events and in bytes.
 
 Credit of streams counts chunks, whose size only the broker knows. So credit is computed from the
-size of recent chunks: as many as fit into what the partition may hold.
+size of recent chunks: as many as fit into the partition's buffer.
 """
 
 from typing import Final
@@ -13,8 +13,8 @@ CHUNKS_MAX: Final = 200
 """Most credit at a time."""
 
 _OLD: Final = 0.9
-"""Factor by which the estimated size of a chunk falls with each smaller chunk. With a larger one it
-rises at once."""
+"""Factor by which the estimated size of a chunk falls with each smaller chunk. After a larger chunk
+the estimate rises at once."""
 
 
 class ChunkCredit:

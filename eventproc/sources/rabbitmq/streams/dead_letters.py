@@ -9,11 +9,10 @@ from eventproc.sources.rabbitmq.streams.source import RabbitStreams
 class RabbitStreamDeadLetterReader(LogDeadLetterReader):
     """Reads the letters of a ``RabbitDeadLetterSink`` whose queue is a stream.
 
-    A stream deletes no single messages, so which letters are removed is noted in a checkpoint
-    store.
+    A stream deletes no single messages, so a checkpoint store records which letters are removed.
 
     Args:
-        source: of the stream of the letters. The reader opens and closes it.
+        source: reads the stream of the letters. The reader opens and closes it.
         store: an open store, which may be that of the processors; without one nothing can be
             removed, and letters that were removed before are shown.
     """

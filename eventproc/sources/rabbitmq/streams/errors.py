@@ -19,7 +19,7 @@ TEXTS: Final[Mapping[int, str]] = {
     16: "the user may not read the stream; `rabbitmqctl set_permissions` gives the right",
     17: "the broker refuses the request: precondition failed",
 }
-"""The response codes that have a cause to name, and the cause."""
+"""The cause that each of these response codes means, for error messages."""
 
 PERMANENT: Final = frozenset({2, 7, 8, 9, 11, 12, 13, 16, 17})
 """Codes of permanent errors: another attempt fails in the same way. All others are temporary."""

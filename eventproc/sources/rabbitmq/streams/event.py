@@ -1,8 +1,8 @@
 """Convert a message of a stream to a ``ReceivedEvent``.
 
 A message is AMQP 1.0 by convention: the broker converts what was published by AMQP 0.9.1, and
-clients of streams encode it. The broker does not check it, so any bytes may come; those that are no
-AMQP message become the body of an event without properties.
+clients of streams encode it. The broker does not check it. Bytes that are not an AMQP message
+become the body of an event without properties.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,13 +32,13 @@ NOT_AMQP: Final = "rabbitmq-not-amqp"
 """System property: true if the message is not AMQP 1.0; the body is then the whole message."""
 
 _UNREADABLE: Final = (MalformedError, UnicodeDecodeError, OverflowError, RecursionError)
-"""What bytes raise that are not an AMQP message."""
+"""The errors of decoding bytes that are not an AMQP message."""
 
 Key = Callable[["StreamEvent"], str | None]
 """Returns the partition key of an event."""
 
 
-class StreamEvent(LazyEvent):
+class StreamEvent(LazyEvent, filled=("sequence_number",)):
     """A ``ReceivedEvent`` over an encoded message."""
 
     __slots__ = ("_key", "_message", "_time_ms")
@@ -71,8 +71,8 @@ _set_key: Final = setter_of(StreamEvent, "_key")
 def events_of(messages: Sequence[bytes], first: int, time_ms: int, key: Key) -> list[StreamEvent]:
     """Return the events of consecutive messages of a chunk.
 
-    They keep the time of the chunk, but not the chunk: an event that a handler keeps would keep all
-    others of its chunk in memory.
+    Events do not refer to their chunk: otherwise one event that a handler keeps would keep the
+    whole chunk in memory.
 
     Args:
         messages: The encoded messages.
@@ -104,7 +104,7 @@ def _attached(payload: bytes) -> Mapping[str, object]:
 
 
 def key_reader(named: str) -> Key:
-    """Return a function that reads the partition key where ``StreamOptions.key`` says."""
+    """Return a function that reads the partition key; *named* is ``StreamOptions.key``."""
     if named.startswith(PROPERTY):
         name = named.removeprefix(PROPERTY)
         return lambda event: to_text(event.properties.get(name))

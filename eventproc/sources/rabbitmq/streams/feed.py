@@ -1,6 +1,6 @@
-"""The events of one partition that arrived and were not taken yet.
+"""The events of one partition that have arrived and that no receiver has taken yet.
 
-Everything happens on the event loop of the source.
+All methods are called on the event loop of the source.
 """
 
 import asyncio
@@ -45,7 +45,8 @@ class Feed:
         """
         self.stream = stream
         self.start = start
-        """The first offset that can come; later, that of the first event after those lost."""
+        """The first offset that can arrive; after lost events, the offset of the event after
+        them."""
         self.error: SourceError | None = None
         self.arrived = asyncio.Event()
         self.credit = ChunkCredit(options.prefetch, options.prefetch_bytes)
@@ -115,14 +116,14 @@ class Feed:
 
     @property
     def has_gap(self) -> bool:
-        """Whether offsets before the next event did not come.
+        """Whether offsets before the next event are missing.
 
-        The broker takes some for what it stores besides events; retention may delete others.
+        The broker uses some offsets for other data than events, and retention may delete events.
         """
         return bool(self._chunks) and self._chunks[0].first > self._taken
 
     def pass_gap(self, low: int) -> None:
-        """Go on after a gap. Its events are lost if the stream now begins after them.
+        """Continue after a gap. Events in it are lost if the stream now begins after them.
 
         Args:
             low: The offset of the oldest event.

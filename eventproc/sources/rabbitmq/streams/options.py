@@ -36,13 +36,13 @@ class StreamOptions:
     """Longest time for one request to the broker, connecting included."""
 
     heartbeat: Annotated[timedelta, Within(least=timedelta(seconds=1))] = timedelta(seconds=20)
-    """How often each side shows that it is alive, in whole seconds. A connection without a sign of
-    life for twice that time counts as broken."""
+    """How often each side sends a heartbeat, in whole seconds. A connection that received nothing
+    for twice that time counts as broken."""
 
     uses_advertised_address: bool = True
     """Whether to connect to the address that the broker advertises for a stream's leader. Set it to
-    ``False`` if the broker is a single node behind a forwarded port, whose own name for itself
-    cannot be reached from here."""
+    ``False`` if the broker is a single node behind a forwarded port, and its advertised address
+    cannot be reached."""
 
     def __post_init__(self) -> None:
         """Check the values; a ``ConfigurationError`` says how to correct them."""

@@ -1,7 +1,7 @@
 """The partitions of a super stream, and the stream of each.
 
-Rule: a partition id comes from its stream's name, not from its place in the broker's answer. So
-partitions that are added anywhere leave the records of the others as they are.
+Rule: a partition id comes from its stream's name, not from its place in the broker's answer. So the
+other partitions keep their records when partitions are added, whatever their order.
 """
 
 from collections.abc import Mapping, Sequence

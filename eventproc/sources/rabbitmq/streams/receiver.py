@@ -1,4 +1,4 @@
-"""The receiver of one partition: one stream."""
+"""The receiver of one partition, which is a stream."""
 
 import asyncio
 import time
@@ -15,8 +15,8 @@ from eventproc.sources.rabbitmq.streams.feed import Feed
 from eventproc.sources.rabbitmq.streams.position import StreamBounds
 
 END_EVERY_S: Final = 10.0
-"""How often to ask for the end of a stream while there are events that were not taken. Otherwise
-the newest event that arrived is the end."""
+"""How often to request the end of a stream while events wait in the feed. While none waits, the
+newest event that arrived is the end."""
 
 
 class StreamReceiver(PartitionReceiver):
@@ -29,7 +29,7 @@ class StreamReceiver(PartitionReceiver):
         feed: Feed,
         ask_bounds: Callable[[], Awaitable[StreamBounds]],
     ) -> None:
-        """Read what a subscription of the connection puts into the feed."""
+        """Read from *feed*, which subscription *number* of the connection fills."""
         self._connection = connection
         self._number = number
         self._feed = feed
@@ -71,7 +71,7 @@ class StreamReceiver(PartitionReceiver):
             await self._connection.grant(self._number, chunks)
 
     def _follow_end(self) -> None:
-        """Ask for the end of the stream from time to time, without waiting for the answer."""
+        """Request the end of the stream every ``END_EVERY_S``, without waiting for the answer."""
         now_s = time.monotonic()
         if now_s - self._asked_s < END_EVERY_S or self._feed.error is not None:
             return

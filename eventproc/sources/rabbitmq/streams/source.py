@@ -32,9 +32,9 @@ T = TypeVar("T")
 class RabbitStreams(EventSource):
     """Reads events from a super stream, or from a single stream. It connects when it is opened.
 
-    Each stream of a super stream is a partition. Ownership and checkpoints are kept in the
-    processor's store: the source stores no offset at the broker, and is no single active consumer.
-    A consumer group is only a name under which records are kept.
+    Each stream of a super stream is a partition. The processor's store has ownership and
+    checkpoints: the source stores no offset at the broker, and does not use RabbitMQ's single
+    active consumers. A consumer group is only a name under which records are kept.
 
     Args:
         url: ``rabbitmq-stream://USER:PASSWORD@HOST:5552/VIRTUAL_HOST``, with several servers
@@ -43,8 +43,8 @@ class RabbitStreams(EventSource):
         stream: the name of the super stream, or of the stream.
         streams: the streams that are partitions of ``stream``, if the broker has no super stream of
             this name.
-        namespace: a name for the broker, under which records are kept. The default is the server
-            if there is only one, with the virtual host before it unless that is ``/``.
+        namespace: a name for the broker, under which records are kept. The default is
+            ``HOST:PORT``, or ``VIRTUAL_HOST@HOST:PORT``, if there is only one server.
         options: how to read.
 
     Raises:
@@ -145,7 +145,7 @@ class RabbitStreams(EventSource):
         return StreamReceiver(connection, number, feed, ask_bounds)
 
     async def _find_streams(self) -> Mapping[str, str]:
-        """Ask for the partitions, and keep the answer."""
+        """Request the partitions, and store them for ``_stream_of``."""
         hub = self._address.stream
         connection = await self._open_connections().any()
         for stream in self._given.values():

@@ -18,7 +18,7 @@ LOST, AGAIN, NEVER = ConditionFailedError, StoreUnavailableError, StoreRejectedE
 PLACE = "contoso.blob.core.windows.net/checkpoints"
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
-meaning = partial(_blob_container.meaning, place=PLACE, right=Right.WRITE)
+error_for = partial(_blob_container.error_for, place=PLACE, right=Right.WRITE)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ meaning = partial(_blob_container.meaning, place=PLACE, right=Right.WRITE)
 )
 def test_only_some_answers_mean_that_another_writer_won(status, code, kind):
     """Not for example a lease on the blob, or a deleted container."""
-    assert type(meaning(status, code)) is kind
+    assert type(error_for(status, code)) is kind
 
 
 def test_the_error_says_if_the_request_was_repeated():
     """The repetition may have failed because of the first request."""
-    error = meaning(412, "ConditionNotMet", was_repeated=True)
+    error = error_for(412, "ConditionNotMet", was_repeated=True)
 
     assert isinstance(error, ConditionFailedError)
     assert error.was_repeated
@@ -69,7 +69,7 @@ def test_the_error_says_if_the_request_was_repeated():
 )
 def test_a_refusal_names_the_container_and_what_is_missing(status, code, words):
     """So that one line is enough to correct it."""
-    text = str(meaning(status, code))
+    text = str(error_for(status, code))
 
     assert text.startswith(f"blob container {PLACE} cannot be used: ")
     assert words in text
@@ -77,7 +77,7 @@ def test_a_refusal_names_the_container_and_what_is_missing(status, code, words):
 
 def test_the_error_names_an_expired_token():
     """The service only says that it refuses the credential."""
-    text = str(meaning(403, "AuthenticationFailed", expired_at="2026-01-31T11:00:00Z"))
+    text = str(error_for(403, "AuthenticationFailed", expired_at="2026-01-31T11:00:00Z"))
 
     assert "the SAS token expired at 2026-01-31T11:00:00Z (403 AuthenticationFailed)" in text
 

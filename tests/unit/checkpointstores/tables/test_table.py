@@ -3,7 +3,7 @@
 import pytest
 
 from checkpointstores.requests import ConditionFailedError
-from checkpointstores.tables.table import Right, meaning
+from checkpointstores.tables.table import Right, error_for
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 
@@ -24,7 +24,7 @@ from eventproc.errors import StoreRejectedError, StoreUnavailableError
 )
 def test_the_meaning_of_an_answer(status, code, kind, text):
     """The message has the remedy."""
-    error = meaning(status, code, place="host/t", right=Right.WRITE, is_identity=False)
+    error = error_for(status, code, place="host/t", right=Right.WRITE, is_identity=False)
 
     assert type(error) is kind
     assert text in str(error)
@@ -32,7 +32,7 @@ def test_the_meaning_of_an_answer(status, code, kind, text):
 
 def test_an_identity_without_the_role_gets_the_name_of_the_role():
     """Azure's code does not say it."""
-    error = meaning(
+    error = error_for(
         403,
         "AuthorizationPermissionMismatch",
         place="host/t",

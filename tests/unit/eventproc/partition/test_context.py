@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import asynccontextmanager
 from math import inf
 from threading import get_ident
 
 import pytest
 
-from eventproc import CheckpointPolicy
+from eventproc import CheckpointPolicy, OwnershipLostError
 from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.partition.checkpointer import Checkpointer
@@ -20,6 +21,7 @@ from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
 from tests.unit.eventproc.core.events import event, events, numbers
 from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
+from tests.unit.eventproc.partition.transactions.sqlite_fixture import GROUP, begun
 
 EAGER = CheckpointPolicy(max_events=5, max_uncommitted_events=10)
 
@@ -164,3 +166,115 @@ async def test_in_a_lane_a_thread_leaves_the_events_to_the_loop():
 
     assert seen == [get_ident()]
     assert progress.sequence_number == 1
+
+
+@asynccontextmanager
+async def in_transactions(path, *, has_state=True, received=range(1, 6)):
+    """A call with some events, whose handler has transactions of a SQLite file."""
+    async with begun(path, has_state=has_state, received=received) as partition:
+        scope = PartitionScope(
+            identity=PartitionIdentity(partition_id="0", group=GROUP, owner_id="a"),
+            stop=StopScope(lambda: inf),
+            counters=DeliveryCounters(),
+            log=get_logger("eventproc.test"),
+        )
+        context = LiveContext(
+            scope,
+            checkpointer=partition.checkpointer,
+            pause_switch=PauseSwitch(),
+            last_enqueued=lambda: None,
+            commits=partition.commits,
+        )
+        context.begin_call(events(received))
+        yield context, partition, scope.stop
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path):
+    return tmp_path / "store.db"
+
+
+async def test_a_transaction_completes_the_events_of_its_call_up_to_the_one_that_it_names(path):
+    """The next one completes the others."""
+    async with in_transactions(path) as (context, partition, _):
+        async with context.transaction(event(3)):
+            pass
+        first = await partition.stored()
+        async with context.transaction():
+            pass
+
+        assert (first.sequence_number, (await partition.stored()).sequence_number) == (3, 5)
+
+
+async def test_in_process_event_a_transaction_completes_that_event_alone(path):
+    """Although the call has more events."""
+    async with in_transactions(path) as (context, partition, _):
+        context.begin_event(event(1))
+        async with context.transaction():
+            pass
+
+        assert (await partition.stored()).sequence_number == 1
+
+
+@pytest.mark.parametrize("number", [2, 9])
+async def test_a_transaction_of_an_event_of_another_call_is_refused(path, number):
+    """With key lanes an event between those of the call has another key."""
+    async with in_transactions(path, received=[1, 3, 5]) as (context, _, _):
+        with pytest.raises(ValueError, match=f"event {number} is not one of this call"):
+            await context.transaction(event(number)).__aenter__()
+
+
+async def test_a_transaction_of_a_lost_partition_does_not_begin(path):
+    """Its block would do work that is rolled back."""
+    async with in_transactions(path) as (context, _, stop):
+        stop.lose()
+        with pytest.raises(OwnershipLostError):
+            await context.transaction().__aenter__()
+
+
+async def test_done_after_a_transaction_counts_no_event_twice(path):
+    """In a key lane, where it completes events of the same call."""
+    counts: list[int] = []
+    async with in_transactions(path, has_state=False) as (context, partition, _):
+        lane = context.of_lane(counts.append)
+        lane.begin_call(events(range(1, 6)))
+        async with lane.transaction(event(3)):
+            pass
+        lane.done(event(2))
+        lane.done(event(5))
+        await partition.checkpointer.flush()
+
+        assert sum(counts) == 5
+        assert (await partition.stored()).sequence_number == 5
+
+
+async def test_a_call_that_commits_is_not_stuck(path):
+    """``busy_since_s`` is the time of its last commit."""
+    async with in_transactions(path) as (context, _, _):
+        began_s = context.busy_since_s
+        async with context.transaction():
+            pass
+
+        assert context.busy_since_s > began_s
+
+
+async def test_a_commit_under_way_ends_although_its_call_is_cancelled(path):
+    """Then its events are known to be done; the cancellation is raised after that."""
+    async with in_transactions(path) as (context, partition, _):
+        is_ending = asyncio.Event()
+
+        async def call():
+            async with context.transaction():
+                is_ending.set()
+
+        calling = asyncio.ensure_future(call())
+        await is_ending.wait()
+        while context._committing is None:  # noqa: ASYNC110 - it sets no event
+            await asyncio.sleep(0)
+        calling.cancel()
+        await context.commit_ended()
+        number = partition.progress.sequence_number
+        await asyncio.wait([calling])
+
+        assert calling.cancelled()
+        assert number == 5 == (await partition.stored()).sequence_number

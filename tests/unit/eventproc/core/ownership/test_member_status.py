@@ -35,18 +35,18 @@ def test_only_another_processor_writes_dead():
 
 
 @pytest.mark.parametrize(
-    ("answer_within_s", "unread_s", "yields"),
+    ("answer_within_s", "silent_s", "yields"),
     [(12, 20, False), (12, 20.1, True), (30, 30, False), (30, 30.1, True)],
 )
-def test_a_processor_yields_if_it_read_nothing_while_a_newcomer_may_have_waited(
-    answer_within_s, unread_s, yields
+def test_a_processor_yields_if_it_was_silent_while_a_newcomer_may_have_waited(
+    answer_within_s, silent_s, yields
 ):
     """A newcomer waits for an answer, and renews its record after a third of the expiration."""
     own = OwnRecord(
         member=Member(owner_id="me", incarnation="1"),
         entered_at_s=0.0,
         sent_at_s=1000.0,
-        unread_s=unread_s,
+        silent_s=silent_s,
         answer_within=timedelta(seconds=answer_within_s),
     )
     newcomer = replace(own.member, incarnation="0", etag="2", last_modified=NOW)

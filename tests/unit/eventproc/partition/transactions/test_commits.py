@@ -1,100 +1,19 @@
 """A transaction of a handler: which progress it commits, and when it ends the pump."""
 
 import asyncio
-from contextlib import asynccontextmanager
-from datetime import timedelta
 
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc import CheckpointPolicy
-from eventproc.core.progress import PartitionProgress
 from eventproc.errors import (
     CommitUnknownError,
     OwnershipLostError,
     PositionUnknownError,
     TransactionsRefusedError,
 )
-from eventproc.logs import get_logger
-from eventproc.models import CheckpointUpdate, ConsumerGroup, SequenceRange
-from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.transactions.commits import Commits
+from eventproc.models import CheckpointUpdate, SequenceRange
 from tests.unit.eventproc.core.events import events
-
-GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
-LOG = get_logger("eventproc.test")
-
-
-class Partition:
-    """A partition in a SQLite file: its checkpointer, and the transactions of its handler."""
-
-    def __init__(self, store, *, has_state):
-        self.store = store
-        self.written = []
-        """The positions of all writes of the commits, as metrics are told of them."""
-
-        self.progress = PartitionProgress(has_state=has_state)
-        self.checkpointer = Checkpointer(
-            "0",
-            self.progress,
-            writer="a/1/1",
-            read=self.stored,
-            write=lambda update: store.update_checkpoint(GROUP, update),
-            verify=self._verify,
-            policy=CheckpointPolicy.manual(),
-            wait_s=lambda _: 0.0,
-            log=LOG,
-        )
-        self.checkpointer.is_exact = True
-        self.transactions = store.transactions()
-        self.commits = Commits(
-            self.transactions,
-            self.checkpointer,
-            group=GROUP,
-            partition_id="0",
-            reported=self._reported,
-            idle_max=timedelta(seconds=30),
-            log=LOG,
-        )
-
-    async def stored(self):
-        """Return the stored checkpoint."""
-        return await self.store.read_checkpoint(GROUP, "0")
-
-    async def _verify(self):
-        return True
-
-    def _reported(self, write):
-        async def reported(update):
-            self.written.append(update.sequence_number)
-            return await write(update)
-
-        return reported
-
-    async def commit(self, numbers, in_block=None):
-        """Commit these events in a transaction of their own; return the number that it reports.
-
-        *in_block* is called in a thread before that.
-        """
-        counts: list[int] = []
-        async with self.commits.begin(is_blocking=False) as transaction:
-            if in_block is not None:
-                await asyncio.to_thread(in_block)
-            await self.commits.commit(transaction, events(numbers), counts.append)
-        return counts
-
-
-@asynccontextmanager
-async def begun(path, *, has_state=True, received=range(1, 11)):
-    """A partition that begins after event 0 and has received some events."""
-    async with SqliteCheckpointStore(path) as store:
-        partition = Partition(store, has_state=has_state)
-        partition.progress.pin(0, "o0")
-        partition.progress.touch()
-        await partition.checkpointer.flush()
-        partition.progress.admit(events(received))
-        yield partition
-        await partition.transactions.close()
+from tests.unit.eventproc.partition.transactions.sqlite_fixture import GROUP, Partition, begun
 
 
 @pytest.fixture(name="path")
@@ -114,7 +33,9 @@ async def write_as_another(store):
 async def test_a_commit_stores_its_events_and_leaves_nothing_to_write(path):
     """The next flush finds that everything is stored, so the ETag stays."""
     async with begun(path) as partition:
-        assert await partition.commit([1, 2, 3]) == [3]
+        partition.progress.done(events([1]))
+        partition.checkpointer.note(1)
+        assert await partition.commit([2, 3]) == [2]
         stored = await partition.stored()
         await partition.checkpointer.flush()
 
@@ -154,7 +75,7 @@ async def test_a_commit_below_the_stored_position_is_refused(path):
         assert (await partition.stored()).sequence_number == 9
 
 
-async def test_a_commit_whose_outcome_is_not_known_says_so(path):
+async def test_a_commit_whose_outcome_is_not_known_says_so(path, caplog):
     """As when the file was replaced meanwhile. The pump ends, since the rows may be there."""
     async with begun(path) as partition:
         with pytest.raises(CommitUnknownError, match="not known whether the transaction"):
@@ -162,6 +83,7 @@ async def test_a_commit_whose_outcome_is_not_known_says_so(path):
 
         with pytest.raises(OwnershipLostError, match="no longer owned"):
             await partition.commit([1])
+    assert "transaction_not_committed outcome=unknown error=" in caplog.text
 
 
 async def test_a_commit_over_another_writers_checkpoint_is_a_lost_partition(path, caplog):
@@ -174,7 +96,7 @@ async def test_a_commit_over_another_writers_checkpoint_is_a_lost_partition(path
         assert type(caught.value) is OwnershipLostError
         assert (await partition.stored()).writer == "b/1/1"
         assert partition.progress.sequence_number == 0
-    assert "transaction_not_committed" in caplog.text
+    assert "transaction_not_committed outcome=lost\n" in caplog.text
 
 
 async def test_a_commit_without_a_position_is_refused(path):
@@ -200,14 +122,15 @@ async def test_an_error_of_the_block_is_the_handlers_own(path, error):
         assert await partition.commit([1]) == [1]
 
 
-async def test_a_transaction_of_a_store_with_one_writer_begins_after_the_write_in_flight(path):
-    """While it is open, no checkpoint is written: SQLite would not answer."""
+async def test_no_checkpoint_is_sent_while_a_transaction_of_a_store_with_one_writer_is_open(path):
+    """The thread of the store would wait for the file, and lease renewals behind it."""
     async with begun(path) as partition:
+        partition.sent.clear()
         async with partition.commits.begin(is_blocking=False):
             partition.progress.done(events([1]))
             flushing = asyncio.ensure_future(partition.checkpointer.flush())
-            done, _ = await asyncio.wait([flushing], timeout=0.1)
-            assert not done
+            await asyncio.wait([flushing], timeout=0.05)
+            sent = list(partition.sent)
         await flushing
 
-        assert (await partition.stored()).sequence_number == 1
+        assert (sent, partition.sent) == ([], [1])

@@ -45,7 +45,7 @@ class FakeLink:
         self.credit = credit
         self.grants.append(credit)
 
-    async def look_after(self, *, is_reading: bool = True) -> None:
+    async def maintain(self, *, is_reading: bool = True) -> None:
         self.is_reading.append(is_reading)
         if self.error is not None:
             raise self.error

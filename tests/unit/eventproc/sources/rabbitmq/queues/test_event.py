@@ -142,4 +142,4 @@ def test_an_event_is_equal_to_one_with_the_same_fields():
 def test_an_unknown_field_is_an_attribute_error():
     """As for any object."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = event_of(FakeMessage()).nothing
+        _ = event_of(FakeMessage()).nothing  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""The words of a member record, as stored: each is the value of an enum's member.
+"""Read the enum values in a stored member record.
 
-A word that this version does not know was written by a later one. It is read as the default, so
-that a listing never fails, and the processor that wrote it counts as a live member.
+A later version of eventproc may have written a value that this one does not know. It is read as the
+default, so that a listing never fails, and the processor that wrote it counts as a live member.
 """
 
 from enum import Enum
