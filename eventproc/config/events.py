@@ -48,7 +48,7 @@ class CheckpointPolicy:
         return cls(max_events=None, interval=None, max_uncommitted_events=None)
 
     def within(self, unsettled_max: int | None) -> "CheckpointPolicy":
-        """Return the policy for a source that delivers so many events ahead of a checkpoint.
+        """Return the policy for a source that delivers at most this many unsettled events.
 
         Such a source waits for checkpoints. So one is written after half of these events at the
         latest, and after the default interval if none is set. ``manual`` stays as it is: then the

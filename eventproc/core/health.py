@@ -129,7 +129,7 @@ def _obstacles(pump: PumpStatistics) -> Iterator[str]:
 def _partition(pump: PumpStatistics) -> PartHealth:
     return PartHealth(
         name=pump.partition_id,
-        reasons=[*_complaints(pump)],
+        reasons=[*_reasons(pump)],
         facts={
             "progress_age_s": round(pump.progress_age_seconds, 3),
             "call_s": None if pump.call_seconds is None else round(pump.call_seconds, 3),
@@ -145,7 +145,7 @@ def _partition(pump: PumpStatistics) -> PartHealth:
     )
 
 
-def _complaints(pump: PumpStatistics) -> Iterator[str]:
+def _reasons(pump: PumpStatistics) -> Iterator[str]:
     if pump.is_stalled:
         age_s, call_s = pump.progress_age_seconds, pump.call_seconds
         if call_s is not None and call_s > CALLS_PART * age_s:

@@ -46,7 +46,7 @@ _DONE_PART: Final = re.compile(rb"[^\0]+")
 
 
 APART_MAX: Final = 16
-"""Up to so many events are looked at one by one: they may be those of one key, among many."""
+"""Up to this many events, each is checked: they may be of one key, with others between them."""
 
 
 def frozen(events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:

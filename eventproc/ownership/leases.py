@@ -217,7 +217,7 @@ class Leases:
         self._compared_at_s = asked_at_s
 
     async def keep(self) -> None:
-        """Until cancelled, renew each lease a third of the expiration after its last renewal."""
+        """Until cancelled, renew each lease when it is due, and retry renewals that failed."""
         pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
         while True:
             await self.renew_due()

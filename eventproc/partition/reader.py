@@ -73,7 +73,7 @@ class PartitionReader:
             pause_switch: Says whether the partition is paused; the receiver is closed then.
             verify: Returns whether this processor still owns the partition.
             wait_s: Seconds to wait after the n-th failure in a row.
-            takes_columns: Whether the handler takes columns; receivers are told.
+            takes_columns: Whether the handler takes columns; then the receivers read columns.
             gathering: How long a batch waits for more events.
         """
         self._source = source

@@ -36,7 +36,7 @@ EVEN_MAX: Final = 1.2
 """The heaviest resource, in units of the lightest, with which a load still counts as even."""
 
 ROUNDING: Final = 1e-9
-"""Sums of equal loads may differ by so much."""
+"""Sums of equal loads may differ by this part."""
 
 LEAST_WEIGHT: Final = 0.01
 """The least load of a resource, in units of the mean: one without load may have some later."""
@@ -129,7 +129,7 @@ def is_structural(state: GroupState) -> bool:
 
 
 def is_known(state: GroupState, loads: Loads) -> bool:
-    """Whether so many resources were measured that the plan may depend on it."""
+    """Whether enough resources were measured for the plan to depend on their loads."""
     known_count = sum(r in loads.by_resource for r in state.resources)
     return known_count >= KNOWN_MIN * len(state.resources)
 

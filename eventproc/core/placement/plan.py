@@ -57,7 +57,7 @@ def _is_settled(state: GroupState, quotas: Mapping[str, int | None], order: Orde
 
 
 def _kept(state: GroupState, quotas: Mapping[str, int | None], order: Order) -> dict[str, str]:
-    """Return what owners keep: all that they hold and may have, or the first of it by rank."""
+    """Return what owners keep: what they hold and may have; above a quota, the first by rank."""
     is_open = isinstance(order, Clockwise)
     held_by_member: dict[str, list[str]] = {member: [] for member in quotas}
     for resource in state.resources:

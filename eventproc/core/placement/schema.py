@@ -23,7 +23,7 @@ class Schema:
 
     leader: str
     incarnation: str
-    """Of the leader's process."""
+    """The incarnation of the leader's process."""
 
     placement: str
     """The name of the placement that the group followed: ``Published:...``."""
@@ -84,7 +84,7 @@ class StoredSchema:
     """The schema's record, as a poll found it."""
 
     etag: str | None
-    """Of the record; ``None`` if there is none."""
+    """The record's ETag; ``None`` if there is no record."""
 
     schema: Schema | None
     """``None`` if there is none, or it is not a schema."""

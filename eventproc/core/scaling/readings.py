@@ -124,7 +124,7 @@ def _arrived(old: PartitionReading, new: PartitionReading) -> int:
 
 def _progress(old: PartitionReading, new: PartitionReading) -> int:
     if new.last < old.last:
-        return 0  # The hub was made anew.
+        return 0  # The hub was recreated.
     return max(0, new.start - max(old.start, new.first - 1))
 
 

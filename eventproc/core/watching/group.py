@@ -17,7 +17,7 @@ class HubEnd:
     """What the hub answered about one partition."""
 
     at_s: float
-    """When it was asked."""
+    """The time of the request."""
 
     last: int
     """The sequence number of the newest event."""
@@ -68,7 +68,7 @@ class WatchedPartition:
     """What an operator's pause says, if it is paused."""
 
     end: HubEnd | None = None
-    """``None`` if the hub was not asked."""
+    """``None`` if this was not read from the hub."""
 
     @property
     def server_id(self) -> str | None:

@@ -99,7 +99,7 @@ class History:
     def add(
         self, group: WatchedGroup, sample: Sample, entries: Iterable[Entry], *, gap_s: float
     ) -> None:
-        """Add one reading; *sample* is of it, and a time without one above *gap_s* is a gap."""
+        """Add one reading and its sample; after more than *gap_s* without a reading, add a gap."""
         if self.begin_s is None:
             self.begin_s = group.at_s
         elif group.at_s - self._at_s > gap_s:
