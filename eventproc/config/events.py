@@ -48,10 +48,11 @@ class CheckpointPolicy:
         return cls(max_events=None, interval=None, max_uncommitted_events=None)
 
     def within(self, unsettled_max: int | None) -> "CheckpointPolicy":
-        """Return the policy for a source that delivers so many events ahead of a checkpoint.
+        """Return the policy for a source that delivers at most this many unsettled events.
 
-        It must write before the source waits for it: at half of them, and at the default interval
-        if there is none. ``manual`` stays: then the handler has to.
+        Such a source waits for checkpoints. So one is written after half of these events at the
+        latest, and after the default interval if none is set. ``manual`` stays as it is: then the
+        handler has to call ``context.checkpoint()``.
         """
         if unsettled_max is None or self == self.manual():
             return self
@@ -76,7 +77,8 @@ class FailureAction(Enum):
 
 
 DELIVERIES_MIN: Final = 3
-"""The first delivery without a result may have many events, the second fewer; the third has one."""
+"""In the first delivery that kills the process an event may be among many, in the second among
+fewer; only in the third it is alone."""
 
 Deliveries: TypeAlias = Annotated[
     int,
@@ -207,8 +209,8 @@ class EventProcessorConfig(GroupConfig):
     hub has some. Five minutes as Kafka's ``max.poll.interval.ms``. ``None``: no check."""
 
     failover_timeout: PositiveSpan | None = None
-    """A partition that has work and completes none of it for this long is given up: calls under way
-    are cancelled, and it goes to another processor, if there is one. So no call of the handler may
+    """If a partition has work and completes none of it for this long, its calls under way are
+    cancelled, and it goes to another processor, if there is one. So no call of the handler may
     need that long. ``None``: it stays here."""
 
     receiver_backoff: Backoff = field(default_factory=lambda: Backoff(maximum=timedelta(seconds=5)))

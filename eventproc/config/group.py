@@ -11,7 +11,8 @@ from eventproc.models import LeaseMode, LoadBalancingStrategy
 from eventproc.settings import Count, PositiveSpan, Span, Wanted, Within, check_settings, shown
 
 INTERVALS_PER_EXPIRATION_MIN: Final = 3
-"""The least ``ownership_expiration``, in intervals, as in Azure's troubleshooting guides."""
+"""The least ``ownership_expiration``, in units of ``load_balancing_interval``. Azure's
+troubleshooting guides recommend the same."""
 
 REBALANCE_INTERVAL: Final = timedelta(milliseconds=250)
 
@@ -89,11 +90,11 @@ class GroupConfig:
     ``handler_cancelled`` is logged; the events are delivered again."""
 
     drain_delay: Span | None = None
-    """How long ``stop()`` serves on after it announced that it leaves. In that time the other
-    members notice, and begin to poll every ``rebalance_interval``, so that they take over its
-    partitions quickly. ``None``: the time that the others may need to notice, at most a third of
-    ``shutdown_timeout``; with a store that tells of changes, ``rebalance_interval``. Without other
-    members there is no delay."""
+    """How long a processor goes on serving after ``stop()`` announced that it leaves. In that time
+    the other members read this, and begin to poll every ``rebalance_interval``, so that they take
+    its partitions over quickly. ``None``: as long as the others need to read it, at most a third of
+    ``shutdown_timeout``; with a store that sends notifications, ``rebalance_interval``. Without
+    other members there is no delay."""
 
     deployment_id: str = ""
     """The deployment that this processor belongs to: a version, an image tag. A processor that

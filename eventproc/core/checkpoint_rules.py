@@ -24,8 +24,8 @@ BEFORE_FIRST_OFFSET: Final = "-1"
 SDKs begin after it like after any other offset."""
 
 _OPERATOR: Final = "operator//"
-"""The prefix of ``writer`` in a checkpoint that an operator moved. Its second part is empty, which
-no part of a pump's ``writer`` is."""
+"""The prefix of ``writer`` in a checkpoint that an operator moved. Between its slashes it is empty;
+the ``writer`` of a pump has no empty part."""
 
 _FORMER_HUB: Final = "former-hub//"
 """The prefix of ``writer`` in a checkpoint whose hub was found to be deleted and created again."""
@@ -61,7 +61,7 @@ def is_of_former_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) ->
 
 
 def is_older_than_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) -> bool:
-    """Whether the hub is younger than the checkpoint, which then has an event of another hub."""
+    """Whether the hub is younger than the checkpoint, so that the position is of another hub."""
     return (
         hub_created_at is not None
         and checkpoint.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER
@@ -104,7 +104,7 @@ def handled_in_hub(
 def restart_in_new_hub(checkpoint: Checkpoint, writer: str) -> CheckpointUpdate:
     """Return the write that replaces a checkpoint of a former hub: before the first event.
 
-    The state goes, too: it is of events that do not exist any more.
+    It removes the state, too, because that is of events that do not exist any more.
     """
     return CheckpointUpdate(
         partition_id=checkpoint.partition_id,
@@ -223,7 +223,7 @@ def is_behind(sequence_number: int, stored: Checkpoint | None) -> bool:
 
 
 def is_written_by_another(found: Checkpoint | None, known: Checkpoint | None, writer: str) -> bool:
-    """Whether it is neither the checkpoint known to a pump nor a write of that pump."""
+    """Whether *found* is neither the checkpoint that a pump knows nor a write of that pump."""
     known_etag = None if known is None else known.etag
     if found is None:
         return known_etag is not None

@@ -32,8 +32,8 @@ ALONE_COUNT: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
-    """How carefully to deliver the next events."""
+class Isolation:
+    """How to deliver the next events: in batches, in small parts, or alone."""
 
     mark: int
     """The mark to store before them."""
@@ -42,7 +42,7 @@ class Care:
     """The highest sequence number that the poison event may have."""
 
     passed_count: int = 0
-    """How many events were handled with this care."""
+    """How many events were handled in this way."""
 
     @property
     def events_max(self) -> float:
@@ -52,32 +52,34 @@ class Care:
         return max(PART_MIN, isqrt(self.passed_count)) if self.mark == IN_PART else inf
 
 
-def care_at_first(found: int, last_suspect: float) -> Care:
-    """Return the care to begin with, from the mark that the checkpoint has.
+def first_isolation(found: int, last_suspect: float) -> Isolation:
+    """Return how to begin, by the mark that the checkpoint has.
 
     *last_suspect* is the last event that a dead process can have received: the end of the
     partition, as far as it is known.
     """
     if found == NO_MARK:
-        return Care(mark=AMONG_MANY)
+        return Isolation(mark=AMONG_MANY)
     mark = IN_PART if found == AMONG_MANY else found + 1
-    return Care(mark=mark, last_suspect=last_suspect)
+    return Isolation(mark=mark, last_suspect=last_suspect)
 
 
-def care_for(care: Care, sequence_number: int) -> Care:
-    """Return the care for the next events, of which the first has this sequence number."""
-    if sequence_number > care.last_suspect:
-        return Care(mark=AMONG_MANY)
-    if care.mark >= ALONE and care.passed_count >= ALONE_COUNT:
-        care = Care(mark=IN_PART, last_suspect=care.last_suspect)
-    if care.mark == IN_PART and sequence_number == care.last_suspect:
-        return replace(care, mark=ALONE)  # There is no other suspect.
-    return care
+def isolation_for(isolation: Isolation, sequence_number: int) -> Isolation:
+    """Return how to deliver the next events, the first of which has this sequence number."""
+    if sequence_number > isolation.last_suspect:
+        return Isolation(mark=AMONG_MANY)
+    if isolation.mark >= ALONE and isolation.passed_count >= ALONE_COUNT:
+        isolation = Isolation(mark=IN_PART, last_suspect=isolation.last_suspect)
+    if isolation.mark == IN_PART and sequence_number == isolation.last_suspect:
+        return replace(isolation, mark=ALONE)  # There is no other suspect.
+    return isolation
 
 
-def care_after(care: Care, count: int) -> Care:
-    """Return the care after *count* more events were handled."""
-    return replace(care, mark=min(care.mark, ALONE), passed_count=care.passed_count + count)
+def isolation_after(isolation: Isolation, count: int) -> Isolation:
+    """Return the isolation after *count* more events were handled."""
+    return replace(
+        isolation, mark=min(isolation.mark, ALONE), passed_count=isolation.passed_count + count
+    )
 
 
 def mark_after_progress(mark: int) -> int:
@@ -85,12 +87,12 @@ def mark_after_progress(mark: int) -> int:
     return min(mark, IN_PART)
 
 
-def mark_at_rest(care: Care) -> int:
+def mark_at_rest(isolation: Isolation) -> int:
     """Return the mark to store when the partition closes normally.
 
-    Suspects that were not delivered since stay suspects.
+    Events that a dead process may have had, and that were not delivered again, stay suspects.
     """
-    return min(care.mark, ALONE) - 1
+    return min(isolation.mark, ALONE) - 1
 
 
 def deliveries_of(mark: int) -> int:

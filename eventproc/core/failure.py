@@ -23,7 +23,7 @@ _E = TypeVar("_E", bound=ReceivedEvent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureReport:
-    """What one failed call says of its events."""
+    """Which events of a failed call have failed, may have failed, or are done."""
 
     failed: Mapping[int, Exception] = field(default_factory=dict)
     """By sequence number: events known to have failed, and why."""
@@ -52,9 +52,9 @@ class RetryState:
     """Failed calls since an event was completed."""
 
     wait: int = 0
-    """Which wait in a row has to come before the next call, from 1; 0: it is made at once.
+    """The number of the back-off before the next call, from 1; 0: no wait.
 
-    Halving goes on at once: its calls fail because of the same row, which is what is looked for.
+    Halving does not wait: its calls all fail because of the one row that it looks for.
     """
 
     _waits_in_row: int = 0
@@ -107,7 +107,7 @@ def blame(
     failed: Mapping[int, Exception] | None = None,
     untried: Collection[int] = (),
 ) -> FailureReport:
-    """Report what an error says of the events of a call.
+    """Report which events of a call have failed, may have failed, or are done.
 
     Args:
         part: Those events of the call, in order, that are not known to be handled.

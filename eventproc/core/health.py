@@ -2,12 +2,12 @@
 
 Rule 1: it is *live* if its threads run. What other systems do makes no difference: a restart would
 not bring them back, and a restart of all processors makes an outage worse.
-Rule 2: it is *ready* if it is a member of its group and serves what it owns. A pause and a standby
-are somebody's choice, so they are ready.
+Rule 2: it is *ready* if it is a member of its group and serves what it owns. A paused processor and
+one on standby are ready, too: both are intended.
 Rule 3: each partition is judged by itself, by its progress.
 
-A verdict is the list of the reasons against; without any it is healthy. A reason is a sentence for
-an operator, and contains no secret.
+The functions return the reasons why it is not; without any, it is. A reason is a sentence for an
+operator, and contains no secret.
 """
 
 import sys
@@ -32,19 +32,19 @@ UNTRUSTED: Final = "the store has not confirmed its lease in time"
 
 @dataclass(slots=True)
 class Pulse:
-    """Counts the beats since a thread last answered.
+    """Counts the checks (beats) for which a thread has not answered.
 
-    Only beats of the asking thread count, so a process that was suspended as a whole is not taken
-    for one whose thread is blocked.
+    The checks are made by another thread of the process. If the whole process is suspended, that
+    one stands still as well, so the checked thread does not look blocked.
     """
 
     beats: int = 0
-    """Since the last question that was answered; 0: the newest one was."""
+    """Checks since the thread was asked; 0 if it has answered."""
 
     _is_answered: bool = True
 
     def beat(self) -> bool:
-        """Count a beat; return whether to ask the thread now: it has answered so far."""
+        """Count a check; return whether to ask the thread: yes, if it answered the last time."""
         is_asked = self._is_answered
         if is_asked:
             self._is_answered, self.beats = False, 0
@@ -73,7 +73,7 @@ def readiness(
 
     Args:
         phase: What it is doing.
-        statistics: Of now.
+        statistics: The current ones.
         shown: Returns the user's name of what it owns.
         awaited: What it waits for while it starts, if it waits.
     """
@@ -105,7 +105,7 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def _unserved(statistics: GroupStatistics, shown: Callable[[str], str]) -> dict[str, str]:
-    """Return what is owned and not served, and why; what is handed over is not missed."""
+    """Return what is owned and not served, and why; without what is being handed over."""
     obstacles: dict[str, str | None] = {
         shown(each): "it failed, and is tried again after a wait" for each in statistics.restarting
     }
@@ -129,7 +129,7 @@ def _obstacles(pump: PumpStatistics) -> Iterator[str]:
 def _partition(pump: PumpStatistics) -> PartHealth:
     return PartHealth(
         name=pump.partition_id,
-        reasons=[*_complaints(pump)],
+        reasons=[*_reasons(pump)],
         facts={
             "progress_age_s": round(pump.progress_age_seconds, 3),
             "call_s": None if pump.call_seconds is None else round(pump.call_seconds, 3),
@@ -145,7 +145,7 @@ def _partition(pump: PumpStatistics) -> PartHealth:
     )
 
 
-def _complaints(pump: PumpStatistics) -> Iterator[str]:
+def _reasons(pump: PumpStatistics) -> Iterator[str]:
     if pump.is_stalled:
         age_s, call_s = pump.progress_age_seconds, pump.call_seconds
         if call_s is not None and call_s > CALLS_PART * age_s:

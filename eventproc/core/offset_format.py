@@ -82,7 +82,7 @@ def owners_of_another(
 
 
 def is_of_other_format(checkpoint: Checkpoint, offset: str | None) -> bool:
-    """Whether its offsets are of another protocol than this one: numbers cannot be compared."""
+    """Whether the checkpoint and *offset* are of two protocols: their numbers do not compare."""
     if offset is None:
         return False
     mine, other = offset_format_of(offset), offset_format_in(checkpoint)

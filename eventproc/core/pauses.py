@@ -49,7 +49,7 @@ class Pauses:
     def paused(
         self, partition_ids: Collection[str] | None, since: datetime, reason: str
     ) -> "Pauses":
-        """Return these pauses and one of the partitions; ``None``: one of the whole group.
+        """Return these pauses and a new one, of the partitions or (``None``) of the whole group.
 
         What is paused already keeps its ``since``, and gets the new reason.
 
@@ -100,7 +100,7 @@ NO_PAUSES: Final = Pauses()
 
 
 def unreadable(error: StoreCorruptError, since: datetime) -> Pauses:
-    """Return what holds if the record exists and cannot be read: the whole group is paused.
+    """Return the pauses to use if the record cannot be read: the whole group is paused.
 
     Events that are delivered too late can be caught up; those that are delivered in spite of a
     pause cannot be taken back.

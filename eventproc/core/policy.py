@@ -38,7 +38,7 @@ def has_room(
 ) -> bool:
     """Whether more events may be handled while *handled_count* are uncommitted.
 
-    Always true if only the handler asks for checkpoints: waiting would then never end.
+    Always true without automatic checkpoints: no write would end the wait.
     """
     is_manual = max_events is None and interval is None
     return max_uncommitted_events is None or is_manual or handled_count < max_uncommitted_events

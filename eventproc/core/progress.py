@@ -1,4 +1,4 @@
-"""How far one partition is handled: what a checkpoint stores. The same for one lane and for many.
+"""How far one partition is handled: what a checkpoint stores. For one lane, and for several.
 
 Rule 1: the position is the last event up to which every event is done.
 Rule 2: a state belongs to exactly one position. So with a state, the position stays while an event
@@ -41,8 +41,8 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
-    """What has to be known of an event to move the position to it; the event has its body too."""
+class _WithoutBody:
+    """The fields of an event that are needed to move the position to it."""
 
     sequence_number: int
     offset: str
@@ -167,7 +167,7 @@ class PartitionProgress:
     # Where it begins.
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Continue from a stored checkpoint; that is no change that would have to be stored."""
+        """Continue from a stored checkpoint. ``revision`` stays: there is nothing new to store."""
         self._place = _Place(
             checkpoint.sequence_number,
             checkpoint.offset,
@@ -200,8 +200,8 @@ class PartitionProgress:
     def admit(self, events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
         """Note that these events were received, in order; return those that are to be handled.
 
-        Events that were admitted before are left out, and so are those that a former owner
-        completed. The position passes the latter.
+        This leaves out events that were admitted before, and those that a former owner completed.
+        The position moves over the completed ones.
         """
         events = frozen(events)
         if events[0].sequence_number <= self._newest:
@@ -209,8 +209,8 @@ class PartitionProgress:
             if not events:
                 return ()
         self._newest = events[-1].sequence_number
-        # Marks, because bodies of done events would fill the memory while one key is slow.
-        self._window.add(events if self.has_state else tuple(map(_mark, events)))
+        # Without bodies: those of done events would fill the memory while one key is slow.
+        self._window.add(events if self.has_state else tuple(map(_without_body, events)))
         if not self._restored or events[0].sequence_number > self._restored[-1].last:
             return events
         for found in self._restored:
@@ -219,7 +219,7 @@ class PartitionProgress:
             self._window.mark_done(events[begin:end], before=True)
         left = self._window.not_done(events)
         delivery_count = self.delivery_count
-        self._rise()
+        self._move_over_done()
         self.count_delivery(delivery_count)  # The next event is as suspect as before.
         return left
 
@@ -249,11 +249,11 @@ class PartitionProgress:
         passed_count = self._pass_first(parts[0]) if len(parts) == 1 else 0
         if passed_count:
             return passed_count if self.has_state else len(parts[0])
-        settled_count = self.settle()
+        earlier_count = self.count_passed()
         new_count = sum(map(self._window.mark_done, parts))
         if new_count:
             self._kept_state = self._state
-        passed_count = settled_count + self._rise()
+        passed_count = earlier_count + self._move_over_done()
         if self.has_state:
             return passed_count
         if new_count and not passed_count:
@@ -273,8 +273,8 @@ class PartitionProgress:
     def done_through(self, event: ReceivedEvent) -> bool:
         """Note that every event up to this one is done; return whether that moved the position.
 
-        Only with a state: without, events below it may be under way. ``settle`` has to follow on
-        the event loop, because handler threads call this as well.
+        Only with a state: without, events below it may be under way. Handler threads may call this;
+        the event loop then calls ``count_passed``.
 
         Raises:
             ValueError: the event was not admitted.
@@ -290,7 +290,7 @@ class PartitionProgress:
         self._move(event)
         return True
 
-    def settle(self) -> int:
+    def count_passed(self) -> int:
         """Return how many events ``done_through`` passed since the last call."""
         handled = self._place.sequence_number
         return 0 if handled is None else self._window.drop_through(handled)
@@ -333,30 +333,30 @@ class PartitionProgress:
         if not self._is_held and self._place.state is not self._state:
             self._change(state=self._state)
 
-    def _rise(self) -> int:
+    def _move_over_done(self) -> int:
         """Move the position over the events done above it; return how many it passed."""
-        settled_count = self.settle()
+        earlier_count = self.count_passed()
         self._is_held = self.has_state and self._window.is_held
         if self._is_held:
-            return settled_count
+            return earlier_count
         before = len(self._window)
         last = self._window.drop_done()
         if last is not None:
             self._move(last)
-        return settled_count + before - len(self._window)
+        return earlier_count + before - len(self._window)
 
     def _pass_first(self, events: Sequence[ReceivedEvent]) -> int:
         """Move the position over events that are the first ones of the window, if they are.
 
-        That is the way of every batch that does not fail, so they are not looked at one by one.
-        Returns how many events were passed.
+        Every batch that does not fail takes this path, so it does not look at each event. Returns
+        how many events the position moved over.
         """
         if not events or self._is_held or not self._is_above(events[-1].sequence_number):
             return 0
         if not self._window.drop_first(events):
             return 0
         self._move(events[-1])
-        return len(events) + (self._rise() if self._window.done_count else 0)
+        return len(events) + (self._move_over_done() if self._window.done_count else 0)
 
     def _completed(self, handled: int) -> tuple[SequenceRange, ...]:
         """Return the ranges to store above the position *handled*.
@@ -385,5 +385,5 @@ class PartitionProgress:
         self._place = replace(self._place, revision=self._place.revision + 1, **fields)
 
 
-def _mark(event: ReceivedEvent) -> _Mark:
-    return _Mark(event.sequence_number, event.offset, event.enqueued_time)
+def _without_body(event: ReceivedEvent) -> _WithoutBody:
+    return _WithoutBody(event.sequence_number, event.offset, event.enqueued_time)

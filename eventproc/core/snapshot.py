@@ -22,7 +22,7 @@ class ProgressSnapshot:
     """The delivery count stored with the position; see ``core.deliveries``."""
 
     revision: int
-    """The ``revision`` of the progress that it was taken of."""
+    """The ``revision`` of the progress at that moment."""
 
     def update(
         self, partition_id: str, replaces: Checkpoint | None, writer: str

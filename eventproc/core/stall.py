@@ -5,7 +5,8 @@ it is paused, rate-limited or waiting for its lease; or if a call of the handler
 nothing for that long.
 Rule 2: a stall is reported once. The receiver is opened again only if the partition waits for it:
 otherwise a new one would not help, and a queue would deliver again what is under way.
-Rule 3: with ``failover_timeout``, the partition is given up after that time.
+Rule 3: with ``failover_timeout``, the pump stops after that time, so that another member can serve
+the partition.
 """
 
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ class StallStep(Enum):
     WAIT = "wait"
     """The stall lasts, and there is nothing more to do."""
 
-    GIVE_UP = "give_up"
-    """Stop the pump, and let another member have the partition."""
+    ABANDON = "abandon"
+    """Stop the pump, so that another member can serve the partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ def stall_step(
     if stalled_s < stall_timeout_s:
         return StallStep.NOTHING
     if failover_timeout_s is not None and stalled_s >= failover_timeout_s:
-        return StallStep.GIVE_UP
+        return StallStep.ABANDON
     if condition.is_starved and waited_s >= stall_timeout_s and not condition.was_reopened:
         return StallStep.REOPEN
     return StallStep.WAIT if condition.is_reported else StallStep.REPORT

@@ -1,8 +1,8 @@
 """The received events of one partition above its position, and which of them are done.
 
-Events that were received together stay together, as one run. What concerns a part of a run costs
-the same for one event and for 10,000, apart from a byte for each: only the first and the last event
-of the part are looked at, so the others of an ``EventBatch`` are not decoded for it.
+Events that were received together stay together, as one run. An operation on a part of a run reads
+only the part's first and last event, and keeps one byte for each event. So it costs nearly the same
+for one event and for 10,000, and the other events of an ``EventBatch`` are not decoded.
 """
 
 import re
@@ -18,7 +18,7 @@ from eventproc.models import EventBatch, ReceivedEvent, SequenceRange
 
 
 class Placed(Protocol):
-    """What has to be known of an event to move the position to it."""
+    """The fields of an event that are needed to move the position to it."""
 
     @property
     def sequence_number(self) -> int:
@@ -46,7 +46,7 @@ _DONE_PART: Final = re.compile(rb"[^\0]+")
 
 
 APART_MAX: Final = 16
-"""Up to so many events are looked at one by one: they may be those of one key, among many."""
+"""Up to this many events, each is checked: they may be of one key, with others between them."""
 
 
 def frozen(events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
@@ -79,7 +79,7 @@ class _Run:
         """What is known of each event; ``None``: they all wait."""
 
     def copied(self) -> "_Run":
-        """Return a run of the same events that changes apart from this one."""
+        """Return an independent copy, of the same events."""
         run = copy(self)
         run.marks = None if self.marks is None else bytearray(self.marks)
         return run
@@ -106,7 +106,7 @@ class _Run:
         return waiting_count - self.marks.count(_WAITING, begin, end)
 
     def done_parts(self) -> Iterator[tuple[int, int]]:
-        """Yield of each part that is done the sequence numbers of its first and last event."""
+        """Yield the first and the last sequence number of each part that is done."""
         for part in _DONE_PART.finditer(self.marks or b"", self.begin):
             yield (
                 self.events[part.start()].sequence_number,
@@ -127,7 +127,7 @@ class Window:
         """How many of them are done."""
 
     def copied(self) -> "Window":
-        """Return a window that changes apart from this one."""
+        """Return an independent copy."""
         window = Window()
         window._runs = [run.copied() for run in self._runs]
         window._firsts = list(self._firsts)
@@ -240,7 +240,7 @@ class Window:
         They are in order. Those that were removed are ignored.
 
         Args:
-            events: Of one part of a run, only the first and the last one is looked at.
+            events: If they are one part of a run, this reads only the first and the last one.
             before: Whether a former owner completed them.
         """
         if not self._runs or not events:

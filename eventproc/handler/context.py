@@ -112,8 +112,8 @@ class PartitionContext(ABC):
         the block.
 
         Raises:
-            OwnershipLostError: another processor owns the partition now; nothing was committed.
-                With ``CommitUnknownError`` it is not known.
+            OwnershipLostError: another processor owns the partition now; nothing was committed. If
+                it is a ``CommitUnknownError``, it is not known whether the commit took effect.
             StoreUnavailableError: the database did not answer; nothing was committed.
             TransactionsRefusedError: there are no transactions here; the message says why.
             ValueError: the event is not one of this call.
@@ -228,7 +228,7 @@ class BlockingPartitionContext:
         return self._is_cancelled()
 
     def watch(self, is_cancelled: Callable[[], bool]) -> None:
-        """Set the function behind ``is_cancelled``; called by the thread that makes the calls."""
+        """Set the function that ``is_cancelled`` calls; for the thread that calls the handler."""
         self._is_cancelled = is_cancelled
 
     @property

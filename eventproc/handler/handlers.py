@@ -112,9 +112,8 @@ class PartitionHandler(Generic[T]):
     With ``decode`` there is one more: ``value``, the decoded body."""
 
     decode: Decoder[T] | None = None
-    """Decodes the bodies for ``process_value``, ``value_of``, ``values_of`` and the column
-    ``value``, when they are asked for. An event whose body cannot be decoded is given up at once,
-    with a ``DecodeError``."""
+    """Decodes bodies, but only for ``process_value``, ``value_of``, ``values_of`` and the column
+    ``value``. An event whose body cannot be decoded is given up at once, with a ``DecodeError``."""
 
     uses_transactions: bool = False
     """Whether calls use ``context.transaction()``. A processor whose store has no transactions then

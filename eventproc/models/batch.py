@@ -1,4 +1,4 @@
-"""Events that are decoded only when they are looked at."""
+"""Batches whose events are decoded only when they are read."""
 
 from abc import abstractmethod
 from bisect import bisect_right
@@ -88,7 +88,7 @@ class JoinedBatch(EventBatch):
 
     def columns(self, names: Sequence[str], partition_id: str) -> "pa.RecordBatch":
         """Return these columns; those of the parts are copied."""
-        import pyarrow as pa  # noqa: PLC0415 - only who has columns has it
+        import pyarrow as pa  # noqa: PLC0415 - the extra ``columns`` installs it
 
         columns = [part.columns(names, partition_id) for part in self._parts]
         return pa.concat_batches(columns)

@@ -179,7 +179,7 @@ def check_state(partition_id: str, state: object) -> None:
 
 
 def _refuse_offset(partition_id: str, offset: str) -> None:
-    """Refuse an offset that a store might change, or that a reader takes for a missing one."""
+    """Refuse an offset that a store might change, or that means "no offset" to a reader."""
     if not offset:
         raise ValueError(f"checkpoint of partition {partition_id!r} needs an offset")
     if not (offset.isascii() and offset.isprintable() and offset == offset.strip()):

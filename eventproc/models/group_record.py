@@ -14,7 +14,7 @@ RECORD_BYTES_MAX: Final = 4 * 1024 * 1024
 class GroupRecord:
     """A named value that all processors of a group read, and one of them writes.
 
-    No Azure SDK meets it: it is stored apart from ownership, checkpoints and members.
+    It is stored apart from ownership, checkpoints and members, so no Azure SDK reads it.
     """
 
     name: str

@@ -55,16 +55,16 @@ class Member:
     """False if its strategy has no hand-over: other members have to steal from it."""
 
     weight: float = 1.0
-    """Its share relative to other members, where the placement regards weights."""
+    """Its share relative to other members, if the placement uses weights."""
 
     capacity: int | None = None
-    """The most partitions that it takes, where the placement regards capacities."""
+    """The most partitions that it takes, if the placement uses capacities."""
 
     ordinal: int | None = None
     """Its number in a numbered set of processors."""
 
     load: str = ""
-    """What its partitions load it with, as it measured: see ``core/placement/loads.py``."""
+    """The loads of its partitions, as it measured them: see ``core/placement/loads.py``."""
 
     placement: str = "Even"
     """The name of the placement that it would follow: see ``agreed`` in ``core/placement``."""

@@ -22,7 +22,7 @@ class OutgoingEvent:
     """Events of one key get into one partition."""
 
     properties: Mapping[str, PropertyValue | list[PropertyValue]] = field(default_factory=dict)
-    """What is attached. A list stands for a Kafka header that occurs repeatedly."""
+    """Kafka sends them as headers. A list stands for a header that occurs several times."""
 
     content_type: str | None = None
     correlation_id: str | None = None

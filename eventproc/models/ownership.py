@@ -32,7 +32,7 @@ class LoadBalancingStrategy(Enum):
 
     @property
     def lets_go(self) -> bool:
-        """Whether an owner gives up by itself what the plan takes from it."""
+        """Whether an owner hands over or releases what the plan gives to another member."""
         return self in {LoadBalancingStrategy.COOPERATIVE, LoadBalancingStrategy.RELEASE}
 
 
@@ -47,7 +47,7 @@ class CloseReason(Enum):
 
     OWNERSHIP_LOST = "ownership_lost"
     """Another processor has the partition; or an operator moved its checkpoint, and the partition
-    is about to begin again from there. Checkpoints are refused from now on."""
+    is about to begin again from there. ``checkpoint`` raises ``OwnershipLostError`` from now on."""
 
     HANDLER_FAILED = "handler_failed"
     """The handler could not be created, or failed permanently."""
@@ -75,7 +75,7 @@ _RESOURCES: Final = ("eventproc", "resources")
 """What groups of resources have in place of a namespace and a hub."""
 
 _LEASE: Final = ":lease:"
-"""Between the name of a group and the id of a lease, in the name of the lease's group."""
+"""Stands in the name of a lease's group, between the group's name and the id of the lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class OwnershipSnapshot:
 
     ownerships: tuple[PartitionOwnership, ...]
     as_of: datetime
-    """The time of the answer on the store's clock: the one that dates the records."""
+    """The time of the answer, by the clock that also set ``last_modified`` of the records."""
 
     resolution: timedelta = timedelta(0)
     """The precision of the store's times: one second if they are HTTP dates."""

@@ -36,7 +36,7 @@ class StoredLetter:
     """What is stored, if it is damaged."""
 
     handle: object = None
-    """What the reader removes it by."""
+    """By this the reader finds it, to remove it."""
 
 
 def in_order(found: Iterable[StoredLetter]) -> list[StoredLetter]:

@@ -17,7 +17,7 @@ class PausesReader:
         self._group = group
         self._log = log
         self._etag: str | None = None
-        """Of the record that was read last."""
+        """The ETag of the record that was read last."""
 
         self.known = NO_PAUSES
         """What was read last."""

@@ -1,4 +1,4 @@
-"""Which events of a call an error of the handler concerns."""
+"""Finds which events of a call have failed, from the error that the handler raised."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -12,12 +12,12 @@ def blamed(
     error: Exception,
     unhandled: Callable[[Sequence[ReceivedEvent]], Sequence[ReceivedEvent]],
 ) -> FailureReport:
-    """Return what the error says of the events of its call.
+    """Return which events of the call failed, which may have, and which are done.
 
     Args:
         part: The events of the call.
-        error: What the call raised, ``checked``.
-        unhandled: Returns those of some events that are not known to be handled.
+        error: What the call raised, as ``checked`` returned it.
+        unhandled: Returns those of its arguments that are not known to be handled.
     """
     failed: Mapping[int, Exception] = {}
     untried: Sequence[ReceivedEvent] = ()

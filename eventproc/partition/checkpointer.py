@@ -2,9 +2,9 @@
 
 Rule 1: at most one write is in flight, and each carries the newest position, so progress made
 during a write is stored by a single next write.
-Rule 2: every write is conditional on the checkpoint that was read or written last. If the store
-has another one, the pump continues with that one's ETag as long as its lease proves to be valid. If
-an operator moved the checkpoint, the pump stops, and the next one begins at the moved position.
+Rule 2: every write is conditional on the checkpoint that was read or written last. If the store has
+another one, the pump verifies its lease, and if that is valid, continues with the other one's ETag.
+If an operator moved the checkpoint, the pump stops, and the next one begins at the new position.
 Rule 3: a failing store loses no progress: the newest position is kept and written again.
 """
 
@@ -74,7 +74,7 @@ class Checkpointer:
         self.stored: Checkpoint | None = None
         """The checkpoint as it was last confirmed."""
         self._noted_revision = self._stored_revision = progress.revision
-        """The newest progress that ``note`` counted, and the one that the checkpoint covers."""
+        """The revisions of the progress that ``note`` counted last, and that is stored."""
         self.handled_count = 0
         """Events that ``note`` counted and no checkpoint covers."""
         self._oldest_at_s = 0.0
@@ -83,11 +83,12 @@ class Checkpointer:
         self._in_flight: asyncio.Future[CheckpointResult] | None = None
         self._wake = asyncio.Event()
         self._progressed = asyncio.Event()
-        self._urged = asyncio.Event()  # a caller waits for the write that is to be repeated
+        self._retry_now = asyncio.Event()  # set by a caller that waits for a write to be repeated
         self._is_lost = False
         self._failure = ConditionLogger(log, "checkpoint_failed", "checkpoint_recovered")
         self.is_exact = False
-        """Whether what another processor wrote is never replaced: with transactions."""
+        """Whether the pump ends if another one wrote the checkpoint, even with a valid lease of its
+        own; for handlers with transactions."""
         self.refusal: StoreError | None = None
         """The error that an operator has to resolve: a refused or damaged checkpoint.
 
@@ -165,11 +166,11 @@ class Checkpointer:
     async def mark_former_hub(self) -> None:
         """Mark the checkpoint as one of a hub that was deleted, and write nothing after that.
 
-        The next owner, this processor included, then knows it, also when the new hub has grown
-        beyond the position. Retried until the mark is stored.
+        The mark tells the next owner (perhaps this processor) that the position is of the former
+        hub, even when the new hub has grown beyond it. This retries until the mark is stored.
 
         Raises:
-            OwnershipLostError: another processor owns the partition; it finds out by itself.
+            OwnershipLostError: another processor owns the partition; it notices the new hub itself.
         """
         self._writer = rules.former_hubs_writer(self._writer)
         self.progress.touch()
@@ -179,7 +180,7 @@ class Checkpointer:
     def note(self, handled_count: int) -> None:
         """Count events towards the next write; the checkpoint policy decides when that is due.
 
-        Nothing is counted if there is no progress since the last call, or none that can be stored.
+        This counts nothing if there is no progress since the last call, or none that can be stored.
         """
         progress = self.progress
         if progress.revision <= self._noted_revision or not progress.has_position:
@@ -253,10 +254,10 @@ class Checkpointer:
         if not self.progress.has_position:
             return
         wanted = self.progress.revision
-        self._urged.set()
+        self._retry_now.set()
         attempt = 0
         async with self._writing:
-            self._urged.clear()
+            self._retry_now.clear()
             while self._stored_revision < wanted:
                 if self._is_lost:
                     raise OwnershipLostError(self._partition_id)
@@ -273,8 +274,8 @@ class Checkpointer:
         """Back off; return whether another caller ended the wait."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s(attempt)):
-                await self._urged.wait()
-                self._urged.clear()
+                await self._retry_now.wait()
+                self._retry_now.clear()
                 return True
         return False
 

@@ -28,7 +28,7 @@ from eventproc.partition.transactions.commits import Commits
 
 
 class CallContext(PartitionContext):
-    """The context that a handler call receives, and what ``HandlerCalls`` notes of that call."""
+    """The context that a handler call receives; ``HandlerCalls`` reports start and end to it."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class CallContext(PartitionContext):
         self._on_done = on_done
         self._loop = asyncio.get_running_loop()
         self._events: Sequence[ReceivedEvent] = ()
-        """Of the last call that had events; with key lanes only those after the last ``done``."""
+        """Those of the last call that had any; with key lanes, only the ones after ``done``."""
 
         self._call: Sequence[ReceivedEvent] = ()
         """The events of the call under way."""
@@ -65,7 +65,7 @@ class CallContext(PartitionContext):
 
     @property
     def consumer_group(self) -> ConsumerGroup:
-        """The group it is read for."""
+        """The consumer group that reads the partition."""
         return self._identity.group
 
     @property
@@ -106,10 +106,10 @@ class CallContext(PartitionContext):
             ) from error
         if is_progress:
             self._note_busy()
-            self._settle_soon()
+            self._count_passed_soon()
 
-    def _settle_soon(self) -> None:
-        """Have the events counted that ``done`` passed; they are known to be done already."""
+    def _count_passed_soon(self) -> None:
+        """Called after ``done`` moved the position; a pump then counts the events passed."""
 
     def _note_busy(self) -> None:
         if self.busy_since_s is not None:
@@ -210,7 +210,7 @@ class LiveContext(CallContext):
         self._pause_switch = pause_switch
         self._last_enqueued = last_enqueued
         self._thread_id = get_ident()
-        self._is_settling = False
+        self._is_count_due = False
         self._commits = commits
         self._is_in_transaction = False
         self._committing: asyncio.Future[None] | None = None
@@ -284,7 +284,7 @@ class LiveContext(CallContext):
                     self._committing = asyncio.ensure_future(committing)
                     await to_the_end(self._committing)
         except BaseException:
-            # What the block did to the state is undone with its rows.
+            # The block's rows are rolled back, so its change of the state is undone, too.
             is_over = is_cancelled is not None and is_cancelled()
             if not is_over:
                 self._progress.state = state
@@ -341,7 +341,7 @@ class LiveContext(CallContext):
             return
         if get_ident() == self._thread_id:
             self.complete(events)
-        else:  # Runs before the end of the call is seen, which is scheduled in the same way.
+        else:  # The loop runs it before it sees the call's end, which comes in the same way.
             self._loop.call_soon_threadsafe(self.complete, events)
 
     def pause(self) -> None:
@@ -368,17 +368,17 @@ class LiveContext(CallContext):
         """Have a changed state stored when that is due, although the position is the same."""
         self._on_done(1)
 
-    def _settle_soon(self) -> None:
+    def _count_passed_soon(self) -> None:
         if get_ident() == self._thread_id:
-            self._settle()
-        elif not self._is_settling:
-            self._is_settling = True
-            self._loop.call_soon_threadsafe(self._settle)
+            self._count_passed()
+        elif not self._is_count_due:
+            self._is_count_due = True
+            self._loop.call_soon_threadsafe(self._count_passed)
 
-    def _settle(self) -> None:
-        self._is_settling = False
+    def _count_passed(self) -> None:
+        self._is_count_due = False
         self._activity.progressed_at_s = self._loop.time()
-        self._on_done(self._progress.settle())
+        self._on_done(self._progress.count_passed())
 
     def _up_to(self, event: ReceivedEvent) -> Sequence[ReceivedEvent]:
         events = self._events

@@ -38,10 +38,10 @@ class FailureActions:
         self._log = scope.log
         self._wait_s = wait_s
 
-    async def settle(
+    async def apply(
         self, event: ReceivedEvent, error: Exception | None, attempt_count: int
     ) -> None:
-        """Return when the position may move past the event.
+        """Apply the action; return when the position may move past the event.
 
         Raises:
             PartitionStoppedError: the action is ``STOP``.

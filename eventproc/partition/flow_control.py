@@ -10,10 +10,10 @@ from eventproc.pumps.stop_scope import StopScope
 
 
 class PauseSwitch:
-    """The switch behind the pauses of one partition. Used on the pump's loop only.
+    """Whether one partition is paused. Used on the pump's loop only.
 
-    There are two: one of this process, begun by ``pause`` and ended by ``resume``, and one of the
-    group, which ``follow`` tells of. Neither ends the other.
+    It may be paused in this process, from ``pause`` to ``resume``, and by the group, as ``follow``
+    says. Neither pause ends the other.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class PauseSwitch:
             self.on_pause()
 
     async def until_open(self, *, within_s: float | None = None) -> None:
-        """Wait while receiving is paused, but no longer than so many seconds, if any are given."""
+        """Wait while receiving is paused, for at most *within_s* seconds; ``None``: no limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._opened.wait()

@@ -40,7 +40,7 @@ class Outcome:
 
 
 DONE: Final = Outcome(is_done=True)
-CUT: Final = Outcome()
+CANCELLED: Final = Outcome()
 
 
 class HandlerCalls:
@@ -61,8 +61,8 @@ class HandlerCalls:
         Args:
             handler: The user's handler.
             policy: When an event is given up.
-            actions: What is done with it then.
-            scope: Cuts calls and waits, counts, and logs.
+            actions: Does what the policy says with an event that is given up.
+            scope: Ends calls and waits when the pump stops; has the counters and the log.
             wait_s: Seconds to wait after the n-th failure in a row.
             pause_switch: Holds events back while the partition is paused.
         """
@@ -102,13 +102,13 @@ class HandlerCalls:
             self._idle_failures_in_row = 0
         context.note_state()
 
-    async def hand(
+    async def deliver(
         self,
         events: Sequence[ReceivedEvent],
         context: CallContext,
         check: Callable[[ReceivedEvent], object] | None = None,
     ) -> None:
-        """Return when each of these events is done.
+        """Call the handler with these events; return when each of them is handled or given up.
 
         Args:
             events: In order.
@@ -176,7 +176,7 @@ class HandlerCalls:
 
     async def give_up(self, event: ReceivedEvent, count: int, context: CallContext) -> None:
         """Give up an event without calling the handler, after *count* processes died with it."""
-        await self._actions.settle(event, None, count)
+        await self._actions.apply(event, None, count)
         context.complete([event])
 
     async def _call(
@@ -187,10 +187,10 @@ class HandlerCalls:
     ) -> Outcome:
         """Call the handler once, while the lease is trusted."""
         await self._until_allowed(is_delivery=bool(part))
-        cut, outcome = None, CUT
+        timeout, outcome = None, CANCELLED
         context.begin_call(part)
         try:
-            async with self._stop_scope.calling() as cut:
+            async with self._stop_scope.calling() as timeout:
                 with users_code(), self._meter.call(asyncio.get_running_loop()):
                     await call()
             outcome = DONE
@@ -200,11 +200,12 @@ class HandlerCalls:
             self._stop_scope.check()
             raise
         except Exception as raised:  # noqa: BLE001 - the one place around the user's code
-            is_cut = cut is not None and cut.expired() and isinstance(raised, TimeoutError)
-            if is_cut and self._stop_scope.is_ending:
+            is_expired = timeout is not None and timeout.expired()
+            is_cancelled = is_expired and isinstance(raised, TimeoutError)
+            if is_cancelled and self._stop_scope.is_ending:
                 self._log_cancelled(context.unhandled(part))
             self._stop_scope.check()
-            if is_cut:
+            if is_cancelled:
                 self._log.warning("lease_expired")
             else:
                 error = checked(raised, part)
@@ -225,7 +226,7 @@ class HandlerCalls:
             self._log.info("lease_recovered")  # It may have been paused meanwhile.
 
     def _log_cancelled(self, unhandled: Sequence[ReceivedEvent]) -> None:
-        """Log that the stop left a call no more time, with the events that will come again."""
+        """Log that a stop cancelled a call, and which events will therefore be delivered again."""
         numbers = [event.sequence_number for event in unhandled]
         self._log.warning(
             "handler_cancelled", sequence_number=numbers[0] if numbers else None, count=len(numbers)
@@ -249,7 +250,7 @@ class HandlerCalls:
         for event in exhausted:
             number = event.sequence_number
             last, count = retries.error_by_number[number], retries.attempt_by_number[number]
-            await self._actions.settle(event, last, count)
+            await self._actions.apply(event, last, count)
             context.complete([event])
         pending = context.unhandled(pending)
         if not exhausted and pending and retries.wait:

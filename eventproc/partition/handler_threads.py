@@ -145,7 +145,7 @@ class ThreadContext(BlockingPartitionContext):
         if self._has_transactions:
             await cast(CallContext, self._context).commit_ended()
 
-    def settle(self) -> None:
+    def finish_change(self) -> None:
         """Return when a cancelled call cannot change anything any more.
 
         The call may have read ``is_cancelled`` before the cancellation, and act on it afterwards.
@@ -177,7 +177,7 @@ class HandlerThread:
         try:
             await done
         except asyncio.CancelledError:
-            self.view.settle()
+            self.view.finish_change()
             # Its events are delivered again, unless they are committed.
             await to_the_end(asyncio.ensure_future(self.view.commit_ended()))
             raise

@@ -58,16 +58,16 @@ class Lanes(ABC):
         """Deliver events; return when there is room for more."""
 
     @abstractmethod
-    async def take_through(self, events: Sequence[ReceivedEvent]) -> None:
+    async def take_until_done(self, events: Sequence[ReceivedEvent]) -> None:
         """Deliver events; return when all events taken are done."""
 
     @abstractmethod
     async def give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
-        """Give up an event without calling the handler, after *delivery_count* deaths with it."""
+        """Give up an event without a call: *delivery_count* processes died with it."""
 
     @abstractmethod
     async def end(self) -> None:
-        """Wait for the calls under way; the stop scope cancels them when their budget is over."""
+        """Wait for the calls under way; the stop scope cancels them when their time is over."""
 
 
 class SerialLane(Lanes):
@@ -94,9 +94,9 @@ class SerialLane(Lanes):
 
     async def take(self, events: Sequence[ReceivedEvent]) -> None:
         """Return when each of the events is done."""
-        await self._calls.hand(events, self._context)
+        await self._calls.deliver(events, self._context)
 
-    take_through = take
+    take_until_done = take
 
     async def give_up(self, event: ReceivedEvent, delivery_count: int) -> None:
         """Give up the next event."""
@@ -166,7 +166,7 @@ class KeyLanes(Lanes):
             async with self._stop_scope.waiting():
                 await self._room_made.wait()
 
-    async def take_through(self, events: Sequence[ReceivedEvent]) -> None:
+    async def take_until_done(self, events: Sequence[ReceivedEvent]) -> None:
         """Queue events for free lanes; return when all events taken are done."""
         await self.take(events)
         while self._tasks:
@@ -206,7 +206,7 @@ class KeyLanes(Lanes):
             while self._queues and self._stop_scope.reason is None:
                 key, run = self._queues.take(self._config.batch_size_max)
                 check = self._checked_key if isinstance(key, Keyless) else None
-                await self._calls.hand(run, lane, check)
+                await self._calls.deliver(run, lane, check)
                 self._queues.finish(key)
         finally:
             self._free.append(lane)
@@ -216,7 +216,7 @@ class KeyLanes(Lanes):
         error: BaseException | None
         if not task.cancelled():
             error = task.exception()
-        elif self._stop_scope.reason is None:  # By the user's code: its events will never be done.
+        elif self._stop_scope.reason is None:  # The user's code did: its events are never done.
             error = HandlerCancelledError(asyncio.CancelledError())
         else:
             return

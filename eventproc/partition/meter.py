@@ -9,7 +9,7 @@ from eventproc.models import ReceivedEvent, body_bytes
 
 
 class Clock(Protocol):
-    """An event loop, as far as its clock goes."""
+    """The clock of an event loop."""
 
     def time(self) -> float:
         """Return seconds of a monotonic clock."""
@@ -19,7 +19,7 @@ class WorkMeter:
     """Adds up the handler calls and events of one pump."""
 
     def __init__(self, *, counts_bytes: bool = False) -> None:
-        """Count bytes only if asked: the body of each event has to be decoded for it."""
+        """Begin at zero. Counting bytes needs the body of each event, so it is off by default."""
         self._counts_bytes = counts_bytes
         self._seconds = 0.0
         self._event_count = 0

@@ -151,7 +151,7 @@ class PartitionPump:
             checkpointer=self._checkpointer,
             scope=self._scope,
             config=self._config,
-            on_failure=self._give_up,
+            on_failure=self._fail,
         )
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
@@ -201,7 +201,7 @@ class PartitionPump:
 
     @property
     def work(self) -> WorkDone:
-        """How much work the partition has made until now."""
+        """The work done for the partition so far."""
         return self._scope.meter.work_at(asyncio.get_running_loop().time())
 
     def statistics(self) -> PumpStatistics:
@@ -235,7 +235,7 @@ class PartitionPump:
         except StoppedError:
             pass
         except (PartitionStoppedError, OwnershipLostError) as error:
-            self._give_up(error)
+            self._fail(error)
         except FormerHubError:
             await self._leave_former_hub()
         finally:
@@ -256,7 +256,7 @@ class PartitionPump:
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - a user's source may raise anything
-            self._give_up(error)
+            self._fail(error)
 
     async def _write_progress(self) -> None:
         """Write checkpoints; when no more may be written, the partition is lost."""
@@ -326,12 +326,12 @@ class PartitionPump:
         if self._guard.is_done:
             await self._lanes.take(wanted)
         else:
-            await self._guard.hand(wanted, self._lanes.take_through, self._lanes.give_up)
+            await self._guard.deliver(wanted, self._lanes.take_until_done, self._lanes.give_up)
         activity.is_delivering = False
 
     # Ending.
 
-    def _give_up(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         """End because of an error in this pump."""
         if isinstance(error, OwnershipLostError):
             self.lose()
@@ -339,12 +339,12 @@ class PartitionPump:
             self.end(error.reason)
         else:
             self._failure = self._failure or error
-            self._stop_scope.give_up(CloseReason.HANDLER_FAILED)
+            self._stop_scope.abort(CloseReason.HANDLER_FAILED)
 
     async def _leave_former_hub(self) -> None:
         """Mark the checkpoint, and end; the next pump follows the policy ``recreated_hub``.
 
-        The position before the first event is one of any hub.
+        Before the first event there is nothing to mark: that position is valid in any hub.
         """
         try:
             if self._progress.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER:
@@ -376,7 +376,7 @@ class PartitionPump:
         until_s = now_s + 2 * part_s if self._close_until_s is None else self._close_until_s
         if self._is_initialized:
             await self._calls.close(self._context, reason, budget_s=part_s)
-        self._guard.settle(reason)
+        self._guard.set_last_count(reason)
         try:
             least_s = asyncio.get_running_loop().time() + part_s
             async with asyncio.timeout_at(max(until_s, least_s)):

@@ -36,8 +36,8 @@ from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.ports.event_source import AT_ONCE, Gathering
 from eventproc.pumps.stop_scope import PartitionStoppedError
 
-PAUSED_LOOK_S: Final = 10.0
-"""How often a paused partition is asked for its newest event."""
+PAUSED_READ_INTERVAL_S: Final = 10.0
+"""Seconds between two readings of the number of the newest event, while a partition is paused."""
 
 REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
@@ -69,16 +69,16 @@ class PartitionReader:
 
         Args:
             source: Opens the receivers.
-            scope: Cuts the waits, counts, and logs.
-            pause_switch: Closes the receiver while the partition is paused.
-            verify: Returns whether the partition is owned still.
+            scope: Ends the waits when the pump stops; has the counters and the log.
+            pause_switch: Says whether the partition is paused; the receiver is closed then.
+            verify: Returns whether this processor still owns the partition.
             wait_s: Seconds to wait after the n-th failure in a row.
-            takes_columns: Whether the handler takes columns, which receivers should know.
+            takes_columns: Whether the handler takes columns; then the receivers read columns.
             gathering: How long a batch waits for more events.
         """
         self._source = source
         self._takes_columns = takes_columns
-        most = source.unsettled_max  # A queue has no more under way than these.
+        most = source.unsettled_max  # A queue delivers no more before some of them are settled.
         self._gathering = replace(gathering, least=min(gathering.least, most or sys.maxsize))
         self._identity = scope.identity
         self._stop_scope = scope.stop
@@ -89,14 +89,14 @@ class PartitionReader:
         self._verify = verify
         self._wait_s = wait_s
         self._receiver: PartitionReceiver | None = None
-        self._scope: asyncio.Timeout | None = None
+        self._receiving: asyncio.Timeout | None = None
         self._is_restart_wanted = False
         self._has_gaps = False
         self._failure = ConditionLogger(self._log, "receiver_failed", "receiver_recovered")
         self._rejections_in_row = 0
         self.newest_received: int | None = None
-        """Sequence number of the last event received, and before that of the position to begin
-        after: a higher first number shows that events are missing."""
+        """Sequence number of the last event received; at first, of the position to begin after. If
+        the next event's number is not the next one, events are missing."""
 
         self.known_since: datetime | None = None
         """When the pump adopted its checkpoint, by the store's clock; ``None`` without one."""
@@ -123,7 +123,7 @@ class PartitionReader:
     def last_enqueued(self) -> LastEnqueued | None:
         """The newest event of the partition, as last reported by the source.
 
-        The link is asked each time, because it may get news between two events.
+        This reads it from the link each time: the service may report it between two events.
         """
         if self._receiver is not None:
             self._last_enqueued_known = self._receiver.last_enqueued or self._last_enqueued_known
@@ -165,12 +165,12 @@ class PartitionReader:
         number = position().sequence_number
         if number is not None and number > BEFORE_FIRST_SEQUENCE_NUMBER:
             raise FormerHubError
-        # The position before the first event is one of any hub. It may be older than its own hub
-        # by the clocks of store and hub.
+        # The position before the first event is valid in any hub. The clocks of store and hub
+        # differ, so its checkpoint may seem to be older than its own hub.
         self.known_since = created_at
 
     async def _is_beyond_end(self, position: EventPosition) -> bool:
-        """Whether the hub refused a position because it ends before it. Not for queues."""
+        """Whether the hub refused a position above its newest event. Never for queues."""
         if self.known_since is None or self._source.unsettled_max is not None:
             return False
         try:
@@ -208,11 +208,11 @@ class PartitionReader:
 
     @property
     def unsettled_max(self) -> int | None:
-        """The source's; ``None`` if its service does not keep how far a partition is done."""
+        """The source's ``unsettled_max``; ``None`` if its service does not keep the position."""
         return self._source.unsettled_max
 
     def settle(self, sequence_number: int, completed: Sequence[SequenceRange]) -> None:
-        """Tell the source what is done, up to this event and above it, with its state stored."""
+        """Tell the source what the checkpoint has as done: up to this event, and some above it."""
         if self._receiver is not None:
             self._receiver.settle(sequence_number, completed)
 
@@ -244,8 +244,8 @@ class PartitionReader:
             await receiver.close()
 
     def _interrupt(self) -> None:
-        if self._scope is not None and not self._scope.expired():
-            self._scope.reschedule(asyncio.get_running_loop().time())
+        if self._receiving is not None and not self._receiving.expired():
+            self._receiving.reschedule(asyncio.get_running_loop().time())
 
     async def _wait_while_paused(self) -> None:
         # The buffer of a link that is not read would fill up, and the service would close it.
@@ -253,16 +253,16 @@ class PartitionReader:
         self._log.info("partition_paused")
         while self._pause_switch.is_paused:
             async with self._stop_scope.waiting():
-                await self._pause_switch.until_open(within_s=PAUSED_LOOK_S)
+                await self._pause_switch.until_open(within_s=PAUSED_READ_INTERVAL_S)
             if self._pause_switch.is_paused:
-                await self._look_at_end()
+                await self._read_newest()
         await self.close()
         self._log.info("partition_resumed")
 
-    async def _look_at_end(self) -> None:
-        """Learn what the newest event is although none is received: the lag grows in a pause."""
+    async def _read_newest(self) -> None:
+        """Read the number of the newest event: in a pause no event comes, but the lag grows."""
         if self._receiver is not None:
-            return  # A queue's, which is told.
+            return  # That of a queue stays open, and the service tells it.
         try:
             end = await self.properties()
         except SourceError:
@@ -276,7 +276,8 @@ class PartitionReader:
 
     async def _open(self, position: EventPosition) -> PartitionReceiver:
         if self._source.unsettled_max is not None and self.newest_received is not None:
-            # What is received again gets new numbers: the former ones may be under way.
+            # A queue numbers events from here, also those that it delivers again: events with the
+            # former numbers may still be under way.
             position = EventPosition.from_sequence_number(self.newest_received)
         async with self._stop_scope.waiting():
             self._receiver = await self._source.open_receiver(
@@ -289,19 +290,19 @@ class PartitionReader:
     async def _receive(
         self, receiver: PartitionReceiver, events_max: int, wait_max: timedelta
     ) -> Sequence[ReceivedEvent]:
-        scope = asyncio.timeout(None)
+        timeout = asyncio.timeout(None)
         try:
-            async with self._stop_scope.waiting(), scope:
-                self._scope = scope
+            async with self._stop_scope.waiting(), timeout:
+                self._receiving = timeout
                 events = await receiver.receive_batch(
                     events_max=events_max, wait_max=wait_max, gathering=self._gathering
                 )
         except TimeoutError:
-            if not scope.expired():
+            if not timeout.expired():
                 raise
             events = ()
         finally:
-            self._scope = None
+            self._receiving = None
         is_restart_wanted, self._is_restart_wanted = self._is_restart_wanted, False
         if is_restart_wanted and not events:
             raise SourceUnavailableError("no events were received although the hub has some")

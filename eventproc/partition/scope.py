@@ -41,13 +41,13 @@ class PartitionScope:
 
     identity: PartitionIdentity
     stop: StopScope
-    """Cuts waits and calls when the pump stops."""
+    """Ends waits and calls when the pump stops."""
 
     counters: DeliveryCounters
     """The live counters; they change while the pump runs."""
 
     log: Logger
     meter: WorkMeter = field(default_factory=WorkMeter)
-    """Measures how much work the partition makes."""
+    """Measures the work done for the partition."""
 
     activity: Activity = field(default_factory=Activity)

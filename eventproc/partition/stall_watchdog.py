@@ -35,7 +35,7 @@ class Watchdog:
         Args:
             config: Has ``stall_timeout`` and ``failover_timeout``.
             reader: Knows whether the hub has more events; its receiver is reopened.
-            scope: Knows when there was progress; ends the pump when the partition is given up.
+            scope: Knows when there was progress; ends the pump after ``failover_timeout``.
             lanes: Know which calls are under way.
             pause_switch: Knows whether the partition is paused.
         """
@@ -105,7 +105,7 @@ class Watchdog:
             and not self._activity.is_delivering
             and await self._has_more()
         )
-        # Asked after the answer of the hub: events may have come meanwhile.
+        # Read after the hub has answered: events may have come meanwhile.
         idle_s, is_delivering = self._idle_s(), self._activity.is_delivering
         condition = Condition(
             idle_s=idle_s,
@@ -136,9 +136,9 @@ class Watchdog:
                     self._log.warning("stall_detected", **facts, is_reopened=is_reopened)
                 if is_reopened:
                     self._reader.restart()
-            case StallStep.GIVE_UP:
+            case StallStep.ABANDON:
                 self._log.error("partition_abandoned", **self._facts(condition))
-                self._stop_scope.give_up(CloseReason.STALLED)
+                self._stop_scope.abort(CloseReason.STALLED)
             case StallStep.WAIT:
                 pass
 

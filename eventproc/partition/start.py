@@ -42,8 +42,8 @@ async def begin(
 
     Args:
         checkpointer: Adopts the checkpoint; its progress is restored from that.
-        reader: Is told the position, so that it notices missing events.
-        scope: Cuts the waits, and logs refusals and a state that does not belong to its position.
+        reader: Gets the position, so that it notices missing events.
+        scope: Ends the waits, and logs refusals and a state that does not belong to its position.
         initial_position: Where to begin without a checkpoint.
         wait_s: Seconds to wait after the n-th failed attempt to adopt.
         report: Passes a refused or damaged checkpoint to the handler, or one of a former hub.
@@ -63,7 +63,7 @@ async def begin(
     if checkpoint is not None:
         _check_offset_format(checkpoint, reader.offset_format, scope)
         if reader.unsettled_max is not None:
-            # Completed events were settled one by one; the others get new numbers above theirs.
+            # A queue does not deliver completed events again, and numbers the others above them.
             numbered = checkpoint.completed
             checkpoint = replace(checkpoint, completed=())
         checkpointer.progress.restore(checkpoint)

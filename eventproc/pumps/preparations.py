@@ -1,4 +1,4 @@
-"""Handlers that are made ready before their lease: of what this processor is a backup of.
+"""Prepares the handlers of the partitions or resources whose backup this processor is.
 
 Rule 1: the handler that was prepared is the one that serves, after ``prepare`` has ended.
 Rule 2: a handler that was prepared and is not needed any more is discarded.
@@ -34,7 +34,7 @@ class Preparations:
         self._kinds = work.handler_kinds
         self._wait_s = wait_s
         self._log = log
-        self._is_needless = False
+        self._has_no_prepare = False
         """Whether the handlers have no ``prepare``: known when the first one was made."""
 
         self._prepared_by_name: dict[str, _Prepared] = {}
@@ -46,14 +46,14 @@ class Preparations:
         return tuple(sorted(n for n, made in self._prepared_by_name.items() if made.task.done()))
 
     def adjust(self, wanted: Collection[str], is_mine: Callable[[str], bool]) -> None:
-        """Prepare what is wanted; discard what is not, unless it is this processor's, or will be.
+        """Prepare handlers that are wanted; discard the others, unless their names are mine.
 
         Args:
-            wanted: What this processor is a backup of.
-            is_mine: Whether it holds something, or is planned to.
+            wanted: The names whose backup this processor is.
+            is_mine: Whether this processor holds a name, or the plan gives it to this processor.
         """
         for name in sorted(set(wanted) - self._prepared_by_name.keys()):
-            if not self._is_needless and not is_mine(name):
+            if not self._has_no_prepare and not is_mine(name):
                 self._begin(name)
         for name in sorted(self._prepared_by_name.keys() - set(wanted)):
             if not is_mine(name):
@@ -82,7 +82,7 @@ class Preparations:
             return
         kind = self._kind_of(handler)
         if type(handler).prepare is kind.prepare:
-            self._is_needless = True
+            self._has_no_prepare = True
             return
         task = asyncio.create_task(self._prepare(name, handler), name=f"prepare-{name}")
         self._prepared_by_name[name] = _Prepared(handler, task)
@@ -115,7 +115,7 @@ class Preparations:
         task.add_done_callback(self._discarding.discard)
 
     async def _call(self, handler: Preparable, method: Callable[[str], object], name: str) -> None:
-        """Await a coroutine method, or run a blocking one in a thread, to its end in any case."""
+        """Await a coroutine method, or run a blocking one in a thread: to its end if cancelled."""
         call = partial(method, self._shown(name))
         with users_code():
             if self._kind_of(handler) is self._kinds[0]:

@@ -31,10 +31,10 @@ class Grant:
 
     owner_id: str
     incarnation: str
-    """Of the processor, drawn at its start."""
+    """The processor's, drawn at its start."""
 
     number: int
-    """Of this pump, counted since the processor's start."""
+    """The number of this pump, counted since the processor's start."""
 
     remaining_s: Callable[[], float]
     """For how many seconds the lease may be trusted; zero or less: not now, or not any more."""
@@ -83,7 +83,7 @@ class Pump(Protocol):
         """Work until ``end``, ``lose`` or an error; return why it ended."""
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
-        """Wind down: end in an orderly way, within the time, by default the shutdown time-out."""
+        """Stop in good order, within this time; by default within the shutdown time-out."""
 
     def lose(self) -> None:
         """End at once: another processor has the lease."""
@@ -131,7 +131,7 @@ class Work(ABC, Generic[PumpT]):
     """The time between two calls of ``names``."""
 
     def check(self) -> None:
-        """Refuse what cannot work, before anything is opened; called at each start.
+        """Check the settings, at each start, before anything is opened.
 
         Raises:
             ConfigurationError: the message names the remedy.

@@ -162,10 +162,10 @@ class Pumps(Generic[PumpT]):
         self._paused &= set(owned)
         self._forced &= set(owned)
         now_s = asyncio.get_running_loop().time()
-        resting = {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
+        waiting = {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
         for partition_id in sorted(self.running - self.handing_over - set(owned)):
             self.lose(partition_id)
-        not_served = resting | self._stopped | self.running | self.handing_over | hand_overs.keys()
+        not_served = waiting | self._stopped | self.running | self.handing_over | hand_overs.keys()
         for partition_id in sorted(set(owned) - not_served):
             self._start(partition_id)
         for partition_id in hand_overs:
@@ -205,7 +205,7 @@ class Pumps(Generic[PumpT]):
         except Exception as raised:  # noqa: BLE001 - an error must not stop other partitions
             error, reason = raised, CloseReason.HANDLER_FAILED
         if error is not None or reason in {CloseReason.SOURCE_FAILED, CloseReason.STALLED}:
-            self._rest(partition_id, reason, error)
+            self._back_off(partition_id, reason, error)
             if reason is CloseReason.STALLED:
                 self._stalled.add(partition_id)
             return reason
@@ -214,7 +214,7 @@ class Pumps(Generic[PumpT]):
         self._failures.pop(partition_id, None)
         return reason
 
-    def _rest(self, partition_id: str, reason: CloseReason, error: Exception | None) -> None:
+    def _back_off(self, partition_id: str, reason: CloseReason, error: Exception | None) -> None:
         count = self._failures.get(partition_id, (0, 0.0))[0] + 1
         wait_s = backoff_s(
             count,

@@ -73,27 +73,27 @@ class StopScope:
         return self._remaining_s() <= 0
 
     def end(self, reason: CloseReason, *, call_budget: timedelta) -> None:
-        """Stop; calls under way may finish within their budget. Ignored if already stopping."""
+        """Stop; calls under way may finish within *call_budget*. Ignored if already stopping."""
         if self.reason is not None:
             return
         self.reason = reason
-        self._cut(self._waits)
+        self._expire(self._waits)
         if self._calls:
             self._timer = asyncio.get_running_loop().call_later(
-                call_budget.total_seconds(), lambda: self._cut(self._calls)
+                call_budget.total_seconds(), lambda: self._expire(self._calls)
             )
 
     def lose(self) -> None:
         """Stop at once and cancel calls under way: another processor owns the partition."""
         self.reason = CloseReason.OWNERSHIP_LOST
-        self._cut(self._waits)
-        self._cut(self._calls)
+        self._expire(self._waits)
+        self._expire(self._calls)
 
-    def give_up(self, reason: CloseReason) -> None:
+    def abort(self, reason: CloseReason) -> None:
         """Stop at once and cancel calls under way, although this processor owns the partition."""
         self.reason = self.reason or reason
-        self._cut(self._waits)
-        self._cut(self._calls)
+        self._expire(self._waits)
+        self._expire(self._calls)
 
     def conclude(self) -> CloseReason:
         """Return why the pump stops. After this call the pump counts as stopping.
@@ -102,8 +102,8 @@ class StopScope:
         Then calls under way in lanes are cancelled at once.
         """
         if self.reason is None:
-            self.give_up(CloseReason.SHUTDOWN if is_cancelled() else CloseReason.HANDLER_FAILED)
-        assert self.reason is not None, "give_up has set it"
+            self.abort(CloseReason.SHUTDOWN if is_cancelled() else CloseReason.HANDLER_FAILED)
+        assert self.reason is not None, "abort has set it"
         return self.reason
 
     def finish(self) -> None:
@@ -133,11 +133,11 @@ class StopScope:
         scope = asyncio.timeout(None)
         async with scope:
             self._calls[scope] = None
-            fence = loop.call_later(self._until_check_s, self._enforce_trust, scope)
+            timer = loop.call_later(self._until_check_s, self._enforce_trust, scope)
             try:
                 yield scope
             finally:
-                fence.cancel()
+                timer.cancel()
                 del self._calls[scope]
 
     async def until_trusted(self) -> bool:
@@ -162,10 +162,10 @@ class StopScope:
         if self._remaining_s() > 0:
             loop.call_later(self._until_check_s, self._enforce_trust, scope)
         else:
-            self._cut([scope])
+            self._expire([scope])
 
     @staticmethod
-    def _cut(scopes: Iterable[asyncio.Timeout]) -> None:
+    def _expire(scopes: Iterable[asyncio.Timeout]) -> None:
         now_s = asyncio.get_running_loop().time()
         for scope in scopes:
             if not scope.expired():

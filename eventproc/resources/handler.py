@@ -91,7 +91,7 @@ class BlockingHeldResource(HeldResource):
         return self._is_over.is_set()
 
     def wait(self, span: timedelta) -> bool:
-        """Sleep for so long, or until ``hold`` has to return; return whether it has to."""
+        """Sleep for *span*, or until ``hold`` has to return; return whether it has to."""
         return self._is_over.wait(span.total_seconds())
 
     def cancel(self) -> None:

@@ -72,7 +72,7 @@ class ResourcePump:
 
     @property
     def work(self) -> WorkDone:
-        """Nothing: a resource that is held makes no measured work."""
+        """Nothing: the work of holding a resource is not measured."""
         return WorkDone()
 
     @property
@@ -178,7 +178,7 @@ class ResourcePump:
             self._failure_count, self._failing_since_s, self._error = 0, None, None
 
     def _note_failure(self, error: Exception, began_s: float) -> None:
-        """Count a call that ended by itself; give the resource up if that went on for too long."""
+        """Count a call that ended by itself; after ``failover_timeout``, let the resource go."""
         now_s = asyncio.get_running_loop().time()
         self._note_success(began_s, now_s)
         self.counters.hold_error_count += 1
@@ -195,7 +195,7 @@ class ResourcePump:
         )
         limit = self._config.failover_timeout
         if limit is not None and now_s - self._failing_since_s >= limit.total_seconds():
-            self._stop_scope.give_up(CloseReason.STALLED)
+            self._stop_scope.abort(CloseReason.STALLED)
             raise StoppedError
 
     async def _drain(self, reason: CloseReason, within: timedelta) -> None:
@@ -209,7 +209,7 @@ class ResourcePump:
             what = "the time was over" if timed_out else shown(error)
             self._log.warning("drain_failed", error=what, exc_info=None if timed_out else error)
         finally:
-            self._stop_scope.give_up(reason)
+            self._stop_scope.abort(reason)
 
     def _watch_end(self, within: timedelta) -> None:
         """Log if ``hold`` has not ended in time: it does not react to its cancellation."""

@@ -19,10 +19,10 @@ class ThreadedResourceHandler(ResourceHandler):
         self._view: BlockingHeldResource | None = None
 
     async def hold(self, held: HeldResource) -> None:
-        """Run ``hold`` in a thread. If this is cancelled, it ends when the thread has returned.
+        """Run ``hold`` in a thread. If cancelled, wait until the thread has returned.
 
-        So nothing that waits for the end, such as a hand-over, overtakes the thread. A second
-        cancellation, at the end of ``shutdown_timeout``, leaves the thread alone.
+        So a hand-over, which waits for this call, does not begin while the thread runs. A second
+        cancellation, at the end of ``shutdown_timeout``, does not wait.
         """
         view = self._view = BlockingHeldResource(held)
         running = in_own_thread(partial(self._handler.hold, view), f"eventproc-hold-{held.name}")

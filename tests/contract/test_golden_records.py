@@ -23,7 +23,7 @@ from eventproc.core.checkpoint_rules import (
     pump_owner,
     pumps_writer,
 )
-from eventproc.core.deliveries import ALONE, IN_PART, care_at_first, deliveries_of
+from eventproc.core.deliveries import ALONE, IN_PART, deliveries_of, first_isolation
 from eventproc.core.offset_format import offset_format_of
 from eventproc.dead_letters.blob import BlobDeadLetterSink
 from eventproc.models import (
@@ -109,7 +109,7 @@ def test_a_delivery_count_written_by_dbcb3e1_does_not_blame_an_event_early(found
     delivered alone by both versions is blamed.
     """
     assert deliveries_of(found) <= found
-    assert care_at_first(found, last_suspect=100).mark == next_mark
+    assert first_isolation(found, last_suspect=100).mark == next_mark
 
 
 def test_every_word_that_can_be_stored_is_in_the_golden_records():

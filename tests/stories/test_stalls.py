@@ -49,8 +49,8 @@ def test_a_stalled_partition_is_given_up_only_if_there_is_a_time_for_it():
     """The time is that of the last progress, or of the call."""
     assert step(idle_s=9999, call_s=9999) is StallStep.REPORT
     assert step(idle_s=99, is_reported=True, failover_s=100) is StallStep.WAIT
-    assert step(idle_s=100, is_reported=True, failover_s=100) is StallStep.GIVE_UP
-    assert step(idle_s=0, call_s=100, failover_s=100) is StallStep.GIVE_UP
+    assert step(idle_s=100, is_reported=True, failover_s=100) is StallStep.ABANDON
+    assert step(idle_s=0, call_s=100, failover_s=100) is StallStep.ABANDON
     assert step(idle_s=100, has_work=False, failover_s=100) is StallStep.NOTHING
 
 
@@ -213,11 +213,16 @@ def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
 
 
 def test_a_stall_without_a_call_says_after_which_event(caplog):
-    """The receiver returns nothing."""
+    """The receiver returns nothing, and the call of the last event has ended."""
 
     async def story():
         scene = Scene()
-        async with scene.processor(stall_timeout=MINUTE):
+
+        class Quick(PartitionHandler):
+            async def process_event(self, context, event):
+                pass
+
+        async with scene.processor(Quick, stall_timeout=MINUTE):
             scene.publish(3)
             await seconds(5)
             scene.hub.stall("0")

@@ -47,7 +47,7 @@ NO_MOVES: Final = Moves()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actions:
-    """All that one cycle writes, in the order in which it is carried out."""
+    """Everything that one cycle writes; the order of the fields is that of the writes."""
 
     renews_records: bool
     """Whether each ownership record has to be renewed from now on."""

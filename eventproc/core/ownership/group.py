@@ -70,7 +70,7 @@ class Group:
 
     live_owner_by_partition: Mapping[str, str]
     standing_by_owner: Mapping[str, Standing]
-    """Of each live owner and member, and of this processor."""
+    """The standing of each live owner, of each live member, and of this processor."""
 
     held: frozenset[str]
     """The partitions that I have a lease for, or that I am handing over."""

@@ -34,7 +34,7 @@ class Lease:
     """When the last confirmed write was sent, on this processor's own clock."""
 
     answered_at_s: float
-    """When its answer came: a listing asked for after this must show it."""
+    """When its answer came: a listing requested after this must show the write."""
 
     epoch: int = 0
     """The fencing token of the claim that began this lease."""
@@ -68,7 +68,7 @@ def next_epoch(stored: PartitionOwnership | None, as_of: datetime) -> int:
 
 
 def trusted_until_s(sent_at_s: float, expiration: timedelta) -> float:
-    """Until when a lease may be trusted whose last confirmed write was sent at ``sent_at_s``."""
+    """Return until when to trust a lease whose last confirmed write was sent at ``sent_at_s``."""
     return sent_at_s + expiration.total_seconds() * TRUST_FRACTION
 
 

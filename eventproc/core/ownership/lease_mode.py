@@ -111,7 +111,7 @@ def _sessions(present: MembershipSnapshot) -> list[Member]:
 def _may_be_newer(ownership: PartitionOwnership, dead: Member, resolution: timedelta) -> bool:
     """Whether the ownership record may be newer than the status *dead*.
 
-    Times may be cut to the store's resolution, so a record with the same time may be newer.
+    A store may truncate times to its resolution, so a record with the same time may be newer.
     """
     assert dead.last_modified is not None, "a record of a listing has its time"
     return ownership.last_modified + resolution >= dead.last_modified

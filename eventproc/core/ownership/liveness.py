@@ -32,7 +32,7 @@ def is_fresh(
 ) -> bool:
     """Whether a record of a listing is not expired.
 
-    Both times may be cut to the store's resolution, so the record gets that much longer.
+    A store may truncate both times to its resolution, which is therefore added to the expiration.
     """
     assert record.last_modified is not None, "a record of a listing has its time"
     return listing.as_of - record.last_modified <= expiration + listing.resolution

@@ -61,8 +61,8 @@ def observe_members(
 ) -> MembershipObservation:
     """Note since when the group has had these members.
 
-    Between two polls the members may change and change again. So a membership that one poll showed
-    and the next one did not is counted: if every poll shows another one, the wait has to end too.
+    The members may be different at every poll. So this counts the memberships that only one poll
+    showed: after ``UNSTABLE_CYCLES_MAX`` of them in a row the wait ends, too.
     """
     if known is not None and known.members == members:
         return replace(known, seen_s=now_s)

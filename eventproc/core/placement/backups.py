@@ -1,4 +1,4 @@
-"""Which resources a member is a backup of: it should be ready to take them over."""
+"""Which resources a member is a backup of."""
 
 from collections.abc import Mapping
 

@@ -1,14 +1,14 @@
-"""``ByLoad``: resources are shared by what their owners measure, with few moves.
+"""``ByLoad``: shares resources by the load that their owners measure, with few moves.
 
-Rule 1: while nobody has measured anything, and whenever equal counts share the load well enough,
-the plan is that of ``Even``. So on an even load it moves nothing that ``Even`` would not.
-Rule 2: while members and resources stay, resources move only if the busiest member has more than
-``dead_band`` above the mean, or above the heaviest resource, which nobody can divide. Then they
-move until it is within half of that.
-Rule 3: such moves have a pause of ``COOL_DOWN`` between them, in which the new owners measure, and
+Rule 1: while no load is known, and whenever equal counts share the load well enough, the plan is
+that of ``Even``. So with an even load it moves nothing that ``Even`` would not.
+Rule 2: while members and resources stay the same, resources move only if the load of the busiest
+member is more than ``dead_band`` above the mean, or above that of the heaviest resource if that is
+more. Then they move until it is at most half of ``dead_band`` above.
+Rule 3: after such moves there are none for ``COOL_DOWN``, so that the new owners can measure; and
 there are at most ``moves_per_hour`` for each member.
 Rule 4: when members or resources come and go, free resources go to the members with the least load,
-and new members get their part at once; rule 3 does not hold that up.
+and new members get their part at once, without regard to rule 3.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from eventproc.core.placement.state import GroupState
 from eventproc.errors import ConfigurationError
 
 COOL_DOWN: Final = timedelta(minutes=6)
-"""Between two moves because of load: the half-life of what ``ownership/load_meter.py`` measures."""
+"""The least time between moves because of load: the half-life in ``ownership/load_meter.py``."""
 
 HOUR: Final = timedelta(hours=1)
 
@@ -36,10 +36,10 @@ EVEN_MAX: Final = 1.2
 """The heaviest resource, in units of the lightest, with which a load still counts as even."""
 
 ROUNDING: Final = 1e-9
-"""Sums of equal loads may differ by so much."""
+"""Sums of equal loads may differ by this part."""
 
 LEAST_WEIGHT: Final = 0.01
-"""What a resource without any load counts, in units of the mean: it may have some tomorrow."""
+"""The least load of a resource, in units of the mean: one without load may have some later."""
 
 LEAST_OF_NEW: Final = 0.5
 """The part of the mean load that each member gets at least when members come and go."""
@@ -121,7 +121,7 @@ class ByLoad(Placement):
 
 
 def is_structural(state: GroupState) -> bool:
-    """Whether members or resources came or went: a resource or a member has no counterpart."""
+    """Whether members or resources came or went: a resource has no owner, or a member is idle."""
     held = state.held_count_by_member
     is_free = sum(held.values()) < len(state.resources)
     is_idle = not all(held.values()) and any(count > 1 for count in held.values())
@@ -129,13 +129,13 @@ def is_structural(state: GroupState) -> bool:
 
 
 def is_known(state: GroupState, loads: Loads) -> bool:
-    """Whether so many resources were measured that the plan may depend on it."""
+    """Whether enough resources were measured for the plan to depend on their loads."""
     known_count = sum(r in loads.by_resource for r in state.resources)
     return known_count >= KNOWN_MIN * len(state.resources)
 
 
 class Shares:
-    """A plan in the making, with the load of each member."""
+    """A plan that is being computed, with the load of each member."""
 
     def __init__(self, owner_by_resource: dict[str, str], weights: dict[str, float]) -> None:
         self.owner_by_resource = owner_by_resource
@@ -195,8 +195,8 @@ class Shares:
     def even_out(self, enough: float, *, least: float = 0.0, most: int | None = None) -> None:
         """Move resources from the busiest member that has several to the least busy member.
 
-        Until the busiest has *enough* and each has the *least* part of the mean, or *most* have
-        moved, or no move makes the busiest less busy. Each resource moves at most once.
+        It stops when ``excess`` is at most *enough* and each member has the *least* part of the
+        mean, when *most* have moved, or when no move helps. Each resource moves at most once.
         """
         least_load = least * sum(self.weights.values()) / len(self.held)
         while most is None or len(self._moved) < most:

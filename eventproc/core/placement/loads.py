@@ -1,4 +1,4 @@
-"""What the owners of resources measure: as text in member records, and put together for a plan."""
+"""The loads of resources: as text in the member records of their owners, and as a plan's input."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ TEXT_MAX: Final = 3000
 """Characters of a report: the metadata of a blob has at most 8 KiB, all keys together."""
 
 REST: Final = "*"
-"""Stands for every other resource of the owner: the mean of those that have no room."""
+"""Stands for the resources that did not fit into the report, with their mean load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkDone:
-    """How much work a resource has made since its owner began to serve it; one field a measure."""
+    """The work done for a resource since its owner began to serve it, in each measure."""
 
     busy: float = 0.0
     """Seconds in calls of the handler; calls at the same time add up."""
@@ -28,7 +28,7 @@ class WorkDone:
 
 @dataclass(frozen=True, kw_only=True)
 class Loads:
-    """The load of a group's resources, and when it last moved some."""
+    """The loads of a group's resources, and when resources last moved because of load."""
 
     by_resource: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """Those that were measured for long enough. Any unit: only proportions count."""

@@ -1,6 +1,6 @@
 """Placements as text: ``Even``, ``Ring:bound=1.25``, ``Ordinal:replicas=4,literal=true``.
 
-``Published:Ring:bound=1.25`` is a published one: what follows is the placement that is computed.
+``Published:Ring:bound=1.25`` is a published one: its leader computes the plan of the ``Ring``.
 """
 
 from collections import Counter

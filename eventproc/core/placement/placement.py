@@ -36,15 +36,14 @@ class Placement(ABC):
     """Whether processors of the Azure SDKs, which share evenly, may be members of the group."""
 
     needs_leader: ClassVar[bool] = False
-    """Whether the plan depends on more than all members see alike: only ``Published`` may use it.
-    """
+    """Whether the members cannot all compute the same plan: then only ``Published`` may use it."""
 
     admits_standby: ClassVar[bool] = True
     """Whether a processor of a new deployment may wait for an old one's share."""
 
     uses_weights: ClassVar[bool] = True
     """Whether the plan depends on ``weight`` or ``capacity`` of members. If not, a config that sets
-    one of them is refused."""
+    one of them raises ``ConfigurationError``."""
 
     uses_ordinals: ClassVar[bool] = True
     """As ``uses_weights``, for ``ordinal``."""

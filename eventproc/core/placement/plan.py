@@ -10,10 +10,10 @@ Rule 3: it does not change while it is carried out. After any part of it has bee
 order, the plan of what is left is the rest of the same plan. For a placement that is not sticky
 that is so because its plan does not depend on owners. For a sticky one it has two reasons. Its
 quotas do not change (see ``Even``). And each free resource, in a fixed order, takes the first
-member of its own order that still has a place: a place that was filled and the resource that filled
-it leave the rest as it was.
+member of its own order that still has a place; so taking away one resource and the place that it
+took does not change where the others go.
 Rule 4: if the quotas are too small for all resources, a sticky placement gives the places to those
-without an owner first. What is left has no planned owner: its owner keeps it, or nobody has it.
+without an owner first. The others have no planned owner: they stay with their owner, if any.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ def plan(state: GroupState, placement: Placement) -> dict[str, str]:
 
 
 def _is_settled(state: GroupState, quotas: Mapping[str, int | None], order: Order) -> bool:
-    """Whether members own all resources as the quotas ask, and every member may have all."""
+    """Whether each member owns as many resources as its quota, and may own any resource."""
     return (
         isinstance(order, Clockwise)
         and state.owner_by_resource.keys() == set(state.resources)
@@ -57,7 +57,7 @@ def _is_settled(state: GroupState, quotas: Mapping[str, int | None], order: Orde
 
 
 def _kept(state: GroupState, quotas: Mapping[str, int | None], order: Order) -> dict[str, str]:
-    """Return what owners keep: all that they hold and may have, or the first of it by rank."""
+    """Return what owners keep: what they hold and may have; above a quota, the first by rank."""
     is_open = isinstance(order, Clockwise)
     held_by_member: dict[str, list[str]] = {member: [] for member in quotas}
     for resource in state.resources:

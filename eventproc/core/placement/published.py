@@ -15,7 +15,7 @@ PREFIX: Final = "Published:"
 
 @dataclass(frozen=True)
 class Unavailable(Placement):
-    """A placement of which this processor has only the name: another member computes it."""
+    """A placement that this processor knows only by name; another member computes its plans."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""A fixed order of names that is unrelated to their alphabet: the same on every machine."""
+"""A fixed order of names, by their hash: the same on every machine, and not alphabetical."""
 
 from functools import lru_cache
 from hashlib import blake2b

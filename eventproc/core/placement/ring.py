@@ -1,4 +1,4 @@
-"""``Ring``: a hash ring on which each member gets equally many resources at most."""
+"""``Ring``: a hash ring with the same limit of resources for each member."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

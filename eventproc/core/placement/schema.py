@@ -23,7 +23,7 @@ class Schema:
 
     leader: str
     incarnation: str
-    """Of the leader's process."""
+    """The incarnation of the leader's process."""
 
     placement: str
     """The name of the placement that the group followed: ``Published:...``."""
@@ -33,7 +33,7 @@ class Schema:
 
     owner_by_resource: Mapping[str, str | None]
     """The planned owner of each resource; ``None`` if no member may have it. The owner may be a
-    member that a roster expects, and that has not come yet."""
+    member that a roster expects, and that has not joined yet."""
 
     expected: tuple[str, ...] = ()
     """The members that the leader's roster names, sorted."""
@@ -81,10 +81,10 @@ class Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredSchema:
-    """What a poll found under the name of the schema."""
+    """The schema's record, as a poll found it."""
 
     etag: str | None
-    """Of the record; ``None`` if there is none."""
+    """The record's ETag; ``None`` if there is no record."""
 
     schema: Schema | None
     """``None`` if there is none, or it is not a schema."""

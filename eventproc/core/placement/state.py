@@ -42,7 +42,7 @@ class MemberFacts:
 
     @classmethod
     def of_name(cls, owner_id: str) -> Self:
-        """Return what the name of a member says that has not come yet: its number."""
+        """Return the facts of a member that has not joined yet: its name may have its number."""
         return cls(ordinal=ordinal_in(owner_id))
 
 

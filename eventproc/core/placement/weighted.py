@@ -13,7 +13,7 @@ from eventproc.core.placement.state import GroupState
 
 @dataclass(frozen=True)
 class Weighted(Placement):
-    """Shares resources by ``weight``, with the fewest moves; nobody gets more than ``capacity``.
+    """Shares resources by ``weight``, with the fewest moves, and none above its ``capacity``.
 
     Each member gets its exact share rounded down, or one more. As with ``Even`` the extra places go
     first to owners that already hold more than that, so the quotas stay while resources move; then

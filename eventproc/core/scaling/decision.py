@@ -10,8 +10,8 @@ Rule 2: more processes only while the group is behind and does not catch up. A g
 restarted or was without its store has a backlog, but drains it.
 Rule 3: fewer processes only when the backlog is drained or constant, and when each vote for a whole
 cool-down was for fewer: then the highest of these.
-Rule 4: no more are asked for before those that were asked for are there.
-Rule 5: from zero as soon as the hub has an event that no checkpoint covers.
+Rule 4: the vote rises again only when the processes of the last vote have joined.
+Rule 5: a vote of zero rises as soon as the hub has an event that no checkpoint covers.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from eventproc.errors import ConfigurationError
 from eventproc.settings import Within, check_settings
 
 PATIENCE: Final = 4
-"""A backlog that takes longer than so many drain targets counts as one that does not drain."""
+"""A backlog that needs longer than this many drain targets counts as one that does not drain."""
 
 STEADY: Final = 0.1
 """Arrival and drain that differ by less than this part are the same: checkpoints come in steps."""
@@ -38,7 +38,7 @@ _POSITIVE: Final = Within(above=timedelta(0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingRules:
-    """What an operator asks of a group."""
+    """The limits and targets that an operator sets for a group."""
 
     replicas_min: Annotated[int, Within(least=0)] = 1
     """The fewest processes; with 0, a group without events needs none."""
@@ -125,7 +125,7 @@ class ScalingMemory:
     """Comparable ones, in order; the last one is always there, unless it was not answered."""
 
     measured_from_s: float = -inf
-    """Before this time, a group that changed has not settled."""
+    """Readings from before this time do not count, because the group had just changed."""
 
     rate_of_one: float | None = None
     """As measured so far."""
@@ -151,7 +151,7 @@ def decide(
         The memory for the next call, and the vote.
     """
     if reading is None:
-        # An outage is no time in which a rate or a need can be measured.
+        # During an outage, neither a rate nor a need can be measured.
         memory = replace(memory, readings=(), fewer_since_s=None)
         return memory, Decision(replicas=memory.replicas, reason=Reason.NO_ANSWER)
     span_s = rules.checkpoint_interval.total_seconds()
@@ -201,7 +201,7 @@ def _learned(
     if rates is None or not reading.member_ids:
         return known
     if rates.of_one is not None and not _is_steady(rates):
-        # At the same rate as events arrive, a backlog is only a long time between checkpoints.
+        # Not if it drains as fast as events arrive: then the backlog only waits for checkpoints.
         return rates.of_one if known is None else known + SAMPLE_WEIGHT * (rates.of_one - known)
     # Each process keeps up with its share, so it can do at least that.
     share = min(rates.arrival, rates.drain) / len(reading.member_ids)

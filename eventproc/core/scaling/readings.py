@@ -1,6 +1,6 @@
 """Readings of a group, and the rates that two of them show.
 
-Rule 1: what retention deleted is no backlog, and to skip it is no progress.
+Rule 1: events that retention deleted are no backlog, and to move past them is no progress.
 Rule 2: rates are read only while every partition keeps its owner and its pause, and not before the
 owners had time to write a first checkpoint: a process that starts, stops or waits for partitions
 shows nothing of what it can do.
@@ -85,7 +85,7 @@ class Rates:
     """Events that the checkpoints moved over."""
 
     of_one: float | None
-    """Of one process that had a backlog all the time, on average over these; ``None``: none had."""
+    """The mean rate of the processes that had a backlog all the time; ``None``: none had."""
 
 
 def extended(
@@ -124,7 +124,7 @@ def _arrived(old: PartitionReading, new: PartitionReading) -> int:
 
 def _progress(old: PartitionReading, new: PartitionReading) -> int:
     if new.last < old.last:
-        return 0  # The hub was made anew.
+        return 0  # The hub was recreated.
     return max(0, new.start - max(old.start, new.first - 1))
 
 

@@ -16,19 +16,19 @@ from eventproc.core.watching.memory import CHANGES_SPAN_S, RATE_SPAN_S, Memory, 
 from eventproc.models import MemberStatus
 
 CHANGES_THAT_CONFLICT: Final = 4
-"""So many changes of the owner within ``CHANGES_SPAN_S``, among at most ``RIVALS_MAX`` members, are
-no rebalancing any more."""
+"""This many changes of the owner within ``CHANGES_SPAN_S``, among at most ``RIVALS_MAX`` members,
+are more than a rebalance."""
 
 RIVALS_MAX: Final = 2
 
 OWNERS_THAT_FAILED: Final = 3
-"""After so many owners without progress, the next one is not expected to make any."""
+"""After this many owners without progress, a new owner gets no further time."""
 
 DELIVERED_AGAIN: Final = 2
 """From this delivery count on, a process ended abruptly while it handled these events."""
 
 SURPLUS: Final = 1.05
-"""Arrivals above the handled events by this factor are no mere noise."""
+"""Arrivals above the handled events by this factor are more than fluctuation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Case:
         return (Kind.BEHIND, "") if self._falls_behind(known) else None
 
     def is_not_moving(self, known: PartitionMemory) -> bool:
-        """Whether events have waited for too long; a new owner has as much time again."""
+        """Whether events have waited for too long. A new owner gets the whole time again."""
         if known.works_since_s is None or known.unserved_since_s is not None:
             return False
         since_s = max(known.moved_at_s, known.works_since_s)

@@ -1,7 +1,7 @@
 """What happened between two successive readings, as entries of a log.
 
-Rule 1: an entry is a fact that the records show. They do not say whether a partition of a live
-member was handed over or stolen; but a member that hands over is stolen from only when it is late.
+Rule 1: an entry is a fact that the records show. They do not show whether a live member handed a
+partition over or another one stole it. So it counts as stolen only if the member never hands over.
 Rule 2: what one member did to several partitions at once is one entry.
 """
 

@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What was found."""
+    """The kinds of findings, the most urgent first."""
 
     NOT_RUNNING = "not running"
     DAMAGED = "damaged checkpoint"
@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRules:
-    """From when on something needs attention."""
+    """The times after which something needs attention."""
 
     expiration_s: float
     stuck_after_s: float

@@ -17,7 +17,7 @@ class HubEnd:
     """What the hub answered about one partition."""
 
     at_s: float
-    """When it was asked."""
+    """The time of the request."""
 
     last: int
     """The sequence number of the newest event."""
@@ -44,13 +44,13 @@ class WatchedPartition:
     """Its owner did not renew in time."""
 
     renewed_ago_s: float | None = None
-    """Since the ownership record was written; ``None`` without a record."""
+    """Seconds since the ownership record was written; ``None`` without a record."""
 
     position: int | None = None
     """The sequence number of the last handled event, by the checkpoint."""
 
     written_ago_s: float | None = None
-    """Since the checkpoint was written; ``None`` without a checkpoint."""
+    """Seconds since the checkpoint was written; ``None`` without a checkpoint."""
 
     is_moved_by_operator: bool = False
     """An operator moved the checkpoint, and no owner has begun there yet."""
@@ -68,7 +68,7 @@ class WatchedPartition:
     """What an operator's pause says, if it is paused."""
 
     end: HubEnd | None = None
-    """``None`` if the hub was not asked."""
+    """``None`` if this was not read from the hub."""
 
     @property
     def server_id(self) -> str | None:
@@ -94,7 +94,7 @@ class WatchedMember:
     """False: others have to steal from it."""
 
     silent_s: float | None = None
-    """Since it wrote any record; ``None`` if that is not known."""
+    """Seconds since it wrote any record; ``None`` if that is not known."""
 
     placement: str = ""
     version: str = ""
@@ -126,7 +126,7 @@ class WatchedGroup:
 
 
 NAMES_MAX = 6
-"""So many names are listed in a sentence; of more, the number."""
+"""The most names in a sentence; of more, it has some and the number of the others."""
 
 
 def listed(names: Iterable[str]) -> str:

@@ -36,7 +36,7 @@ class Move(NamedTuple):
     """A change of a partition's holder."""
 
     number: int
-    """Of the reading that showed it."""
+    """The number of the reading that showed it."""
 
     at_s: float
     partition_id: str
@@ -65,15 +65,15 @@ class Gap:
 
 
 class History:
-    """Grows with each reading, and forgets."""
+    """The history; each reading is added to it, and the oldest ones are dropped."""
 
     def __init__(self, *, moves_max: int = MOVES_MAX) -> None:
         self._moves_max = moves_max
         self.number = 0
-        """Of the newest reading; the first one has number 1."""
+        """The number of the newest reading; the first one has number 1."""
 
         self.begin_s: float | None = None
-        """What is known begins here; ``None`` before the first reading."""
+        """When the history begins; ``None`` before the first reading."""
 
         self.base: dict[str, Holder] = {}
         """The holder of each partition at the begin."""
@@ -85,7 +85,7 @@ class History:
 
         self.gaps: deque[Gap] = deque(maxlen=GAPS_MAX)
         self.dropped_number = 0
-        """Of the newest reading of which a move was dropped."""
+        """The number of the newest reading that has lost a move."""
 
         self._now: dict[str, Holder] = {}
         self._colours: dict[str, int] = {}
@@ -99,7 +99,7 @@ class History:
     def add(
         self, group: WatchedGroup, sample: Sample, entries: Iterable[Entry], *, gap_s: float
     ) -> None:
-        """Add one reading; *sample* is of it, and a time without one above *gap_s* is a gap."""
+        """Add one reading and its sample; after more than *gap_s* without a reading, add a gap."""
         if self.begin_s is None:
             self.begin_s = group.at_s
         elif group.at_s - self._at_s > gap_s:

@@ -34,7 +34,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMemory:
-    """Of one partition."""
+    """What is remembered of one partition."""
 
     seen: WatchedPartition
     """As in the newest reading."""
@@ -74,7 +74,7 @@ def _rate(points: list[tuple[float, int | None]]) -> float | None:
     if len(known) < 2:  # noqa: PLR2004 - an interval has two ends
         return None
     (begin_s, first), (end_s, last) = known[0], known[-1]
-    # A hub that was made anew, or an operator's move back, is no negative rate.
+    # Not negative, if the hub was recreated or an operator moved the position back.
     return max(0, last - first) / (end_s - begin_s)
 
 

@@ -50,7 +50,7 @@ class Commits:
         idle_max: timedelta,
         log: Logger,
     ) -> None:
-        """Prepare them; *idle_max* is how long a frozen process may keep the locks of one."""
+        """Begin none; *idle_max* is how long a suspended process may hold a transaction's locks."""
         self._transactions = transactions
         self._checkpointer = checkpointer
         self._group = group
@@ -101,7 +101,7 @@ class Commits:
         events: Sequence[ReceivedEvent],
         on_done: Callable[[int], object],
     ) -> None:
-        """Commit it with these events as done; not to be cancelled, and only in a ``turn``.
+        """Commit a transaction, with these events as done. Call it in a ``turn``; never cancel it.
 
         Args:
             transaction: One that ``begin`` opened.

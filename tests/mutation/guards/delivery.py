@@ -54,10 +54,10 @@ CHECKPOINTER = guards_in(
         name="a pump has one checkpoint write in flight at a time",
         without_it="two writes of one pump make each other fail",
         words="""        async with self._writing:
-            self._urged.clear()
+            self._retry_now.clear()
 """,
         mutated="""        if True:
-            self._urged.clear()
+            self._retry_now.clear()
 """,
     ),
     suites=("edges", "safety"),
@@ -89,18 +89,18 @@ STOP_SCOPE = guards_in(
     Guard(
         name="a handler's call is cancelled when the lease is not trusted any more",
         without_it="a handler acts at the same time as that of the next owner",
-        words="            self._cut([scope])",
+        words="            self._expire([scope])",
         mutated="            pass",
     ),
     Guard(
         name="a handler's call is cancelled at once when its partition is lost",
         without_it="the handler of a stolen partition runs to its end",
         words="""        self.reason = CloseReason.OWNERSHIP_LOST
-        self._cut(self._waits)
-        self._cut(self._calls)
+        self._expire(self._waits)
+        self._expire(self._calls)
 """,
         mutated="""        self.reason = CloseReason.OWNERSHIP_LOST
-        self._cut(self._waits)
+        self._expire(self._waits)
 """,
     ),
     Guard(
@@ -144,7 +144,7 @@ HANDLER_CALLS = guards_in(
     Guard(
         name="events of a cancelled call do not count as done",
         without_it="events of a cancelled call are never handled",
-        words="cut, outcome = None, CUT",
+        words="timeout, outcome = None, CANCELLED",
         mutated="cut, outcome = None, DONE",
     ),
     suites=("safety", "edges", "lanes"),
@@ -206,7 +206,7 @@ CRASH_GUARD = guards_in(
     Guard(
         name="the delivery count is stored before the event is delivered",
         without_it="an event that kills its process kills one process after another",
-        words="            self._progress.count_delivery(care.mark)\n",
+        words="            self._progress.count_delivery(isolation.mark)\n",
         mutated="            pass\n",
         suites=("troubled", "troubled-lanes"),
     ),
@@ -218,7 +218,7 @@ STALL_WATCHDOG = guards_in(
     Guard(
         name="a stalled partition is released",
         without_it="a processor that completes nothing owns a partition for ever",
-        words="                self._stop_scope.give_up(CloseReason.STALLED)\n",
+        words="                self._stop_scope.abort(CloseReason.STALLED)\n",
         mutated="                pass\n",
         suites=("troubled", "troubled-lanes"),
     ),
@@ -240,8 +240,8 @@ PUMPS = guards_in(
     Guard(
         name="a partition that is being handed over gets no second pump",
         without_it="a pump starts with a lease that is about to be handed over",
-        words="        not_served = resting | self._stopped | self.running | self.handing_over | ",
-        mutated="        not_served = resting | self._stopped | self.running | ",
+        words="        not_served = waiting | self._stopped | self.running | self.handing_over | ",
+        mutated="        not_served = waiting | self._stopped | self.running | ",
         killers=("tests/stories/test_leaving.py",),
     ),
     Guard(

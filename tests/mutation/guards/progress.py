@@ -35,7 +35,7 @@ PROGRESS = guards_in(
     Guard(
         name="a state that covers a later event is not stored with an earlier position",
         without_it="after a restart the later event is counted twice",
-        words="        if self._is_held:\n            return settled_count\n",
+        words="        if self._is_held:\n            return earlier_count\n",
         mutated="",
         is_simulated=False,
     ),

@@ -12,11 +12,11 @@ from eventproc.core.deliveries import (
     AMONG_MANY,
     IN_PART,
     PART_MIN,
-    Care,
-    care_after,
-    care_at_first,
-    care_for,
+    Isolation,
     deliveries_of,
+    first_isolation,
+    isolation_after,
+    isolation_for,
     mark_after_progress,
     mark_at_rest,
 )
@@ -45,17 +45,20 @@ class ProcessRun:
 
 def serve(stored: Stored, run: ProcessRun, poison: int, count: int, deliveries_max: int) -> str:
     """Let one process serve the partition as ``CrashGuard`` would; return how that ended."""
-    care = care_at_first(stored.mark, count - 1)
+    isolation = first_isolation(stored.mark, count - 1)
     position, mark, covered, delivered = stored.position, stored.mark, 0.0, 0
     if deliveries_of(mark) >= deliveries_max:
         return f"gave up {position + 1}"
     while position < count - 1:
         if delivered >= run.ends_after:
-            stored.position, stored.mark = position, mark_at_rest(care_for(care, position + 1))
+            stored.position, stored.mark = (
+                position,
+                mark_at_rest(isolation_for(isolation, position + 1)),
+            )
             return "stopped"
-        before, care = care, care_for(care, position + 1)
-        if care.mark != before.mark or covered <= 0:
-            mark, covered = care.mark, care.events_max
+        before, isolation = isolation, isolation_for(isolation, position + 1)
+        if isolation.mark != before.mark or covered <= 0:
+            mark, covered = isolation.mark, isolation.events_max
             stored.position, stored.mark = position, mark
             stored.mark_count += 1
         size = int(min(run.batch_size, covered, count - 1 - position))
@@ -67,9 +70,9 @@ def serve(stored: Stored, run: ProcessRun, poison: int, count: int, deliveries_m
             position, mark = number, mark_after_progress(mark)
             if run.own_checkpoint_every and number % run.own_checkpoint_every == 0:
                 stored.position, stored.mark = position, mark
-        care = care_after(care, size)
+        isolation = isolation_after(isolation, size)
         delivered += size
-    stored.position, stored.mark = position, mark_at_rest(care_for(care, count))
+    stored.position, stored.mark = position, mark_at_rest(isolation_for(isolation, count))
     return "finished"
 
 
@@ -124,24 +127,24 @@ def test_after_a_death_in_a_part_one_part_is_delivered_event_by_event(mark, coun
 @given(st.integers(0, 10), st.integers(-1, 100), st.integers(-1, 100))
 def test_delivery_counts_rise_only_by_a_death(found, number, last):
     """Neither successful deliveries nor a clean stop raise the stored mark."""
-    care = care_at_first(found, last)
-    later = care_for(care_after(care, 1), number)
+    isolation = first_isolation(found, last)
+    later = isolation_for(isolation_after(isolation, 1), number)
 
-    assert later.mark <= max(care.mark, ALONE)
+    assert later.mark <= max(isolation.mark, ALONE)
     assert mark_at_rest(later) <= IN_PART
-    assert mark_at_rest(care) <= max(0, found)
-    assert mark_after_progress(care.mark) <= IN_PART
+    assert mark_at_rest(isolation) <= max(0, found)
+    assert mark_after_progress(isolation.mark) <= IN_PART
 
 
 def test_only_an_event_delivered_alone_counts_more_than_one_delivery():
     """Deliveries among other events count as one, however many there were."""
     assert [deliveries_of(mark) for mark in range(6)] == [0, 1, 1, 2, 3, 4]
-    assert Care(mark=ALONE).events_max == 1
+    assert Isolation(mark=ALONE).events_max == 1
 
 
 def test_an_event_after_one_that_was_delivered_alone_counts_from_the_beginning():
     """No process died with it yet, however often one died with the event before."""
-    care = care_for(care_at_first(ALONE + 3, 9), 4)
-    following = care_for(care_after(care, 1), 5)
+    isolation = isolation_for(first_isolation(ALONE + 3, 9), 4)
+    following = isolation_for(isolation_after(isolation, 1), 5)
 
-    assert (care.mark, following.mark) == (ALONE + 4, ALONE)
+    assert (isolation.mark, following.mark) == (ALONE + 4, ALONE)

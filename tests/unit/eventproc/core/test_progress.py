@@ -149,8 +149,8 @@ def test_events_done_one_after_the_other_are_counted_when_they_are_settled():
     assert not progress.is_unhandled(event(2))
     assert snapshot(progress).sequence_number == 2
     assert progress.window_size == 4
-    assert progress.settle() == 2
-    assert progress.settle() == 0
+    assert progress.count_passed() == 2
+    assert progress.count_passed() == 0
     assert progress.done_through(event(3))
     assert progress.done(events([3, 4])) == 2
 

@@ -71,7 +71,7 @@ class GuardFixture:
 
     async def deliver(self, delivered: Iterable[int]) -> None:
         """Receive these events together, and pass them to the guard."""
-        await self.guard.hand(self.progress.admit(events(delivered)), self._hand, self._give_up)
+        await self.guard.deliver(self.progress.admit(events(delivered)), self._hand, self._give_up)
 
     async def _settle(self) -> None:
         checkpoint = self.scene.checkpoint()

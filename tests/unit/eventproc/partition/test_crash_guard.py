@@ -230,7 +230,7 @@ def test_a_give_up_that_fails_keeps_the_count_for_the_next_pump():
         fixture.fails_at = 1
         with pytest.raises(StoppedError):
             await fixture.deliver([1, 2])
-        fixture.guard.settle(CloseReason.SHUTDOWN)
+        fixture.guard.set_last_count(CloseReason.SHUTDOWN)
         return fixture.progress.delivery_count, fixture.parts
 
     assert run_virtual(scenario()) == (AT_LIMIT, [])
@@ -252,7 +252,7 @@ def test_the_count_that_is_stored_when_the_partition_closes(reason, reached, mar
         fixture = GuardFixture(AMONG_MANY, newest=9)
         await fixture.open()
         await fixture.deliver(range(1, reached + 1))
-        fixture.guard.settle(reason)
+        fixture.guard.set_last_count(reason)
         return fixture.progress.delivery_count
 
     assert run_virtual(scenario()) == mark
@@ -267,7 +267,7 @@ def test_an_event_that_was_not_handled_does_not_count_among_those_alone():
         fixture.fails_at = ALONE_COUNT
         with pytest.raises(StoppedError):
             await fixture.deliver(range(1, ALONE_COUNT + 10))
-        fixture.guard.settle(CloseReason.SHUTDOWN)
+        fixture.guard.set_last_count(CloseReason.SHUTDOWN)
         return fixture.sizes(), fixture.progress.delivery_count
 
     assert run_virtual(scenario()) == ([1] * ALONE_COUNT, IN_PART)
@@ -282,7 +282,7 @@ def test_a_partition_without_a_position_closes():
         fixture.fails_at = 1
         with pytest.raises(StoppedError):
             await fixture.deliver([1])
-        fixture.guard.settle(CloseReason.SHUTDOWN)
+        fixture.guard.set_last_count(CloseReason.SHUTDOWN)
         return fixture.progress.delivery_count, fixture.scene.checkpoint()
 
     assert run_virtual(scenario()) == (NO_MARK, None)

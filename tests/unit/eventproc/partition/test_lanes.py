@@ -24,7 +24,7 @@ class CallsThatIgnoreCancellation:
     def __init__(self):
         self.ended_at_s = []
 
-    async def hand(self, events, lane, check):
+    async def deliver(self, events, lane, check):
         """Go on after every cancellation."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + 60
@@ -40,7 +40,7 @@ class CallsOfASecond:
     def __init__(self):
         self.handled = []
 
-    async def hand(self, events, lane, check):
+    async def deliver(self, events, lane, check):
         """Handle them."""
         await asyncio.sleep(1)
         self.handled += [event.sequence_number for event in events]
@@ -82,19 +82,19 @@ def test_lanes_have_ended_only_when_every_call_has_returned():
     assert calls.ended_at_s == [60, 60]
 
 
-def test_take_through_returns_when_all_events_are_done():
+def test_take_until_done_returns_when_all_events_are_done():
     """A lane takes the next key when it is free."""
     calls = CallsOfASecond()
 
     async def scenario():
-        await lanes_of(calls).take_through(events(range(4)))
+        await lanes_of(calls).take_until_done(events(range(4)))
         return asyncio.get_running_loop().time()
 
     assert run_virtual(scenario()) == 2
     assert calls.handled == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("take", [KeyLanes.take, KeyLanes.take_through])
+@pytest.mark.parametrize("take", [KeyLanes.take, KeyLanes.take_until_done])
 def test_a_stop_ends_the_wait_for_lanes_at_once(take):
     """Whether the lanes are full or have to be done: the calls have a budget, and waits have none.
 
