@@ -213,11 +213,16 @@ def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
 
 
 def test_a_stall_without_a_call_says_after_which_event(caplog):
-    """The receiver returns nothing."""
+    """The receiver returns nothing, and the call of the last event has ended."""
 
     async def story():
         scene = Scene()
-        async with scene.processor(stall_timeout=MINUTE):
+
+        class Quick(PartitionHandler):
+            async def process_event(self, context, event):
+                pass
+
+        async with scene.processor(Quick, stall_timeout=MINUTE):
             scene.publish(3)
             await seconds(5)
             scene.hub.stall("0")

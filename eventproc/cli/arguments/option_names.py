@@ -69,11 +69,11 @@ _PHRASES: Final = (
     (re.compile(r", or pass pod_name$"), ""),
     (
         re.compile(r"\bpass kubeconfig, the path of a file of kubectl$"),
-        "give --roster MODULE:NAME of one that you made with kubeconfig=PATH, a file of kubectl",
+        "give --roster MODULE:NAME of a roster that you made with kubeconfig=PATH, as of kubectl",
     ),
     (
         re.compile(r"\bpass its name and its namespace to the roster$"),
-        "give --roster MODULE:NAME of one that you made with the right name and namespace",
+        "give --roster MODULE:NAME of a roster that you made with the right name and namespace",
     ),
     (re.compile(r"\buse ReplicaSetRoster\b"), "use --roster replicaset"),
     (re.compile(r"\band StatefulSetRoster\b"), "and --roster statefulset"),

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Sequence
 
 from eventproc.cli.terminal.log_lines import LogFormat
+from eventproc.config import GroupConfig
 from eventproc.core.placement.state import ordinal_in
 from eventproc.endpoints.address import ListenAddress
 
@@ -19,12 +20,15 @@ def owner_ids(count: int, owner_id: str) -> tuple[str, ...]:
     return tuple(f"{base}-{number}" for number in range(count))
 
 
-def first_ordinal(count: int, owner_id: str, ordinal: int | None) -> int | None:
+def first_ordinal(count: int, owner_id: str, config: GroupConfig) -> int | None:
     """Return the ordinal of the first worker, if the supervisor has one; others follow.
 
     So supervisors with the ordinals 0, 1, 2 and *count* workers each have no ordinal twice.
+    ``None`` also with a placement that does not use ordinals: a worker would refuse its own.
     """
-    own = ordinal_in(owner_id) if ordinal is None else ordinal
+    if not config.placement.uses_ordinals:
+        return None
+    own = ordinal_in(owner_id) if config.ordinal is None else config.ordinal
     return None if own is None else own * count
 
 

@@ -51,8 +51,7 @@ def supervise(
     """
     ids = owner_ids(count, owner_id)
     check_owner_id(ids[0])
-    uses_ordinals = config.placement.uses_ordinals
-    first = first_ordinal(count, owner_id, config.ordinal) if uses_ordinals else None
+    first = first_ordinal(count, owner_id, config)
     address = parse_address(http, "--http") if http else None
     chosen = chosen_format(log_format)
     output = Output(log_to_stderr(log_format, log_level), is_json=chosen is LogFormat.JSON)

@@ -4,7 +4,7 @@ import pytest
 
 from eventproc.cli.arguments.option_names import in_options
 
-OWN_ROSTER = "--roster MODULE:NAME of one that you made with"
+OWN_ROSTER = "--roster MODULE:NAME of a roster that you made with"
 
 
 @pytest.mark.parametrize(

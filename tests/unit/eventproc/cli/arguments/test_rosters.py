@@ -61,8 +61,8 @@ def test_refusals_of_kubernetes_name_no_arguments_of_python(monkeypatch):
         make_roster("statefulset")
 
     assert in_options(str(outside.value)).endswith(
-        "Run in a pod whose ServiceAccount mounts a token, or give --roster MODULE:NAME of one "
-        "that you made with kubeconfig=PATH, a file of kubectl"
+        "Run in a pod whose ServiceAccount mounts a token, or give --roster MODULE:NAME of a "
+        "roster that you made with kubeconfig=PATH, as of kubectl"
     )
     assert in_options(str(unnumbered.value)) == (
         "the name of this pod is 'laptop', which is no name of a StatefulSet's pod, such as "

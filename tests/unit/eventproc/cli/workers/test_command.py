@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from eventproc import EventProcessorConfig, Ordinal, Published
 from eventproc.cli.terminal.log_lines import LogFormat
 from eventproc.cli.workers.command import first_ordinal, owner_ids, worker_arguments
 from eventproc.endpoints.address import ListenAddress
@@ -28,7 +29,15 @@ def test_workers_are_named_after_the_supervisor():
 )
 def test_supervisors_share_no_ordinals(owner_id, ordinal, expected):
     """The first of four workers; the number at the end of the name is the supervisor's own."""
-    assert first_ordinal(4, owner_id, ordinal) == expected
+    config = EventProcessorConfig(placement=Ordinal(), ordinal=ordinal)
+
+    assert first_ordinal(4, owner_id, config) == expected
+
+
+def test_workers_have_no_ordinal_that_their_placement_would_refuse():
+    """Although the supervisor's name ends in a number, as that of a StatefulSet's pod does."""
+    assert first_ordinal(4, "web-2", EventProcessorConfig()) is None
+    assert first_ordinal(4, "web-2", EventProcessorConfig(placement=Published(Ordinal()))) == 8
 
 
 def test_a_worker_has_the_supervisors_options_and_then_its_own():

@@ -70,6 +70,17 @@ def test_what_support_asks_for_is_at_the_end(text, reference):
     assert str(pickle.loads(pickle.dumps(error)).with_remedy(". Check it")).endswith(f"it{end}")
 
 
+@pytest.mark.parametrize(
+    "condition", ["link:stolen", "georeplication:invalid-offset", "not-found", "server-busy"]
+)
+def test_every_error_of_the_service_keeps_what_support_asks_for(condition):
+    """Also one that passes, which is only logged."""
+    error = error_for("reading", "No. TrackingId:1", condition=condition)
+
+    assert str(error) == "reading: No (for a support ticket: TrackingId:1)"
+    assert "TrackingId:1" in repr(error)
+
+
 def test_the_remedy_for_a_missing_right_is_before_what_support_asks_for():
     """It has a remedy of its own, so no other is added."""
     text = "Unauthorized access. 'Listen' claim(s) are required. TrackingId:1, Timestamp:2"
