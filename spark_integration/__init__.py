@@ -71,9 +71,9 @@ _MODULES = (
     *("errors", "secrets", "recipes", "registration", "sink.records", "sink.sink"),
     *("fleet.statistics", "fleet.fleet", "fleet.launch"),
 )
-"""The modules of these names, searched in this order: each imports more than the one before."""
+"""The modules with the public names, searched in this order: from cheap to costly imports."""
 
-if not typing.TYPE_CHECKING:  # Type checkers would take any name for one that exists.
+if not typing.TYPE_CHECKING:  # With a __getattr__, type checkers would accept any name.
 
     def __getattr__(name: str) -> object:
         """Import a name when it is first used."""
@@ -85,5 +85,5 @@ if not typing.TYPE_CHECKING:  # Type checkers would take any name for one that e
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        """Return the names of the module, those included that are not imported yet."""
+        """Return the names of the module, including those that are not imported yet."""
         return sorted({*globals(), *__all__})

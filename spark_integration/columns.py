@@ -91,7 +91,7 @@ def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[p
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield all rows as one batch: Spark's cost of a batch is that of many rows."""
+    """Yield all rows as one batch, because each batch costs Spark as much as hundreds of rows."""
     if len(batches) > 1:
         batches = pa.Table.from_batches(batches).combine_chunks().to_batches()
     yield from batches

@@ -28,8 +28,8 @@ class EventProcDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns of a query that does not give a schema.
 
-        Spark calls this in ``load()``, without saying whether it loads a stream or a batch. So
-        this checks the options that neither accepts, before any query runs.
+        Spark calls this in ``load()``, without saying whether it loads a stream or a batch. So this
+        refuses only options that neither of them accepts, before any query runs.
         """
         parse_source_options(self.options, is_stream=None)
         return SCHEMA

@@ -14,8 +14,8 @@ class EventsLostError(SourceError):
 class FencedError(EventProcError):
     """Another writer has changed a checkpoint of this batch; it was not overwritten.
 
-    Another driver of the same query, another query or a processor works for the same consumer
-    group. That writer handles the events that this driver did not commit.
+    The writer is another driver of the same query, another query, or a processor, in the same
+    consumer group. It handles the events that this driver did not commit.
     """
 
 
@@ -36,7 +36,7 @@ class RefusedInSparkError(EventProcError):
 
 
 class PublishFailedError(EventProcError):
-    """Rows of a task cannot be published, or are not known to be; the message names them.
+    """Rows of a task cannot be published, or may not be published; the message names them.
 
     Spark tries the task again, which publishes its other rows again.
     """

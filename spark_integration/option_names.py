@@ -1,4 +1,4 @@
-"""Errors name Spark's options, where the library and the recipes name arguments of Python."""
+"""Replaces names of Python arguments in error messages by the names of Spark's options."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ RECIPES: Final[Mapping[str, str]] = {
     "account_url": "StoreRecipe.account",
     "fully_qualified_namespace": "SourceRecipe.namespace",
 }
-"""The field of a recipe for each argument that a fleet's user does not give himself."""
+"""The field of a recipe for each argument that the recipe passes on."""
 
 _PHRASES: Final = (
     (r"EventHubOptions\.(?=custom_endpoint\b)", ""),
@@ -39,19 +39,19 @@ _PHRASES: Final = (
     (r"is an argument of publish", "is the option operationTimeout"),
     (r"the servers are the first argument", "the servers are kafka.bootstrap.servers"),
 )
-"""Words of messages that are about Python alone."""
+"""Phrases of messages that make sense only in Python, and their replacements."""
 
 
 @contextmanager
 def naming_options() -> Iterator[None]:
-    """Let errors of the library that leave the block name options."""
+    """Make errors that leave the block name Spark's options instead of Python arguments."""
     with _renaming(OPTIONS, _PHRASES):
         yield
 
 
 @contextmanager
 def naming_recipes() -> Iterator[None]:
-    """Let errors of the library that leave the block name fields of recipes."""
+    """Make errors that leave the block name fields of recipes instead of Python arguments."""
     with _renaming(RECIPES, ()):
         yield
 

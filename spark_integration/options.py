@@ -1,7 +1,7 @@
 """The options of the source, parsed and checked. Pure.
 
-Options that the Scala connector for Event Hubs has, too, have its names. A name may have the prefix
-``eventhubs.``, and case does not matter, as everywhere in Spark.
+An option that the Scala connector for Event Hubs also has, has the same name here. A name may have
+the prefix ``eventhubs.``, and case does not matter, as everywhere in Spark.
 """
 
 import difflib
@@ -175,7 +175,7 @@ class SourceOptions:
         return EventHubOptions(
             prefetch=max(1, min(self.prefetch, prefetch or self.prefetch)),
             is_exclusive=self.is_exclusive,
-            tracks_last_enqueued=False,  # the driver asks where partitions end before a batch
+            tracks_last_enqueued=False,  # the driver requests the ends of partitions
             transport=self.transport,
             custom_endpoint=self.custom_endpoint,
             ca_bundle=network.ca_bundle,
@@ -189,8 +189,8 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
 
     Args:
         options: the values by name.
-        is_stream: ``None`` if it is not known yet: options that only a stream or only a batch has
-            are accepted then.
+        is_stream: ``None`` if it is not known yet; then options for streams only and options for
+            batches only are both accepted.
 
     Raises:
         ConfigurationError: an option is unknown, invalid, or has no effect.
@@ -254,7 +254,7 @@ class OptionReader:
     ) -> None:
         """Check that the *part* (``source`` or ``sink``) knows every option.
 
-        *refused* has the reasons against settings of a processor that somebody may expect here.
+        *refused* has options that do not exist here but elsewhere, and the reason to show for each.
         """
         self._values = {name.lower().removeprefix(_PREFIX): options[name] for name in options}
         self.refuse(refused or {})
@@ -278,7 +278,7 @@ class OptionReader:
         return self._values.get(name.lower())
 
     def secret(self, name: str) -> Secret | None:
-        """Return a secret, or where it is, or ``None``."""
+        """Return a secret or a reference to it, or ``None``."""
         text = self.text(name)
         return None if text is None else Secret(text)
 

@@ -29,7 +29,7 @@ class Positions:
     """A position for each partition of a hub."""
 
     otherwise: EventPosition
-    """The position of every partition that ``by_partition`` does not name."""
+    """The position of every partition that is not in ``by_partition``."""
 
     by_partition: Mapping[str, EventPosition] = field(default_factory=dict)
     is_by_checkpoints: bool = False

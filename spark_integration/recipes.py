@@ -37,13 +37,13 @@ class NetworkRecipe:
     """``http://USER:PASSWORD@HOST:PORT``, or a reference to it."""
 
     def __post_init__(self) -> None:
-        """Check the proxy, unless it is only known where it is used."""
+        """Check the proxy, unless it is a reference, which is resolved where it is used."""
         check_settings(self)
         if self.proxy is not None and not self.proxy.is_reference:
             HttpProxy.from_url(self.proxy.read())
 
     def make(self) -> Network:
-        """Return them, for this machine.
+        """Return the network settings, with secrets resolved on this machine.
 
         Raises:
             ConfigurationError: the secret does not exist on this machine, or names no proxy.
@@ -67,7 +67,7 @@ class SourceRecipe:
     yields an open one (which can close a credential afterwards)."""
 
     def __post_init__(self) -> None:
-        """Check that exactly one way is given."""
+        """Check that exactly one of connection, namespace and function is given."""
         check_settings(self)
         refuse_key_and_identity(self.connection, self.namespace)
         if [self.connection, self.namespace, self.function].count(None) != 2:  # noqa: PLR2004 - of 3
@@ -126,7 +126,7 @@ class StoreRecipe:
     """The storage account's connection string, for ``blob`` and ``tables``."""
 
     account: str | None = None
-    """Instead of it the account's name or URL, reached with the identity of the process."""
+    """The storage account's name or URL, to use the identity of the process instead of a key."""
 
     network: NetworkRecipe = field(default_factory=NetworkRecipe)
     """How the storage account is reached."""

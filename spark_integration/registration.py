@@ -25,6 +25,6 @@ def register(spark: "SparkSession") -> None:
             f"PySpark 4.2 or newer is needed, with pyarrow: {error}. Install 'eventproc[spark]' on "
             "the driver and on every executor"
         ) from error
-    # The only public call that makes a session active. Spark Connect does not need it.
+    # No other public method makes a session active. Spark Connect does not need it.
     spark.createDataFrame([], "nothing int")
     spark.dataSource.register(EventProcDataSource)

@@ -1,4 +1,4 @@
-"""References to secrets, which options and pickles carry instead of the secret itself.
+"""References to secrets, so that options and pickles need not contain the secrets.
 
 Rule: only ``Secret.read`` returns the secret, and nothing prints it.
 """
@@ -29,7 +29,7 @@ class Secret:
 
     @property
     def is_reference(self) -> bool:
-        """Whether this names a place, as opposed to being the secret itself."""
+        """Whether this is a reference, and not the secret itself."""
         return self.reference.startswith(("env:", "file:"))
 
     def read(self) -> str:

@@ -242,8 +242,8 @@ def member_metadata(member: Member) -> dict[str, str]:
 
 def _placement_metadata(member: Member) -> dict[str, str]:
     """Return the metadata for placement, capacity, ordinal and load, without default values."""
-    said = {"capacity": member.capacity, "ordinal": member.ordinal}
-    values = {key: str(number) for key, number in said.items() if number is not None}
+    numbers = {"capacity": member.capacity, "ordinal": member.ordinal}
+    values = {key: str(number) for key, number in numbers.items() if number is not None}
     if member.placement != _EVEN:
         values["placement"] = _quoted(member.placement)
     if member.load:

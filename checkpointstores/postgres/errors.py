@@ -37,15 +37,15 @@ _CORRUPT: Final = (errors.DataCorrupted, errors.IndexCorrupted)
 
 def as_store_error(error: Exception, place: str) -> StoreError:
     """Return the error: ``StoreUnavailableError`` if another attempt may succeed."""
-    said = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, _CORRUPT):
-        return StoreCorruptError(f"{place} is damaged ({said}): restore a backup")
+        return StoreCorruptError(f"{place} is damaged ({text}): restore a backup")
     if isinstance(error, psycopg.DataError):
-        return StoreRejectedError(f"{place} cannot store a value: {said}")
+        return StoreRejectedError(f"{place} cannot store a value: {text}")
     is_refused = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
-    if isinstance(error, _REJECTED) or (is_refused and any(text in said for text in _REFUSALS)):
+    if isinstance(error, _REJECTED) or (is_refused and any(part in text for part in _REFUSALS)):
         return StoreRejectedError(
-            f"{place} refuses: {said}. Correct the connection string, or the rights of its role; "
+            f"{place} refuses: {text}. Correct the connection string, or the rights of its role; "
             "`eventproc store init` creates the tables"
         )
-    return StoreUnavailableError(f"{place}: {said}")
+    return StoreUnavailableError(f"{place}: {text}")

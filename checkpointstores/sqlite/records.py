@@ -234,11 +234,11 @@ def announce(
         db.execute(_DELETE_OFFSET_FORMAT, key)
     else:
         db.execute(_WRITE_OFFSET_FORMAT, (*key, member.incarnation, member.offset_format.value))
-    said = (member.placement, member.capacity, member.ordinal)
-    if said == _NO_PLACEMENT:
+    placement_values = (member.placement, member.capacity, member.ordinal)
+    if placement_values == _NO_PLACEMENT:
         db.execute(_DELETE_PLACEMENT, key)
     else:
-        db.execute(_WRITE_PLACEMENT, (*key, member.incarnation, *said))
+        db.execute(_WRITE_PLACEMENT, (*key, member.incarnation, *placement_values))
     if member.load:
         db.execute(_WRITE_LOAD, (*key, member.incarnation, member.load))
     else:

@@ -1,1 +1,1 @@
-"""Reads a group again and again, votes on its number of processes, and serves the votes."""
+"""Reads a group periodically, votes on its number of processes, and serves the newest vote."""

@@ -1,4 +1,4 @@
-"""Votes again and again, and tells those that wait of each change."""
+"""Votes periodically, and wakes the callers that wait for another vote."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ from eventproc.errors import SourceError, StoreError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """A decision, and the error if there was no answer to decide on."""
+    """A decision, and the error if store or hub did not answer."""
 
     decision: Decision
     error: str | None = None
@@ -40,7 +40,7 @@ class Autoscaler:
     """The votes on one group."""
 
     def __init__(self, read: Callable[[], Awaitable[Reading]], rules: ScalingRules) -> None:
-        """Give what reads the group; it may raise a ``StoreError`` or a ``SourceError``."""
+        """*read* reads the group; it may raise a ``StoreError`` or a ``SourceError``."""
         self._read = read
         self._rules = rules
         self._memory = ScalingMemory()
@@ -59,7 +59,7 @@ class Autoscaler:
         return self.vote
 
     async def run(self, every: timedelta) -> None:
-        """Vote again and again, until cancelled. What is not answered changes nothing."""
+        """Vote periodically, until cancelled. Without an answer the vote keeps its number."""
         while True:
             try:
                 with cancellation_kept():
@@ -71,7 +71,7 @@ class Autoscaler:
             await asyncio.sleep(every.total_seconds())
 
     async def changes(self) -> AsyncIterator[Vote]:
-        """Yield the newest vote, then each with another number or at an end of an outage."""
+        """Yield the newest vote, then each with another number, or at begin or end of an outage."""
         shown: Vote | None = None
         while True:
             async with self._changed:

@@ -12,9 +12,9 @@ from eventproc.endpoints.server import serve
 def serve_json(
     address: ListenAddress, vote: Callable[[], Vote]
 ) -> AbstractAsyncContextManager[ListenAddress]:
-    """Serve for as long as the block lasts; yields the address with its port.
+    """Serve while the block runs; yield the address with its port.
 
-    While there was no answer of store and hub yet, the status is 503: not a number, so no vote.
+    The status is 503 until store and hub have answered, because there is no number to report yet.
 
     Raises:
         ConfigurationError: The address cannot be listened on.

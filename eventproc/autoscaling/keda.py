@@ -1,8 +1,8 @@
 """KEDA's external scaler: serves the newest vote over gRPC.
 
-The messages are those of KEDA's ``externalscaler.proto``, described here field by field, because
-a file that protoc generates works with few versions of protobuf. ``StreamMetricSpec`` is left out:
-it is optional, and the metric's target changes only with the object.
+The messages are those of KEDA's ``externalscaler.proto``, described here field by field, because a
+file that protoc generates works with few versions of protobuf. ``StreamMetricSpec`` is left out: it
+is optional, and a target changes only when the scaled object is changed.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -25,17 +25,17 @@ SERVICE: Final = f"{PACKAGE}.ExternalScaler"
 
 METRIC: Final = "eventproc-replicas"
 PROCESSES_PER_POD: Final = "processesPerPod"
-"""In the metadata of the trigger: how many processes a pod has, as with ``--workers``; 1 if it is
-not given. It is the target of the metric, so KEDA asks for the vote divided by it, rounded up."""
+"""Key in the trigger's metadata: how many processes a pod has, as with ``--workers``; by default 1.
+It is the target of the metric, so KEDA runs as many pods as the vote divided by it, rounded up."""
 
 COUNT_MAX: Final = 10_000
-"""More is a mistake."""
+"""Most processes of a pod: a larger number is refused as a mistake."""
 
 GRACE_S: Final = 1.0
 """How long a call may continue when the server stops."""
 
 _Message: TypeAlias = Any
-"""Of a class that is made at run time."""
+"""A message of a class that is made at run time, so it has no static type."""
 
 _STRING: Final = FieldDescriptorProto.TYPE_STRING
 _BOOL: Final = FieldDescriptorProto.TYPE_BOOL
@@ -115,7 +115,7 @@ def processes_per_pod(metadata: Mapping[str, str]) -> int:
 
 @asynccontextmanager
 async def serve_keda(address: ListenAddress, scaler: Autoscaler) -> AsyncIterator[ListenAddress]:
-    """Serve for as long as the block lasts; yields the address with its port.
+    """Serve while the block runs; yield the address with its port.
 
     Raises:
         ConfigurationError: The address cannot be listened on.
@@ -165,7 +165,7 @@ def _handler(
 
 
 class _Service:
-    """The methods of the service, for one group, whichever object asks."""
+    """The methods of the service, for one group; all scaled objects get the same answers."""
 
     def __init__(self, scaler: Autoscaler) -> None:
         self._scaler = scaler
@@ -200,7 +200,7 @@ class _Service:
         return message_class("GetMetricsResponse")(metricValues=[value])
 
     async def _replicas(self, call: _Message) -> int:
-        """Return the vote; without one the call fails, which KEDA does not take for zero."""
+        """Return the vote; without one fail the call, so that KEDA does not scale to zero."""
         vote = self._scaler.vote
         if vote.decision.replicas is None:
             await call.abort(grpc.StatusCode.UNAVAILABLE, vote.error or vote.decision.reason.value)

@@ -1,6 +1,6 @@
 """Reads what a vote needs: records of the store, and the ends of the hub's partitions.
 
-It only reads, so it does not disturb the group, whichever SDK its processors use.
+It only reads, so it has no effect on the group, whichever SDK its processors use.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ async def read_group(
 async def _pauses(
     store: CheckpointStore, group: ConsumerGroup, present: MembershipSnapshot
 ) -> Pauses:
-    """Return what is paused, as the processors take it."""
+    """Return what is paused. As in a processor, an unreadable record pauses everything."""
     if PAUSES_RECORD not in present.record_etags:
         return NO_PAUSES
     record = await store.read_record(group, PAUSES_RECORD)
@@ -97,7 +97,7 @@ def _sharing_members(
 ) -> frozenset[str]:
     """Return the owners, and the members that may get a partition.
 
-    One on standby waits for the share of another one, and one that leaves gives its share away.
+    A member on standby has no share until it replaces another one; a leaving one gives up its own.
     """
     status_by_id = {m.owner_id: m.status for m in live_members(present, owners, expiration)}
     leaving = {o for o, status in status_by_id.items() if status is MemberStatus.LEAVING}

@@ -11,7 +11,7 @@ from eventproc.columns.json_text import to_json
 from eventproc.columns.schema import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, schema_of
 from eventproc.models import EventBatch, ReceivedEvent
 
-# The first call imports pandas, where it is installed: here, and not later on an event loop.
+# The first call imports pandas if it is installed. Call it here, so that it blocks no event loop.
 pa.array(())
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,7 +25,7 @@ def to_columns(
 
     Args:
         events: Any sequence; an ``EventBatch`` builds the columns without an object for each event.
-        names: Of ``COLUMNS``, in the order wanted.
+        names: Names of ``COLUMNS``, in the order of the result.
         partition_id: The value of the column ``partition``.
 
     Raises:
@@ -60,7 +60,7 @@ def map_array(maps: Sequence[Mapping[str, object]]) -> pa.Array:
 
 
 def without_own_column(system_properties: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the entries of the column ``systemProperties``."""
+    """Return the system properties without those that have a column of their own."""
     return {name: value for name, value in system_properties.items() if name not in WITH_OWN_COLUMN}
 
 

@@ -13,9 +13,9 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str | None) -> object:
-    """Return the value that a publisher would give.
+    """Return the value of a property from its JSON.
 
-    Text that is not JSON, such as a query may compute, is returned unchanged.
+    Text that is not JSON, for example from an expression in a query, is returned unchanged.
     """
     if text is None:
         return None

@@ -20,7 +20,7 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "properties": _TEXTS,
     "systemProperties": _TEXTS,
 }
-"""The type of each column, by name, in the order of the connector."""
+"""The type of each column, by name, in the order of the Scala connector for Event Hubs."""
 
 PUBLISHER: Final = "x-opt-publisher"
 
@@ -40,7 +40,7 @@ def check_names(names: Iterable[str]) -> None:
     """Check that each name is that of a column, and that none is given twice.
 
     Raises:
-        ConfigurationError: the message names the columns that there are.
+        ConfigurationError: a name is unknown or given twice; the message lists the columns.
     """
     seen: set[str] = set()
     for name in names:

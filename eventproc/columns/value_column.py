@@ -15,7 +15,7 @@ from eventproc.errors import ConfigurationError
 VALUE: Final = "value"
 
 _KEPT: Final = (bytes, datetime, date)
-"""Types that Arrow has, which would otherwise become text."""
+"""Types that msgspec must not convert to text, because Arrow has types for them."""
 
 _SIMPLE: Final[Mapping[type, pa.DataType]] = {
     msgspec.inspect.BoolType: pa.bool_(),
@@ -47,7 +47,7 @@ def value_type(shape: Any) -> pa.DataType:  # noqa: ANN401 - a type, or a union 
     """Return the Arrow type for values of a Python type.
 
     Raises:
-        ConfigurationError: there is none; the message names the part of the type.
+        ConfigurationError: Arrow has no such type; the message names the part that has none.
     """
     return _arrow(msgspec.inspect.type_info(shape), ())
 
@@ -68,7 +68,7 @@ def value_array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
 
 
 def with_column(batch: pa.RecordBatch, place: int, column: pa.Array) -> pa.RecordBatch:
-    """Return the batch with the column ``value`` inserted at a place; it may have no columns."""
+    """Return a batch, which may have no columns, with ``value`` inserted at *place*."""
     arrays, fields = list(batch.columns), list(batch.schema)
     arrays.insert(place, column)
     fields.insert(place, pa.field(VALUE, column.type))

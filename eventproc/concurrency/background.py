@@ -1,4 +1,4 @@
-"""Work in a thread for as long as a block lasts."""
+"""A base class for work in a thread while a ``with`` block runs."""
 
 import threading
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The end of a server that listens."""
+"""Closes an asyncio server without leaking connections that it has just accepted."""
 
 import asyncio
 from typing import Final
@@ -8,10 +8,10 @@ _ACCEPT_TURNS: Final = 3
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Close the ports of *server*, after its protocols got what it had accepted.
+    """Close the ports of *server* when all connections that it accepted have their protocol.
 
-    A connection whose transport is made after ``Server.close`` stays open, and nobody knows of
-    it: asyncio accepts in one turn of the loop and makes the transport in the next.
+    asyncio accepts a connection in one turn of the loop and makes its transport in the next. A
+    transport that is made after ``Server.close`` is never closed.
     """
     loop = asyncio.get_running_loop()
     for listener in server.sockets:

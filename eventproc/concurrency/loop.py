@@ -6,8 +6,8 @@ import asyncio
 def is_loop_running() -> bool:
     """Whether the caller runs inside an event loop.
 
-    A caller that did its work inside the ``except`` below would have this error as the context of
-    every later traceback.
+    The function exists so that callers need no ``except`` block around their work: each traceback
+    from inside it would show this ``RuntimeError`` as its context.
     """
     try:
         asyncio.get_running_loop()

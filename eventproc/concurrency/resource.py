@@ -1,4 +1,4 @@
-"""What is opened and closed by an ``async with`` block."""
+"""A base class of objects that an ``async with`` block opens and closes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType

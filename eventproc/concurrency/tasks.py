@@ -1,4 +1,4 @@
-"""Running tasks together, cancelling them together, and outcomes that are awaited no more."""
+"""Run and cancel several tasks together, and wait for tasks despite a cancellation."""
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterator
@@ -13,8 +13,8 @@ _T = TypeVar("_T")
 class CallEndedEarlyError(asyncio.CancelledError):
     """Raised between two events of a call when the partition closes.
 
-    The partition's next owner handles the rest. It is a ``CancelledError``, so that handlers which
-    catch ``Exception`` do not take it for a failure.
+    The partition's next owner handles the rest. It is a ``CancelledError``, so that a handler's
+    ``except Exception`` does not catch it.
     """
 
 
@@ -65,13 +65,13 @@ async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
 
 
 async def ended(running: asyncio.Future[Any]) -> None:
-    """Return when it has ended; its outcome and cancellations of this task are ignored."""
+    """Return when *running* has ended. Ignore its outcome, and cancellations of this task."""
     with suppress(BaseException):
         await to_the_end(running)
 
 
 async def to_the_end(running: asyncio.Future[_T]) -> _T:
-    """Wait until it has ended, even if this task is cancelled; raise the cancellation then."""
+    """Wait until *running* has ended, even if this task is cancelled; only then raise that."""
     cancellation: asyncio.CancelledError | None = None
     while not running.done():
         try:
@@ -88,9 +88,10 @@ async def to_the_end(running: asyncio.Future[_T]) -> _T:
 def cancellation_kept() -> Iterator[None]:
     """Raise ``CancelledError`` after a block that suppressed a cancellation of this task.
 
-    For awaiting code that is not ours: a loop around it would continue, and the caller that
-    cancelled the task would wait for ever. ``asyncio.wait_for`` of Python 3.11, which Azure's
-    client uses, returns its result if that arrives together with the cancellation.
+    Use it around code of others that suppresses cancellations: a loop around that code would
+    continue, and the caller that cancelled the task would wait for ever. ``asyncio.wait_for`` of
+    Python 3.11, which Azure's client uses, returns its result if that arrives together with the
+    cancellation.
     """
     task = asyncio.current_task()
     assert task is not None, "only inside a task"
@@ -108,7 +109,7 @@ def cancellation_kept() -> Iterator[None]:
 def retrieve_outcome(done: asyncio.Future[Any]) -> None:
     """Retrieve an outcome, so that asyncio does not log a failure as never retrieved.
 
-    A callback for a future that continues after its caller was cancelled.
+    Add it as a callback to a future that continues after its caller was cancelled.
     """
     if not done.cancelled():
         done.exception()

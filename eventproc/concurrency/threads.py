@@ -1,4 +1,4 @@
-"""Calls in threads whose outcome a coroutine waits for."""
+"""Calls functions in threads, while a coroutine waits for the outcome."""
 
 import asyncio
 import threading
@@ -10,14 +10,14 @@ from eventproc.concurrency.tasks import retrieve_outcome
 
 
 def call_and_settle(function: Callable[[], object], done: asyncio.Future[None]) -> bool:
-    """Call a function in this thread, and settle a future of another thread's loop with its end.
+    """Call a function in this thread, and set its outcome in a future of another thread's loop.
 
     Returns whether that loop still runs.
     """
     error: BaseException | None = None
     try:
         function()
-    except StopIteration as raised:  # A future refuses it; coroutines do the same as this.
+    except StopIteration as raised:  # A future cannot have it; coroutines convert it, too.
         error = RuntimeError("the handler raised StopIteration")
         error.__cause__ = raised
     except BaseException as raised:  # noqa: BLE001 - raised in the waiting task
@@ -49,9 +49,10 @@ def in_own_thread(function: Callable[[], object], thread_name: str) -> asyncio.F
 async def to_its_end(
     call: asyncio.Future[None], on_cancel: Callable[[], None] = lambda: None
 ) -> None:
-    """Wait for a call in a thread; if the waiting is cancelled, wait on until the call has ended.
+    """Wait for a call in a thread, to its end even if this task is cancelled once.
 
-    *on_cancel* asks the thread to return. A second cancellation leaves the thread alone.
+    At the first cancellation *on_cancel* asks the thread to return. A second one is raised at once,
+    while the thread continues.
     """
     call.add_done_callback(retrieve_outcome)
     try:

@@ -195,7 +195,7 @@ class BlobDeadLetterSink(_Container, DeadLetterSink):
         """Write the letter; it replaces a letter of the same event.
 
         Raises:
-            DeadLetterError: it was not stored, or not known to be.
+            DeadLetterError: it was not stored, or may not be stored.
         """
         try:
             await self._opened().upload_blob(
@@ -218,15 +218,16 @@ class BlobDeadLetterSink(_Container, DeadLetterSink):
 class BlobDeadLetterReader(_Container, DeadLetterReader):
     """Reads the letters of a ``BlobDeadLetterSink``, ``AT_ONCE_MAX`` blobs at the same time.
 
-    The arguments are those of the sink. Blobs below the folder that have no name of a letter are
-    left out.
+    The arguments are those of the sink. Blobs in the folder whose names are not names of letters
+    are ignored.
     """
 
     async def letters(self) -> AsyncIterator[StoredLetter]:
         """Yield the letters of the container, by group, partition and sequence number."""
         client = self._opened()
         with self._answered("listing the dead letters of"):
-            # All names first: a letter that is stored meanwhile is not of this listing.
+            # Read all names first, so that letters that are stored during the iteration are not
+            # yielded.
             listing = client.list_blob_names(name_starts_with=f"{self._prefix}/")
             names = sorted([name async for name in listing if _is_letter(name)])
         for start in range(0, len(names), AT_ONCE_MAX):

@@ -1,9 +1,9 @@
 """Replays dead letters one by one, and drops them.
 
-Rule 1: a letter is removed after its event was taken, never before. If the process dies between,
-the next replay begins with this letter, and only its event is delivered twice.
-Rule 2: events of one partition and key are replayed in order. If one stays, the later ones of its
-key stay as well.
+Rule 1: a letter is removed after the target has taken its event, never before. If the process dies
+in between, the next replay begins with this letter, and only its event is delivered twice.
+Rule 2: events of one partition and key are replayed in order. If the target refuses one, the later
+ones with its key are not replayed either.
 """
 
 from abc import abstractmethod
@@ -18,7 +18,7 @@ from eventproc.ports import DeadLetterReader
 
 
 class LetterOutcome(Enum):
-    """What became of one letter."""
+    """The result for one letter."""
 
     REPLAYED = "replayed"
     """Its event was taken, and the letter removed."""
@@ -35,7 +35,7 @@ class LetterOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterResult:
-    """What became of one letter, and why."""
+    """The outcome for one letter, and the reason."""
 
     stored: StoredLetter
     outcome: LetterOutcome
@@ -47,10 +47,11 @@ class ReplayTarget(AsyncResource):
 
     @abstractmethod
     async def take(self, letter: DeadLetter) -> None:
-        """Return when the event of a letter is taken for good.
+        """Deliver the event of a letter; return when it is stored or handled.
 
         Raises:
-            LetterRefusedError: it is not, and trying again now does not help.
+            LetterRefusedError: the target does not accept it, and another attempt now would not
+                help.
             EventProcError: any other ends the replay; the letter stays.
         """
 
@@ -58,14 +59,14 @@ class ReplayTarget(AsyncResource):
 async def replay(
     reader: DeadLetterReader, target: ReplayTarget, letters: Iterable[StoredLetter]
 ) -> AsyncIterator[LetterResult]:
-    """Replay letters in order, and yield what became of each.
+    """Replay letters in order, and yield the result for each.
 
-    A replay that was interrupted is resumed by another one, of the letters that are left.
+    After an interruption, start another replay with the letters that are left.
 
     Args:
-        reader: Of the sink; it must be open.
-        target: Open, too.
-        letters: Of this reader, in its order; see ``matching``.
+        reader: The reader of the sink; it must be open.
+        target: Takes the events; it must be open.
+        letters: Letters of this reader, in its order; see ``matching``.
 
     Raises:
         DeadLetterError: the sink does not answer, or another replay of it is under way.

@@ -1,4 +1,4 @@
-"""Which dead letters an operator wants."""
+"""Selects dead letters by id, partition, time, error and group."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,7 +37,7 @@ class LetterFilter:
         return self == LetterFilter()
 
     def matches(self, stored: StoredLetter) -> bool:
-        """Whether the letter is wanted. What is damaged is wanted only if no condition is set."""
+        """Whether the letter matches. A damaged one matches only if no condition is set."""
         return self.matches_all if stored.letter is None else self._matches(stored.letter)
 
     def _matches(self, letter: DeadLetter) -> bool:
@@ -62,7 +62,7 @@ def _is_any(value: str, wanted: frozenset[str]) -> bool:
 async def matching(
     reader: DeadLetterReader, wanted: LetterFilter | None = None
 ) -> list[StoredLetter]:
-    """Read the letters that are wanted, by default all, with what is damaged.
+    """Read the letters that match *wanted*; by default all, including damaged ones.
 
     Raises:
         DeadLetterError: the sink does not answer.

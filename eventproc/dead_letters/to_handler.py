@@ -1,7 +1,7 @@
-"""Replays dead letters straight through a handler, without a hub and without a group.
+"""Replays dead letters by calling a handler directly, without a hub and without a group.
 
-The calls are those of a processor: the same retries, waits and threads. There is no lease, no
-checkpoint and no state: the position of the group is not changed.
+The handler is called as in a processor, with the same retries, waits and threads. There is no
+lease, no checkpoint and no state: the position of the group is not changed.
 """
 
 import math
@@ -43,8 +43,8 @@ OWNER_ID: Final = "dead-letters"
 class HandlerTarget(ReplayTarget):
     """Calls a handler with the event of each letter, one after the other.
 
-    Each partition of each group has a handler of its own, as in a processor. The event is as it was
-    when it was given up; ``event.replayed_from`` is the id of the letter.
+    Each partition of each group has a handler of its own, as in a processor. The handler gets the
+    event that was given up; ``event.replayed_from`` is the id of the letter.
 
     Args:
         handler: A handler class, or a function that makes a handler.
@@ -62,16 +62,16 @@ class HandlerTarget(ReplayTarget):
         self._make = first_checked(handler, key_concurrency=1)
         self._policy = FailurePolicy(attempts_max=attempts_max, action=FailureAction.STOP)
         self._backoff = backoff or Backoff()
-        self._lines: dict[tuple[object, ...], _Line] = {}
+        self._open_handlers: dict[tuple[object, ...], _OpenHandler] = {}
 
     async def open(self) -> None:
         """Do nothing: handlers are made when they are needed."""
 
     async def close(self) -> None:
         """Close the handlers; errors are logged."""
-        lines, self._lines = self._lines, {}
-        for line in lines.values():
-            await line.calls.close(line.context, CloseReason.SHUTDOWN, budget_s=CLOSE_MAX_S)
+        open_handlers, self._open_handlers = self._open_handlers, {}
+        for opened in open_handlers.values():
+            await opened.calls.close(opened.context, CloseReason.SHUTDOWN, budget_s=CLOSE_MAX_S)
 
     async def take(self, letter: DeadLetter) -> None:
         """Return when the handler has handled the event.
@@ -80,23 +80,23 @@ class HandlerTarget(ReplayTarget):
             LetterRefusedError: the handler failed ``attempts_max`` times, or in ``initialize``.
         """
         key = (letter.group.key, letter.partition_id)
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = await self._begin(letter)
+        opened = self._open_handlers.get(key)
+        if opened is None:
+            opened = self._open_handlers[key] = await self._begin(letter)
         event = replace(
             letter.event,
             system_properties={**letter.event.system_properties, REPLAYED_FROM: letter.letter_id},
         )
-        admitted = line.progress.admit([event])
+        admitted = opened.progress.admit([event])
         if not admitted:
             raise LetterRefusedError("it came after a later one of its partition")
         try:
-            await line.calls.deliver(admitted, line.context)
+            await opened.calls.deliver(admitted, opened.context)
         except LetterRefusedError:
-            line.context.complete(admitted)  # The next letter is not behind this one.
+            opened.context.complete(admitted)  # Let later letters pass this event.
             raise
 
-    async def _begin(self, letter: DeadLetter) -> "_Line":
+    async def _begin(self, letter: DeadLetter) -> "_OpenHandler":
         """Make and initialize a handler.
 
         Raises:
@@ -129,11 +129,11 @@ class HandlerTarget(ReplayTarget):
                 await handler.initialize(context)
         except Exception as error:
             raise LetterRefusedError(f"initialize failed: {_shown(error)}") from error
-        return _Line(calls, context, progress)
+        return _OpenHandler(calls, context, progress)
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _OpenHandler:
     """The handler of one partition of one group."""
 
     calls: HandlerCalls
@@ -142,7 +142,7 @@ class _Line:
 
 
 class _Refusals(FailureActions):
-    """Lets the letter of an event stay that failed as often as the policy allows."""
+    """Refuses the letter of an event that failed as often as the policy allows: it stays."""
 
     async def apply(
         self,
@@ -150,7 +150,7 @@ class _Refusals(FailureActions):
         error: Exception | None,
         attempt_count: int,
     ) -> None:
-        """Raise what says why.
+        """Raise an error with the reason.
 
         Raises:
             LetterRefusedError: always.
@@ -171,12 +171,12 @@ class ReplayContext(CallContext):
 
     @property
     def is_replay(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     @property
     def is_owned(self) -> bool:
-        """Always, although there is no lease: an operator wants the event handled."""
+        """Always true, although there is no lease, so that the handler handles the event."""
         return True
 
     @property

@@ -24,11 +24,12 @@ class HubTarget(ReplayTarget):
     """Publishes the event of each letter, one after the other.
 
     Body, properties, key and ids are those of the event. The property ``eventproc_replayed_from``
-    has the id of the letter. Where the service allows it, an event goes to the partition that it
-    came from; with Event Hubs one with a key goes to the partition of its key.
+    has the id of the letter. An event goes to the partition that it came from, if the service
+    allows that. Event Hubs does not for an event with a key, which goes to the partition of its
+    key.
 
     Args:
-        publisher: Of the hub. It is opened and closed.
+        publisher: Publishes to the hub. The target opens and closes it.
         eventhub_name: The hub's name. An event of another hub is published by its key alone.
         patience: How long a request without an answer is repeated, which may store the event twice.
     """

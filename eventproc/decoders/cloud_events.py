@@ -20,7 +20,7 @@ STRUCTURED: Final = "application/cloudevents+json"
 BATCHED: Final = "application/cloudevents-batch"
 
 PREFIXES: Final = ("cloudEvents:", "cloudEvents_", "ce_", "ce-")
-"""Before the names of attributes in properties: AMQP has the first two, Kafka the third."""
+"""Prefixes of attribute names in properties: AMQP uses the first two, Kafka the third."""
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANYTHING: Final = msgspec.json.Decoder()
@@ -46,7 +46,7 @@ class CloudEvent(Generic[T]):
 
 
 class CloudEventDecoder(Decoder[CloudEvent[T]]):
-    """Decodes CloudEvents in both modes; which one it is, the content type says.
+    """Decodes CloudEvents in both modes, which it distinguishes by the content type.
 
     Args:
         data: Decodes the data, for example ``JsonDecoder(Order)``. It gets empty bytes if there is
@@ -107,7 +107,7 @@ def _structured(body: bytes) -> tuple[dict[str, object], bytes]:
 
 
 def _is_json(attributes: Mapping[str, object]) -> bool:
-    """Whether the data is a JSON value: without a type it is, by the specification."""
+    """Whether the data is a JSON value; by the specification it is, if its type is missing."""
     kind = str(attributes.get("datacontenttype", "application/json")).partition(";")[0].strip()
     return kind.lower().endswith(("/json", "+json"))
 
@@ -134,7 +134,7 @@ def _required(attributes: Mapping[str, object], name: str) -> str:
 
 
 def _canonical(value: object) -> str:
-    """Return an attribute as the specification writes it as text."""
+    """Return an attribute's value in the text form of the specification."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

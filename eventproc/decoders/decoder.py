@@ -1,7 +1,7 @@
 """The interface of a decoder.
 
-Rule: whatever a decoder raises is a failure of the event alone, and final: the same bytes would
-fail again, so the event is given up without another attempt.
+Rule: an error of a decoder concerns one event and is permanent: the same bytes would fail again, so
+the event is given up without another attempt.
 """
 
 from abc import ABC, abstractmethod
@@ -16,10 +16,9 @@ T = TypeVar("T")
 
 
 class Decoder(ABC, Generic[T]):
-    """Makes a value of a type of a body. Subclass it for a format of your own.
+    """Converts a body to a value of one type. Subclass it for a format of your own.
 
-    One decoder serves all handlers of its class, in several threads, so it keeps nothing of an
-    event.
+    All handlers of a class share one decoder, in several threads, so it keeps no data of an event.
     """
 
     @property
@@ -29,7 +28,7 @@ class Decoder(ABC, Generic[T]):
 
     @abstractmethod
     def decode(self, body: bytes, event: ReceivedEvent) -> T:
-        """Return the value of a body; raise anything if it has none.
+        """Return the value of a body; raise any error if the body cannot be decoded.
 
         Args:
             body: What to decode. It is the event's body, or a part of it.

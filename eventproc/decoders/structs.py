@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class _TypedDecoder(Decoder[T]):
-    """Knows the type of its values."""
+    """Base of decoders that check values against a type."""
 
     @overload
     def __init__(self, shape: type[T], *, strict: bool = True) -> None: ...
@@ -20,7 +20,7 @@ class _TypedDecoder(Decoder[T]):
     def __init__(self: "_TypedDecoder[Any]", *, strict: bool = True) -> None: ...
     def __init__(self, shape: Any = Any, *, strict: bool = True) -> None:
         try:
-            msgspec.json.schema(shape)  # Refuses types that a decoder refuses only when used.
+            msgspec.json.schema(shape)  # A decoder refuses some types only at its first use.
             self._decode = self._function(shape, strict=strict)
         except TypeError as error:
             raise ConfigurationError(
@@ -30,7 +30,7 @@ class _TypedDecoder(Decoder[T]):
 
     @classmethod
     def any_of(cls, *shapes: type[T], strict: bool = True) -> Self:
-        """Return a decoder of tagged structs: the tag in the body says which one it is."""
+        """Return a decoder of several tagged structs, which chooses by the tag in the body."""
         union: Any = Union[shapes]  # noqa: UP007 - of a tuple
         return cls(union, strict=strict)
 
@@ -53,9 +53,9 @@ class JsonDecoder(_TypedDecoder[T]):
     """Decodes JSON, and checks it against a type while it is read.
 
     Args:
-        shape: A ``msgspec.Struct``, a dataclass, a ``TypedDict`` or any other type of which msgspec
-            makes values; for a union of tagged structs use ``any_of``. By default anything, as
-            ``json.loads``.
+        shape: A ``msgspec.Struct``, a dataclass, a ``TypedDict`` or any other type that msgspec
+            supports; for a union of tagged structs use ``any_of``. By default any JSON value, as
+            with ``json.loads``.
         strict: False also accepts ``"3"`` for a number and the like.
 
     Raises:

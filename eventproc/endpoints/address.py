@@ -16,10 +16,10 @@ class ListenAddress:
 
     host: str = LOOPBACK
     port: int = 0
-    """0: any free one."""
+    """With 0 the operating system chooses a free port."""
 
     path: str = ""
-    """Of a Unix socket; then host and port mean nothing."""
+    """The path of a Unix socket; if it is set, host and port are ignored."""
 
     def __str__(self) -> str:
         """Return the form that ``parse_address`` reads; an IPv6 address is in brackets."""
@@ -31,7 +31,7 @@ class ListenAddress:
 def parse_address(text: str, name: str) -> ListenAddress:
     """Parse ``HOST:PORT``, ``:PORT``, ``PORT`` or ``unix:PATH``.
 
-    Without a host, only this machine can connect. Port 0 is any free one.
+    Without a host the server listens on the loopback address. Port 0 stands for any free port.
 
     Args:
         text: The address. An IPv6 address is in brackets.

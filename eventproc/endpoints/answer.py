@@ -1,4 +1,4 @@
-"""What an endpoint answers, and how the answers of several processes become one."""
+"""The answer of an endpoint, and the combined answer for several processors."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ class Answer:
     body: Body | str
     status: int = OK
     content_type: str = "text/plain"
-    """Of text."""
+    """The content type, if the body is text."""
 
 
 Route: TypeAlias = Callable[[], Awaitable[Answer]]
-"""Answers one path."""
+"""Returns the answer to requests of one path."""
 
 Routes: TypeAlias = Mapping[str, Route]
 
 
 def verdict(entries: Iterable[Body]) -> Answer:
-    """Return the answer for these processors: green if each entry's ``ok`` is true."""
+    """Return one answer for these processors: 200 if each entry's ``ok`` is true, else 503."""
     processors = list(entries)
     is_ok = all(each["ok"] for each in processors)
     return Answer({"ok": is_ok, "processors": processors}, OK if is_ok else UNAVAILABLE)

@@ -1,4 +1,4 @@
-"""Asks the endpoints of another process."""
+"""Sends requests to the endpoints of another process."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ with needing("http"):
 
 
 async def fetch(address: ListenAddress, path: str, within: timedelta) -> Answer | None:
-    """Return what a process answers; ``None`` if there is no complete answer in that time."""
+    """Return the answer to a GET; ``None`` if it is not complete after *within*."""
     connector = aiohttp.UnixConnector(path=address.path) if address.path else None
     host = "localhost" if address.path else address
     limit = aiohttp.ClientTimeout(total=within.total_seconds())

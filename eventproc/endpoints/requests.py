@@ -1,6 +1,6 @@
-"""Serves whole requests, where an answer depends on more than the path.
+"""Serves requests whose answer depends on more than the path.
 
-A request and its reply are plain values, so that what decides on a reply is tested without a
+A request and its reply are plain values, so that the code that replies can be tested without a
 server.
 """
 
@@ -23,14 +23,14 @@ BODY_BYTES_MAX: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a client asks for."""
+    """A request of a client."""
 
     method: str
     path: str
-    """Without the query, percent-decoded."""
+    """The path without the query, percent-decoded."""
 
     headers: Mapping[str, str]
-    """By name, in any case of letters."""
+    """The headers by name; look-ups ignore case."""
 
     body: bytes = b""
     local_host: str = ""
@@ -39,13 +39,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the client gets."""
+    """A reply to a client."""
 
     status: HTTPStatus = HTTPStatus.OK
     content_type: str = "text/plain; charset=utf-8"
     body: bytes | AsyncIterator[bytes] = b""
-    """An iterator is sent piece by piece, for as long as it lasts. It is cancelled when the client
-    closes the connection."""
+    """The body. The pieces of an iterator are sent one by one until it ends; it is cancelled when
+    the client closes the connection."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
 

@@ -33,9 +33,10 @@ class ServerThread:
             address: Where to listen.
             routes: The answer to each path; called in the thread.
             name: The option or setting that gave the address, for the message.
-            beside: Runs in the thread, too, until it is cancelled at the end. An error in it ends
-                the server: a check that does not run must not look healthy.
-            log: Gets that error.
+            beside: A coroutine that also runs in the thread, and is cancelled by ``stop``. An error
+                in it ends the server, because without its checks the answers could wrongly look
+                healthy.
+            log: That error is logged here.
         """
         self._address = address
         self._routes = routes

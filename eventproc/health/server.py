@@ -1,6 +1,6 @@
 """``HealthServer``: the endpoints of one process.
 
-It has a thread of its own, because a blocked event loop cannot answer for itself. All answers are
+It has a thread of its own, because a blocked event loop cannot answer requests. All answers are
 made in that thread, from snapshots of the processors.
 """
 
@@ -22,14 +22,14 @@ from eventproc.telemetry.prometheus import CONTENT_TYPE, PrometheusText
 LIVE_WITHIN: Final = timedelta(seconds=10)
 
 BEATS: Final = 10
-"""How often the threads are asked within ``live_within``."""
+"""How many pings each thread gets within ``live_within``."""
 
 
 class HealthServer(HealthReporter):
     """Serves ``/live``, ``/ready``, ``/partitions``, ``/metrics`` and ``/status``.
 
     It serves from the start of a processor to the end of its stop. Several processors of a process
-    may have the same one: an answer is green if it is for each of them.
+    may share it: an answer has status 200 only if each of them is healthy.
     """
 
     @checked
@@ -46,7 +46,7 @@ class HealthServer(HealthReporter):
             address: ``PORT`` for this machine alone, ``HOST:PORT``, or ``unix:PATH``. Port 0 is any
                 free one.
             live_within: A thread that has not run for this long is blocked.
-            name: What error messages call the address.
+            name: The name of the setting for the address, for error messages.
 
         Raises:
             ConfigurationError: the address has another form.
@@ -86,7 +86,7 @@ class HealthServer(HealthReporter):
             self._log.info("http_server_started", address=str(bound))
 
     async def end(self, member: WatchedMember) -> None:
-        """Report no more on a processor; after the last one the server ends."""
+        """Stop reporting on a processor; after the last one stop the server."""
         with self._lock:
             self._watches = {each: w for each, w in self._watches.items() if each is not member}
             if self._watches:
@@ -99,7 +99,7 @@ class HealthServer(HealthReporter):
             metrics.close()
 
     async def _beat(self) -> None:
-        """In the thread: ask the processors' threads again and again."""
+        """Ping the processors' threads periodically. Runs in the server's thread."""
         beat_s = self._live_within.total_seconds() / BEATS
         while True:
             for watch in self._watches.values():

@@ -17,7 +17,7 @@ from eventproc.statistics import GroupStatistics, ProcessorStatistics, ResourceP
 from eventproc.version import EVENTPROC_VERSION
 
 FRAMES_MAX: Final = 3
-"""How many calls are shown of a thread that is blocked, the innermost first."""
+"""How many frames of a blocked thread's stack are shown, the innermost first."""
 
 UNREAD: Final = "its statistics changed during each attempt to read them"
 
@@ -39,11 +39,11 @@ class WatchedThread:
 
     @property
     def silent_s(self) -> float:
-        """For how many seconds it has not run; 0 if it answered the newest question."""
+        """For how many seconds the thread has not run; 0 if it answered the newest ping."""
         return self._pulse.beats * self._beat_s
 
     def beat(self, beat_s: float, beats_max: int) -> None:
-        """Ask it, and log if it is blocked, or not any more."""
+        """Ping the thread; log when it becomes blocked, and when it runs again."""
         self._beat_s = beat_s
         if self._pulse.beat():
             self._ping(self._answer)
@@ -64,7 +64,7 @@ class WatchedThread:
         self._pulse.answer()
 
     def _place(self) -> str:
-        """Return what the thread is executing: file, line and function, and their callers."""
+        """Return file, line and function of the thread's innermost frames."""
         frame = sys._current_frames().get(self._thread_id or 0)  # noqa: SLF001 - there is no other
         places: list[str] = []
         while frame is not None and len(places) < FRAMES_MAX:
@@ -75,7 +75,7 @@ class WatchedThread:
 
 
 class Watch:
-    """What the server knows of one processor."""
+    """Watches the threads of one processor, and describes its health."""
 
     def __init__(self, member: WatchedMember, log: Logger) -> None:
         self._member = member
@@ -85,7 +85,7 @@ class Watch:
         self._newest: GroupStatistics | None = None
 
     def beat(self, beat_s: float, beats_max: int) -> None:
-        """Ask both threads whether they run."""
+        """Ping both threads."""
         self._loop.beat(beat_s, beats_max)
         self._store.beat(beat_s, beats_max)
 
@@ -126,7 +126,7 @@ class Watch:
         return self._entry(red, partitions=owned)
 
     def status(self, beats_max: int) -> Body:
-        """Describe all of it."""
+        """Return what the other endpoints say, with version, process id and counters."""
         live, ready, partitions = self.live(beats_max), self.ready(beats_max), self.partitions()
         reasons = [*dict.fromkeys([*live["reasons"], *ready["reasons"], *partitions["reasons"]])]
         return {
@@ -155,7 +155,7 @@ class Watch:
         return figures
 
     def _statistics(self) -> GroupStatistics | None:
-        """Return a snapshot; the one before if there is none now."""
+        """Return a snapshot of the statistics; the previous one if none can be taken now."""
         self._newest = self._member.statistics() or self._newest
         return self._newest
 

@@ -1,4 +1,4 @@
-"""Tokens of Entra ID: the credential that is found, and its use by several event loops."""
+"""Tokens of Entra ID: the default credential, and credentials for several event loops."""
 
 from eventproc.identity.shared_credential import (
     AnyTokenCredential,

@@ -16,7 +16,7 @@ def default_credential(
 ) -> SharedCredential:
     """Return the credential of this process, without asking for a token yet.
 
-    It is the first that there is: variables of the environment, workload identity, managed
+    The first one that is set up is used: environment variables, workload identity, managed
     identity, the Azure CLI, other developer tools. ``AZURE_CLIENT_ID`` chooses among several
     managed identities.
 
@@ -24,7 +24,7 @@ def default_credential(
         ca_bundle: A file with the certificates to trust; by default those of ``certifi``.
         http_proxy: The proxy to reach Entra ID through.
     """
-    # Without logging set up, its warning of a dozen lines would precede our error of one.
+    # If logging is not set up, azure-identity prints a dozen lines before our one-line error.
     logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     settings: dict[str, Any] = {}
     if ca_bundle is not None:

@@ -25,7 +25,7 @@ class Network:
 
 
 DIRECT: Final = Network()
-"""The usual certificates, and no proxy but that of the environment."""
+"""The default certificates, and the proxy of the environment variables, if any."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Why a credential gave no token, in one line. Pure.
 
-``DefaultAzureCredential`` tries one credential after another and reports all of them, over a dozen
-lines. Most of them only say that they are not set up; the others say what is wrong.
+``DefaultAzureCredential`` tries one credential after another and reports all failures, in over a
+dozen lines. Most only mean that a credential is not set up; this module keeps the others.
 """
 
 import re
@@ -22,10 +22,10 @@ _NOT_SET_UP: Final = re.compile(
     r"|no response from the IMDS|No managed identity endpoint",
     re.IGNORECASE,
 )
-"""What a credential says that is not set up here."""
+"""Matches the failure of a credential that is not set up on this machine."""
 
 _REQUESTED: Final = re.compile(r"AADSTS\d|request error|authentication failed", re.IGNORECASE)
-"""What a credential says that is set up, and whose request for a token failed."""
+"""Matches the failure of a credential that is set up, but whose request for a token failed."""
 
 
 def no_token_reason(error: BaseException) -> str:

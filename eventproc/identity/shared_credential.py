@@ -1,10 +1,10 @@
 """Makes a token credential usable on every event loop, and keeps its tokens.
 
 The store has a thread and an event loop of its own, but asynchronous credentials of
-``azure.identity.aio`` work only on the loop on which they were opened. So each request is made
-where the credential can answer it: an ordinary credential in a thread, an asynchronous one on its
-own loop. A token is renewed some minutes before it expires. While that takes long or fails, the
-former one is used, so neither a blocked event loop nor an outage of Entra ID stops the store.
+``azure.identity.aio`` work only on the loop on which they were opened. So a blocking credential is
+called in a thread, and an asynchronous one on its own loop. A token is renewed some minutes before
+it expires. If that takes long or fails, the former token is used while it is valid, so neither a
+blocked event loop nor a short outage of Entra ID stops the store.
 """
 
 import asyncio
@@ -22,7 +22,8 @@ from weakref import WeakKeyDictionary
 from eventproc.identity.reasons import no_token_reason
 
 RENEWAL_S: Final = 300.0
-"""A token is renewed so many seconds before it expires, or when half of its life is over."""
+"""A token is renewed this long before it expires, or after half of its lifetime if that is
+later."""
 
 RENEWAL_WAIT_S: Final = 2.0
 """How long to wait for a new token while the former one is valid."""
@@ -36,7 +37,7 @@ class Token(Protocol):
 
     @property
     def token(self) -> str:
-        """What is sent to the service."""
+        """The text that is sent to the service."""
 
     @property
     def expires_on(self) -> int:
@@ -79,15 +80,16 @@ class SharedCredential:
 
         Args:
             credential: One of ``azure.identity`` or ``azure.identity.aio``, or any other with
-                ``get_token``. An asynchronous one is asked on the event loop that runs now, or, if
-                none does, on the first that needs a token.
+                ``get_token``. An asynchronous one is called on the event loop that runs now, or, if
+                none runs, on the first that needs a token.
             clock: Returns seconds since the epoch.
         """
         self._credential = credential
         self._is_async = inspect.iscoroutinefunction(credential.get_token)
         self._clock = clock
         self._kept_by_scopes: dict[object, _Kept] = {}
-        # Reentrant: a request that is answered at once is kept while it is begun.
+        # Reentrant: if a request is done at once, its callback runs in the thread that holds the
+        # lock.
         self._lock = threading.RLock()
         if self._is_async:
             with suppress(RuntimeError):  # no event loop runs yet
@@ -124,7 +126,7 @@ class SharedCredential:
     def _request(
         self, kept: "_Kept", scopes: tuple[str, ...], options: Mapping[str, Any]
     ) -> "Future[Token]":
-        """Begin a request, and keep its token when it comes."""
+        """Begin a request; its callback stores the token."""
 
         def keep(answered: "Future[Token]") -> None:
             now = self._clock()
@@ -161,7 +163,7 @@ class _Kept:
 async def _answer_to(request: "Future[Token]") -> Token:
     """Wait for a request that others may wait for, too."""
     try:
-        # A cancelled caller leaves the request alone.
+        # Shielded: a cancelled caller must not cancel the request.
         return await asyncio.shield(asyncio.wrap_future(request))
     except asyncio.CancelledError:
         task = asyncio.current_task()
@@ -173,7 +175,7 @@ async def _answer_to(request: "Future[Token]") -> Token:
 
 
 _homes: WeakKeyDictionary[object, asyncio.AbstractEventLoop] = WeakKeyDictionary()
-"""The event loop on which each asynchronous credential is asked."""
+"""The event loop on which each asynchronous credential is called."""
 
 _homes_lock = threading.Lock()
 
@@ -194,7 +196,7 @@ def _in_thread(ask: Callable[[], Token]) -> "Future[Token]":
     def answer() -> None:
         try:
             request.set_result(ask())
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the answer raises it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller raises it
             request.set_exception(error)
 
     threading.Thread(target=answer, name="eventproc-token", daemon=True).start()

@@ -16,11 +16,12 @@ def account_url(account: str, *, option: str, service: Service = "blob") -> str:
 
     Args:
         account: The account's name, host or URL.
-        option: What the account was given as, for the message.
-        service: Which of its services; in an Azure address another one's name is replaced by it.
+        option: The option that gave the account, for the message.
+        service: The service of the account. In an Azure address it replaces the name of another
+            one.
 
     Raises:
-        ConfigurationError: It is none of them.
+        ConfigurationError: *account* is none of these.
     """
     place = _SERVICE_IN_HOST.sub(f".{service}.core.", account.rstrip("/"))
     if place.startswith(("https://", "http://")):

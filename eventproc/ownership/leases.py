@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from eventproc.concurrency.turns import Turns
+from eventproc.concurrency.partition_locks import PartitionLocks
 from eventproc.core.ownership.lease import (
     CHECKS_PER_EXPIRATION,
     Lease,
@@ -74,7 +74,7 @@ class Leases:
         self._on_lost = on_lost
         self._log = log
         self._lease_by_partition: dict[str, Lease] = {}
-        self._turns = Turns()
+        self._locks = PartitionLocks()
         self._renewal_failure = ConditionLogger(log, "renewal_failed", "renewal_recovered")
         self._compared_at_s = float("-inf")
         """When the newest listing was requested with which ``compare`` compared all leases."""
@@ -146,7 +146,7 @@ class Leases:
 
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims for this processor, and keep a lease for each one won."""
-        async with self._turns.take([claim.partition_id for claim in claims]):
+        async with self._locks.hold([claim.partition_id for claim in claims]):
             sent_at_s, generation = self._clock(), self._generation
             results = await self.write(claims)
             for result in results:
@@ -162,7 +162,7 @@ class Leases:
         one has its owner id, the write is repeated once. If that outcome is unknown, too, a later
         cycle finds the partition recorded as this processor's, and claims it or hands it over.
         """
-        async with self._turns.take([partition_id]):
+        async with self._locks.hold([partition_id]):
             lease = self._lease_by_partition.pop(partition_id, None)
             if lease is None:
                 return WriteOutcome.LOST
@@ -205,7 +205,7 @@ class Leases:
         """
         stored = snapshot.by_partition
         names = [lease.partition_id for lease in contradicted]
-        async with self._turns.take(names):
+        async with self._locks.hold(names):
             leases = [self._lease_by_partition[p] for p in names if p in self._lease_by_partition]
         doubted = [
             lease
@@ -266,7 +266,7 @@ class Leases:
         The log names the new owners from *stored*, or reads them.
         """
         gone = []
-        async with self._turns.take([lease.partition_id for lease in leases]):
+        async with self._locks.hold([lease.partition_id for lease in leases]):
             current = [
                 self._lease_by_partition[lease.partition_id]
                 for lease in leases

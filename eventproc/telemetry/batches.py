@@ -1,7 +1,7 @@
-"""Counters of committed batches, for code that runs no processor: Spark's sink.
+"""Counters of committed batches, for the Spark sink, which runs no processor.
 
-The counters have the same names as a processor's, but a scope of their own, because they are
-incremented for each batch, while a processor's are read from its statistics.
+They have the names of a processor's counters, but another instrumentation scope, because they are
+incremented for each batch, while a processor's counters are read from its statistics.
 """
 
 from collections.abc import Mapping

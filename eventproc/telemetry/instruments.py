@@ -237,8 +237,8 @@ INSTRUMENTS: Final[tuple[Instruments[Any], ...]] = (
     Instruments(GroupStatistics, _GROUP_COUNTS, _GROUP_GAUGES),
     Instruments(ResourceProcessorStatistics, _RESOURCE_COUNTS, _RESOURCE_GAUGES),
 )
-"""What is reported of each kind of processor: the instruments of its statistics' class, and of its
-base classes."""
+"""The instruments by class of statistics. A processor reports those of its statistics' class and of
+that class's base classes."""
 
 PARTITION_GAUGES: Final = (
     PartitionGauge(

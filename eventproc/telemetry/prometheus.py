@@ -1,4 +1,4 @@
-"""Metrics in the text format of Prometheus: those of a meter provider, and of the program."""
+"""Metrics of OpenTelemetry and of prometheus_client, in the text format of Prometheus."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -22,7 +22,7 @@ class PrometheusText(Collector):
     """Reads what a meter provider of OpenTelemetry has, and prometheus_client's own registry."""
 
     def __init__(self, meter_provider: Any) -> None:  # noqa: ANN401 - of any implementation
-        """Begin to read; ``None``: the global provider, which is set if the program has set none.
+        """Read from *meter_provider*; ``None``: from the global one, which is set if there is none.
 
         Raises:
             ConfigurationError: the provider is not that of OpenTelemetry's SDK.
@@ -42,7 +42,7 @@ class PrometheusText(Collector):
         provider.add_metric_reader(self._reader)
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading from the meter provider."""
         self._provider.remove_metric_reader(self._reader)
 
     def text(self) -> str:
@@ -50,7 +50,7 @@ class PrometheusText(Collector):
         return generate_latest(self).decode()
 
     def collect(self) -> Iterator[Metric]:
-        """Return the families of both; one that both have is that of the provider."""
+        """Yield the metric families of both; the meter provider's if both have one of a name."""
         names = set()
         for family in self._registry.collect():
             names.add(family.name)

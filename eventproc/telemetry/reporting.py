@@ -4,8 +4,8 @@ Rule 1: counters and gauges are read from the processor's statistics when they a
 they cost nothing during delivery.
 Rule 2: durations and spans are recorded for each handler call, checkpoint write and cycle, never
 for each event. Without an SDK no spans are built.
-Rule 3: only gauges and spans have a partition id, because the group has one gauge of a kind for
-each partition. On counters and histograms it would multiply the time series of every process.
+Rule 3: only gauges and spans have a partition id. Of a partition's gauge a group has one series,
+that of the owner; a counter or histogram would have one for each partition in every process.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class Telemetry:
         self.tracer = trace.get_tracer(SCOPE, EVENTPROC_VERSION, tracer_provider=tracer_provider)
         self._is_tracing = tracer_provider is not None
         self.meter_provider = meter_provider
-        """As given; ``None``: the global one."""
+        """The meter provider; ``None`` for the global one."""
 
         meter = get_meter(SCOPE, EVENTPROC_VERSION, meter_provider=meter_provider)
         self.process_duration = _histogram(

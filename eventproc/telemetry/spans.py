@@ -18,7 +18,7 @@ Attributes = dict[str, str | int]
 
 
 def links_to_publishers(events: Sequence[ReceivedEvent]) -> list[Link]:
-    """Return links to the spans in which the events were published, if the events name them.
+    """Return links to the spans in which the events were published, if events have a trace context.
 
     Azure's clients write the W3C trace context into the event's properties, older releases as
     ``Diagnostic-Id``. Events that were published in the same span share one link.
@@ -52,7 +52,7 @@ def with_error(attributes: Attributes, failure: BaseException | str | None) -> A
 
 
 def error_type(failure: BaseException | str) -> str:
-    """Return the name of a failure's kind. There are few, as is required of an attribute."""
+    """Return the name of a failure's class, which has the low cardinality that attributes need."""
     return failure if isinstance(failure, str) else type(failure).__qualname__
 
 

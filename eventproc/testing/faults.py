@@ -25,7 +25,7 @@ T = TypeVar("T")
 Snapshot = TypeVar("Snapshot", OwnershipSnapshot, MembershipSnapshot)
 
 LISTINGS_KEPT: Final = 64
-"""Past listings from which a stale one is chosen."""
+"""How many past listings are kept, to choose a stale one from."""
 
 
 Chance: TypeAlias = Annotated[float, Within(least=0, most=1)]
@@ -42,13 +42,13 @@ class StoreFaults:
     """Shortest delay of a call, half of it before it is carried out and half after."""
 
     throttle_rate: Chance = 0.0
-    """Refused at once and not carried out, as by a busy server."""
+    """The call is refused at once and not executed, as by a busy server."""
 
     request_lost_rate: Chance = 0.0
-    """Not carried out, and no answer arrives."""
+    """The call is not executed, and no answer arrives."""
 
     answer_lost_rate: Chance = 0.0
-    """Carried out, but no answer arrives."""
+    """The call is executed, but no answer arrives."""
 
     silence: Span = timedelta(0)
     """How long a caller waits for an answer that does not arrive."""
@@ -74,7 +74,7 @@ class StoreFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """The fate of one call."""
+    """The faults and delays that are drawn for one call."""
 
     way_there_s: float
     way_back_s: float
@@ -119,7 +119,7 @@ class FaultyCheckpointStore(ForwardingStore):
         *args: P.args,
         **options: P.kwargs,
     ) -> T:
-        """Call the wrapped store, with a fate; raise ``StoreUnavailableError`` without an answer.
+        """Call the wrapped store with drawn faults; no answer is a ``StoreUnavailableError``.
 
         Opening and closing have no faults.
         """
@@ -140,7 +140,7 @@ class FaultyCheckpointStore(ForwardingStore):
     async def claim_ownership(
         self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
     ) -> Sequence[ClaimResult]:
-        """Call the wrapped store for each claim separately; each has its own fate."""
+        """Call the wrapped store for each claim separately; faults are drawn for each."""
         results = await asyncio.gather(*(self._claim(group, claim) for claim in claims))
         return [result for (result,) in results]
 
@@ -163,7 +163,7 @@ class FaultyCheckpointStore(ForwardingStore):
         return replace(stale, as_of=newest.as_of)
 
     def draw_fate(self) -> Fate:
-        """Draw the fate of the next call; always draws the same number of random values."""
+        """Draw the faults of the next call; always draws the same number of random values."""
         faults, chance = self.faults, self._rng.random()
         least_s = faults.delay_min.total_seconds() / 2
         span_s = faults.delay_max.total_seconds() / 2 - least_s
@@ -184,7 +184,7 @@ class FaultyCheckpointStore(ForwardingStore):
         )
 
     async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
-        """Make the call with a fate; return ``None`` if no answer arrives."""
+        """Make the call with drawn faults; return ``None`` if no answer arrives."""
         fate = self.draw_fate()
         await asyncio.sleep(fate.way_there_s)
         answer: tuple[T] | None = None

@@ -32,7 +32,7 @@ END_WITHIN_S = 1000.0
 """Limit in virtual seconds for cancelled tasks to end: many times what a shutdown takes."""
 
 AT_ONCE = float("-inf")
-"""Due time of a callback without a timer: it runs as soon as a sleeping machine is awake."""
+"""Due time of a callback without a timer: after a sleep of the machine it runs at once."""
 
 
 class _Guarded(Callback):
@@ -201,7 +201,7 @@ class Process:
         self.pause_count += 1
 
     def kill(self) -> None:
-        """Stop running its callbacks for good."""
+        """Stop running its callbacks for ever."""
         self.is_paused = self.is_killed = True
 
     def resume(self) -> None:

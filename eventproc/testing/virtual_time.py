@@ -2,8 +2,8 @@
 
 As soon as every task waits, the clock jumps to the next timer. If there is none, the loop raises
 ``DeadlockError`` instead of waiting for ever; if tasks run without ever waiting, it raises
-``LivelockError``. Sockets and subprocesses do not work on it, and threads only while the clock is
-held.
+``LivelockError``. Sockets and subprocesses do not work on it, and threads only while ``hold_while``
+stops the clock.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 
 THREAD_WAIT_MAX_S: Final = 10.0
-"""How long, in real seconds, a held clock waits for a call from a thread."""
+"""How long, in real seconds, a stopped clock waits for a call from a thread."""
 
 
 class DeadlockError(RuntimeError):
@@ -80,8 +80,8 @@ class Callback(asyncio.TimerHandle):
 class NumberedTask(asyncio.Task[_T]):
     """A task whose hash is its number, so that a set of tasks has the same order in every run.
 
-    asyncio keeps the tasks of a group in a set and cancels them in the order of that set, which
-    otherwise follows from their addresses.
+    asyncio keeps the tasks of a group in a set and cancels them in its order, which otherwise
+    depends on their memory addresses.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Schedule a call from a thread for which the clock is held."""
+        """Schedule a call from a thread for which the clock is stopped."""
         due = self.call_soon(callback, *args, context=context)
         self._thread_called.set()
         return due

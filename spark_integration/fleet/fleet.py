@@ -1,9 +1,9 @@
 """The driver's side of a fleet: submits one Spark job for each processor, and stops them.
 
 Each processor is the only task of its own job. Spark schedules the task and retries it when its
-worker or executor dies; when Spark gives up a job, the fleet submits it again. With one job for
-all processors, Spark would kill all of them without notice when one task failed too often.
-Spark does not assign partitions: the processors balance through the store, as always.
+worker or executor dies; when Spark gives up a job, the fleet submits it again. With one job for all
+processors, Spark would kill all of them without notice when one task failed too often. Spark does
+not assign partitions: the processors divide them through the store, as everywhere.
 """
 
 import contextlib
@@ -124,8 +124,8 @@ class Fleet:
         Further calls do nothing.
 
         Args:
-            timeout: After this, Spark kills the processors that still run. Default: their
-                ``shutdown_timeout`` and 15 seconds.
+            timeout: After this, Spark kills the processors that still run. By default 15 seconds
+                more than their ``shutdown_timeout``.
 
         Raises:
             FleetError: some processors had to be killed, because a handler did not return. The
@@ -179,7 +179,7 @@ class Fleet:
             self._restore_interrupt()
             self._log.info("fleet_stopped")
 
-    # Starting and running.
+    # --- starting and running ---
 
     def start(self, timeout: timedelta) -> None:
         """Submit the jobs and wait until every processor serves.
@@ -197,7 +197,7 @@ class Fleet:
                 timeout.total_seconds(), self._stopping.is_set
             ):
                 self._fail(self._start_timed_out(timeout))
-        except BaseException:  # For example Ctrl-C: the caller gets no fleet that it could stop.
+        except BaseException:  # For example Ctrl-C: the caller has no fleet to stop yet.
             self.stop()
             raise
         if self._error is not None:
@@ -272,7 +272,7 @@ class Fleet:
                 self._stopping.wait(wait_s(failure_count))
 
     def _run_job(self, slot: int) -> tuple[str, bool]:
-        """Run one job; return why it ended, and whether it would fail each time."""
+        """Run one job; return why it ended, and whether every further attempt would fail."""
         self._registry.begin(slot)
         ended = self._spark.run(self._job, slot)
         if isinstance(ended, Report):

@@ -1,4 +1,4 @@
-"""A fleet's calls of Spark: check settings, run and cancel jobs.
+"""What a fleet needs of Spark: check settings, run and cancel jobs.
 
 PySpark is imported in functions, because importing the package must work without it.
 """
@@ -22,7 +22,7 @@ ERROR_LINES_MAX: Final = 3
 
 
 def check_settings(settings: Mapping[str, str]) -> None:
-    """Check for settings with which Spark disturbs a task that never ends and returns no rows.
+    """Refuse settings by which Spark kills or repeats long tasks that return no rows.
 
     Speculation alone is harmless, because it compares tasks of one stage, and a fleet's stages
     have one task each. So is dynamic allocation: an executor with a running task is never idle.
@@ -89,7 +89,7 @@ class FleetSpark:
         return int(core.maxNumConcurrentTasks(profile))
 
     def pickle(self, work: FleetWork) -> bytes:
-        """Pickle the work; code of the main program by value, as Spark does with functions.
+        """Pickle the work, with code of the main program by value, as Spark pickles functions.
 
         Raises:
             ConfigurationError: it cannot be pickled.

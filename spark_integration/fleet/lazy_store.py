@@ -25,5 +25,5 @@ class LazyStore(ForwardingStore):
         await self._stack.aclose()
 
     def transactions(self) -> None:
-        """Return nothing: there is no store to ask before this one is opened."""
+        """Return ``None``: transactions are not supported, because the store does not exist yet."""
         return

@@ -35,7 +35,7 @@ class _Slot:
 
 
 class MemberRegistry:
-    """The newest report of every member, and what the driver concludes from it."""
+    """The newest report of every member; from it the driver computes phases and statistics."""
 
     def __init__(self, name: str, size: int, *, clock: Callable[[], float]) -> None:
         self._name = name
@@ -90,7 +90,7 @@ class MemberRegistry:
             self._changed.notify_all()
 
     def has_served(self, slot: int) -> bool:
-        """Whether a slot's processor has ever got as far as serving."""
+        """Whether a slot's processor has ever reached the phase ``SERVING``."""
         with self._changed:
             return self._slots[slot].has_served
 

@@ -19,11 +19,11 @@ ANSWER_MAX_S: Final = 10.0
 RETRY_S: Final = 1.0
 
 STOP_REQUESTED: Final = "the driver requested it"
-"""The only reason to stop after which the driver does not start a replacement."""
+"""After a stop for this reason, and no other, the driver does not start a replacement."""
 
 
 class ReportClient(Background):
-    """Reports for as long as its block lasts. Callbacks run in the client's own thread."""
+    """Reports while its ``with`` block runs. Callbacks run in the client's own thread."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ GO: Final = b"go\n"
 STOP: Final = b"stop\n"
 
 HOLD_S: Final = 0.5
-"""How long the server holds back an answer, which is the interval of a member's reports."""
+"""How long the server delays an answer. So a member reports at this interval."""
 
 LINE_BYTES_MAX: Final = 4_000_000
 """The longest report. One has some hundreds of bytes for each partition."""
@@ -82,7 +82,7 @@ class ReportServer:
         return int(self._server.server_address[1])
 
     def request_stop(self) -> None:
-        """Answer every report with ``stop`` from now on, also those whose answers are held back."""
+        """Answer ``stop`` to every report from now on, also to reports that wait already."""
         self._stopping.set()
 
     def answer(self, line: bytes) -> bytes | None:

@@ -51,7 +51,7 @@ class Report:
     """Warnings and errors logged since the last report that the driver answered."""
 
     error: str | None = None
-    """The error that ended it, if one did."""
+    """The error that ended the processor, if there was one."""
 
     is_permanent: bool = False
     """Whether every restart would fail with the same error."""
@@ -76,7 +76,7 @@ class FleetMember:
     """The processor's own statistics. Counts start at 0 with each restart."""
 
     error: str | None
-    """The error that ended its last incarnation, if one did."""
+    """The error that ended the last incarnation, if there was one."""
 
     is_live: bool
     """Whether it serves and has reported recently."""

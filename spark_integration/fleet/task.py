@@ -35,7 +35,7 @@ from spark_integration.option_names import naming_recipes
 
 WARNINGS_HELD: Final = 20
 POLL_S: Final = 0.1
-"""How often statistics are taken. Counts after the last time are not reported."""
+"""How often statistics are taken. Events handled after the last time before a stop do not count."""
 
 _SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
@@ -87,7 +87,7 @@ class MemberTask:
         )
 
     def serve(self) -> Report:
-        """Run until there is a reason to stop; return the last report, which names an error."""
+        """Run until the processor ends; return the last report, which has the error, if any."""
         logger = logging.getLogger("eventproc")
         logger.addHandler(self._warnings)
         try:
@@ -126,7 +126,7 @@ class MemberTask:
         return time.monotonic() - self._polled_at_s
 
     def _poll(self) -> None:
-        """Take statistics. A processor resets its counters when it stops: keep the last ones."""
+        """Take statistics, but keep the last counters: a processor resets them when it stops."""
         if self._processor is not None:
             fresh, previous = self._processor.statistics(), self._newest
             if (
@@ -185,7 +185,7 @@ class MemberTask:
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         await end([stopping])
         if self._stop.is_set() and not processor.statistics().cycle_count:
-            running.cancel()  # It is starting. If the start swallows this, stop() below ends it.
+            running.cancel()  # It is starting. If the cancellation has no effect, stop() ends it.
         while not running.done():
             await processor.stop()
             await asyncio.wait([running], timeout=POLL_S)

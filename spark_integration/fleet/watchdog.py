@@ -1,4 +1,4 @@
-"""Stops an executor's processor that has lost its executor, or that does not stop in time.
+"""Stops a processor whose executor has died, and kills one that does not stop in time.
 
 Runs in a thread of its own: a handler that blocks the event loop blocks everything on that loop,
 but the processor's store thread still renews its leases. As a last resort the watchdog ends the
@@ -23,7 +23,7 @@ BLOCKED_S: Final = 10.0
 
 
 class MemberWatchdog(Background):
-    """Watches one member for as long as its block lasts."""
+    """Watches one member while its ``with`` block runs."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class MemberWatchdog(Background):
 
     def _run(self) -> None:
         while not self._ended.wait(POLL_S):
-            if os.getppid() != self._parent:  # Spark's daemon, which would send signals
+            if os.getppid() != self._parent:  # Spark's daemon died: it cannot signal
                 self._on_stop("the executor is gone")
             self._check_loop()
             if self._until_s is not None and time.monotonic() > self._until_s:

@@ -1,6 +1,6 @@
 """Open publishers of this process, which its tasks share.
 
-Connecting to an event hub takes longer than a small batch. Spark's Kafka sink keeps producers, too.
+They stay open, because connecting to an event hub takes longer than publishing a small batch.
 
 Rule: a publisher that failed is closed, and not used again.
 """
@@ -88,5 +88,5 @@ class Connections:
 
 @cache
 def connections() -> Connections:
-    """Return the connections of this process. Spark ends its Python processes when idle."""
+    """Return the connections of this process. They stay open until Spark ends it."""
     return Connections()

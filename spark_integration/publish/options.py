@@ -1,6 +1,6 @@
 """The options of the publishing sink, parsed and checked. Pure.
 
-Those of a topic are the options of Spark's own Kafka sink.
+Options for a Kafka topic are named like those of Spark's own Kafka sink.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ PUBLISH_OPTIONS: Final = (
 KAFKA_PREFIX: Final = "kafka."
 SERVERS: Final = "bootstrap.servers"
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
-"""Options of Spark itself, which it passes to a sink with the sink's own."""
+"""Options for Spark itself. Spark passes them to a sink together with the sink's options."""
 
 _OF_THE_OTHER_SINK: Final = {
     "handler": "and publish exclude each other: a sink hands rows to a handler or publishes them",

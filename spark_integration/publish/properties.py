@@ -11,7 +11,7 @@ Value = PropertyValue | list[PropertyValue]
 
 
 class PropertyValues(Enum):
-    """What the values of the column are."""
+    """How values of the column are read."""
 
     JSON = "json"
     """JSON, as in the column of the source: each value gets its type back."""
@@ -21,7 +21,7 @@ class PropertyValues(Enum):
 
 
 def from_json(text: str) -> Value:
-    """Return the value of which the source made this JSON.
+    """Return the value in JSON that the source has written.
 
     Raises:
         ValueError: it is not JSON, or not a value that a property can have.

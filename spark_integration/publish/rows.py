@@ -56,7 +56,7 @@ def events_of(batch: pa.RecordBatch, values: PropertyValues) -> list[OutgoingEve
     """Return the rows as events, in order.
 
     Raises:
-        EventRefusedError: the properties of a row are not what *values* says.
+        EventRefusedError: a property of a row cannot be read as *values* requires.
     """
     bodies = batch.column("body").cast(pa.binary()).to_pylist()
     rows = zip(

@@ -30,7 +30,7 @@ class EventHubTarget:
     custom_endpoint: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that exactly one way is given."""
+        """Check that the fields name one hub, with either a key or an identity."""
         check_settings(self)
         refuse_key_and_identity(self.connection, self.namespace)
         if self.connection is None and self.namespace is None:
@@ -77,7 +77,7 @@ class KafkaTarget:
 
     topic: str
     namespace: str | None = None
-    """Of Event Hubs, whose Kafka endpoint is reached with the identity of the process."""
+    """A namespace of Event Hubs, to use its Kafka endpoint with the identity of the process."""
 
     ca_bundle: str | None = None
     """A file with the certificates to trust, with ``namespace``."""
@@ -109,7 +109,7 @@ class KafkaTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTarget:
-    """Whatever a function publishes to."""
+    """A target whose publisher a function makes."""
 
     function: str
     """``module:function``, importable on the executors. It takes no argument and returns an

@@ -18,7 +18,7 @@ def publish_rows(
     """Publish rows; return their number when every one of them is acknowledged.
 
     Raises:
-        PublishFailedError: a row cannot be published, or is not known to be.
+        PublishFailedError: a row cannot be published, or may not be published.
         ConfigurationError: the target cannot work on this machine.
     """
     done = 0

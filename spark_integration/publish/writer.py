@@ -1,7 +1,7 @@
 """The publishing sink in Spark's interface, for streams and for batches.
 
-``write`` runs on executors, ``commit`` and ``abort`` on the driver. Rows are published when their
-task has ended, so a commit has nothing left to do, and an abort cannot take anything back.
+``write`` runs on executors, ``commit`` and ``abort`` on the driver. A task ends after its rows are
+published, so ``commit`` and ``abort`` only log: published rows cannot be taken back.
 """
 
 from collections.abc import Iterator, Sequence

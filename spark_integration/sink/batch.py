@@ -1,4 +1,4 @@
-"""Handles a batch that is a DataFrame: ``mapInArrow`` runs the tasks and returns their reports."""
+"""Handles a batch that is a DataFrame, in tasks of ``mapInArrow``, which return their reports."""
 
 import pickle
 from collections.abc import Iterator
@@ -23,5 +23,5 @@ def handle_frame(options: SinkOptions, batch: DataFrame, batch_id: int) -> Batch
         yield pa.RecordBatch.from_arrays([pa.array([report], pa.binary())], ["report"])
 
     rows = batch.mapInArrow(handle, "report binary").collect()
-    # The reports come from tasks of this query, which run its code anyway.
+    # Unpickling is safe: the reports come from this query's own tasks.
     return commit_reports(options, batch_id, [pickle.loads(row["report"]) for row in rows])  # noqa: S301

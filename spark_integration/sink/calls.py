@@ -1,7 +1,7 @@
 """Calls one handler, with the retries and failure actions of a processor.
 
 Rule: when the failure policy stops the partition, the task fails. Spark then retries the task with
-the same rows, and fails the query in the end.
+the same rows, and fails the query after the last retry.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class SinkCalls:
 
     @property
     def takes_columns(self) -> bool:
-        """Whether the handler has ``process_columns``, and ``hand`` wants a ``RowBatch``."""
+        """Whether the handler has ``process_columns``; then pass a ``RowBatch`` to ``hand``."""
         return isinstance(self._handler, ColumnHandler)
 
     async def initialize(self) -> None:

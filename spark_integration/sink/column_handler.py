@@ -8,7 +8,7 @@ from spark_integration.sink.row_batch import RowBatch
 
 
 class ColumnHandler(PartitionHandler):
-    """Hands rows to a handler as the columns in which they came, also those of its query."""
+    """Passes rows to a handler as Arrow columns, including columns that the query added."""
 
     def __init__(self, handler: PartitionHandler) -> None:
         self._handler = handler

@@ -79,7 +79,8 @@ class SparkPartitionContext(CallContext):
 
         Raises:
             RefusedInSparkError: the option ``deferCheckpoints`` is false. Nothing is stored yet
-                when this method returns, and the option says that the handler can cope.
+                when this method returns, so a handler that needs a stored checkpoint would be
+                wrong.
         """
         if not self._defers_checkpoints:
             raise self._refusal(

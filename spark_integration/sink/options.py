@@ -53,16 +53,16 @@ _REFUSED: Final = dict.fromkeys(
     ("transport", "customEndpoint"),
     "has no effect on the sink, which does not connect to the hub: remove it",
 )
-"""Settings of a processor or of the source that have no meaning here, and why."""
+"""Settings of a processor or of the source that the sink does not have, and the reason."""
 
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
-"""Options of Spark itself, which it passes to a sink with the sink's own."""
+"""Options for Spark itself. Spark passes them to a sink together with the sink's options."""
 
 EVENTS_PER_CALL: Final = 300
 """Default of ``maxEventsPerCall``, the same as in a processor."""
 
 ATTEMPTS: Final = 3
-"""Default of ``maxAttempts``, for one event in one task. Spark retries a failed task on top."""
+"""Default of ``maxAttempts``, for one event in one task. Spark also retries a failed task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class GroupRecipe:
     connection: Annotated[Secret | None, SECRET] = None
 
     def __post_init__(self) -> None:
-        """Check that exactly one way is given."""
+        """Check that either a connection string or a namespace with a hub is given."""
         check_settings(self)
         if (self.connection is None) == (self.namespace is None):
             raise ConfigurationError(
@@ -161,7 +161,7 @@ class SinkOptions:
         return ColumnHandler(handler)
 
     def takes_columns(self) -> bool:
-        """Whether the handler has ``process_columns``; if a function makes it, make one to see.
+        """Whether the handler has ``process_columns``. If a function makes handlers, call it once.
 
         Raises:
             ConfigurationError: the class does not exist here.
@@ -238,7 +238,7 @@ def _action(given: OptionReader) -> FailureAction:
 
 
 def _refuse_transactions(handler: object) -> None:
-    """Refuse a handler whose transactions a Spark sink cannot keep."""
+    """Refuse a handler that uses transactions, which a Spark sink does not have."""
     if getattr(handler, "uses_transactions", False) is True:
         raise ConfigurationError(
             "the handler uses transactions, which a Spark sink does not have: Spark commits a "

@@ -87,7 +87,7 @@ class SinkPartition:
         self._last_row: int | None = None
         self._calls: SinkCalls | None = None
         self.repeated_count = 0
-        """How many rows a checkpoint covered already."""
+        """How many rows the stored checkpoint covered, so that no handler got them."""
 
         self.is_replay = False
 
@@ -95,7 +95,7 @@ class SinkPartition:
         """Call the handler with those of the next rows that no checkpoint covers.
 
         Raises:
-            HandlerFailedError: the handler failed for good.
+            HandlerFailedError: the handler failed ``maxAttempts`` times.
             OrderLostError: the rows are not in order, or another task has some of them.
             FencedError: another driver of this query has begun a later batch.
             ConfigurationError: the checkpoint has another offset format than the rows.
@@ -204,7 +204,7 @@ class SinkPartition:
     def _unhandled(self, rows: Rows) -> Rows:
         found = self._found
         if found is None or rows.numbers[0] > covered_to(found):
-            return rows  # Sequence numbers rise, so the first one decides for all.
+            return rows  # Sequence numbers rise, so no later row is covered.
         is_left = [not is_handled(number, found) for number in rows.numbers]
         return rows.only(is_left)
 

@@ -1,8 +1,9 @@
 """Records of the Spark sink: checkpoint writers, task reports, begin records, commits. Pure.
 
-Rule 1: before a task hands over the first event of a partition, it writes a *begin record*: the
-checkpoint again, at the same position, with query, batch, run and task as its writer and a delivery
-count of 1 or more. That fences earlier writers, and a batch that finds a begin record is a replay.
+Rule 1: before a task passes the first event of a partition to the handler, it writes a *begin
+record*: the checkpoint again, at the same position, with query, batch, run and task as its writer
+and a delivery count of 1 or more. That fences earlier writers, and a batch that finds a begin
+record is a replay.
 Rule 2: the driver's commit replaces exactly the begin record, or fails.
 """
 
@@ -136,7 +137,7 @@ def summarize(batch_id: int, reports: Sequence[TaskReport]) -> BatchSummary:
 
 
 def refuse_successor(found: Checkpoint | None, me: TaskId) -> None:
-    """Check that this query has not written the checkpoint from a later batch or another task.
+    """Check that no later batch and no other task of this query has written the checkpoint.
 
     Raises:
         FencedError: another driver has begun a later batch.
@@ -160,7 +161,7 @@ def refuse_successor(found: Checkpoint | None, me: TaskId) -> None:
 def begin_update(
     partition_id: str, found: Checkpoint | None, first: int, me: TaskId
 ) -> CheckpointUpdate | None:
-    """Return the write of the begin record, before event *first* is handed over.
+    """Return the write of the begin record, for a batch whose first event is *first*.
 
     ``None`` if there is no position to write: the group has no checkpoint, and *first* is not the
     partition's first event. Then a replay of that batch cannot be recognized.
@@ -173,8 +174,8 @@ def begin_update(
             replaces=found,
             writer=me.writer,
             completed=found.completed,
-            # Not incremented: Spark also retries tasks that did not die, and a processor that takes
-            # over would give an event up for a high count.
+            # Not incremented: Spark also retries tasks whose process did not die, and a processor
+            # that takes the partition over would give up an event with a high count.
             delivery_count=max(1, found.delivery_count),
         )
     if first != BEFORE_FIRST_SEQUENCE_NUMBER + 1:

@@ -14,7 +14,7 @@ class RowBatch(EventBatch):
     """The rows of an Arrow batch; each becomes an event only when it is read."""
 
     def __init__(self, rows: pa.RecordBatch, numbers: Sequence[int]) -> None:
-        """Keep the rows; *numbers* are their sequence numbers."""
+        """*numbers* are the sequence numbers of the rows."""
         self.rows = rows
         self._numbers = numbers
 

@@ -27,8 +27,8 @@ def check_rows(schema: StructType, takes_columns: Callable[[], bool]) -> None:
 
     Args:
         schema: The columns of the query.
-        takes_columns: Whether the handler has ``process_columns``; asked only if there are columns
-            that an event does not have.
+        takes_columns: Returns whether the handler has ``process_columns``; called only if there are
+            columns that an event does not have.
 
     Raises:
         ConfigurationError: a needed column is missing or of another type, or a handler of events

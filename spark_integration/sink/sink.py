@@ -13,8 +13,7 @@ if TYPE_CHECKING:  # importing this package needs neither Spark nor Java
 
 
 ON_CONNECT: Final = "SPARK_CONNECT_MODE_ENABLED"
-"""The variable that PySpark sets while a session of Spark Connect exists, and ``is_remote`` asks
-for."""
+"""The environment variable that PySpark sets while a session of Spark Connect exists."""
 
 
 class CheckpointingSink:
@@ -46,8 +45,8 @@ class CheckpointingSink:
     def __reduce__(self) -> NoReturn:
         """Raise: only Spark Connect pickles a sink, to run it on the server, which cannot work.
 
-        A sink that was made before the session gets here. PySpark shows this error only as the
-        context of its own.
+        ``__init__`` misses a sink that was made before the session. PySpark shows this error only
+        as the context of its own.
         """
         raise _refused_on_connect()
 

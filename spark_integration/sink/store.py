@@ -1,8 +1,8 @@
 """Reads checkpoints for the sink, and writes begin records and commits.
 
 Rule 1: a write whose outcome is unknown does not count as won. It is repeated, and if the repeated
-write loses, the checkpoint is read: it may be the first write's.
-Rule 2: a write that lost against another writer's is not repeated over it.
+write loses, the checkpoint is read, because the first write may have succeeded.
+Rule 2: a write that lost against another writer is not repeated.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Checkpoints:
         self._attempts = async_attempts(patience, BACKOFF, StoreUnavailableError)
 
     async def read(self, partition_id: str, me: TaskId, wanted: OffsetFormat) -> Checkpoint | None:
-        """Read a checkpoint, and check that no successor of this task has written it.
+        """Read a checkpoint, and check that no later batch or other task of the query wrote it.
 
         Raises:
             FencedError, OrderLostError: see ``refuse_successor``.
@@ -72,7 +72,7 @@ class Checkpoints:
         me: TaskId,
         wanted: OffsetFormat,
     ) -> StartedBatch:
-        """Write the begin record of a partition, before event *first* is handed over.
+        """Write the begin record of a partition, before the handler gets event *first*.
 
         If another writer has moved the checkpoint past *first*, write nothing and return that
         checkpoint; the caller has to begin at a later event.
@@ -83,7 +83,7 @@ class Checkpoints:
             nonlocal found, is_unsure, is_replay
             while not is_handled(first, found):
                 is_begun = found is not None and found.writer == me.writer
-                if not (is_begun and is_unsure):  # Else it may be this attempt's own record.
+                if not (is_begun and is_unsure):  # Otherwise an unanswered write may have made it.
                     is_replay = found is not None and found.delivery_count > 0
                 update = begin_update(partition_id, found, first, me)
                 if update is None or is_begun:

@@ -103,7 +103,7 @@ async def _partition_factory(
 
 
 async def _close_failed(partitions: Iterable[SinkPartition]) -> None:
-    """Close the handlers of a failed task; only log their errors, because the task's is raised."""
+    """Close the handlers of a failed task; only log their errors, as the first one is raised."""
     log = get_logger("eventproc.spark")
     for partition in partitions:
         try:

@@ -1,4 +1,4 @@
-"""Ends batches at one enqueued time in all partitions: runs the search against the hub."""
+"""Ends batches at one enqueued time in all partitions, which it finds by requests to the hub."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ class Aligner:
 
         Raises:
             SourceUnavailableError: the hub did not answer.
-            ConfigurationError: the source does not say when the newest events were enqueued.
+            ConfigurationError: the source does not know when the newest events were enqueued.
         """
         begins = begins_of(start, spans)
         waiting = {p: span for p, span in spans.items() if span.next > begins[p]}
@@ -63,7 +63,7 @@ class Aligner:
             p: EventPosition.from_sequence_number(begins[p], is_inclusive=True) for p in unknown
         }
         for p, first in self._look_up(firsts).items():
-            # If retention has deleted the event, the gap up to the next one does not matter.
+            # If retention has deleted the event, use the time of the next one.
             known[p].add(first._replace(number=begins[p]))
         return {
             p: Backlog.of(known[p], begin=begins[p], end=span.next, newest_ms=_newest_ms(p, span))

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Final, NamedTuple
 
 AIM: Final = 7 / 8
-"""The part of the limit that a guess aims at, so that a slight error still fits."""
+"""The part of the limit that a guess aims at, so that a slightly wrong guess is within it."""
 
 GUESSES_BY_ESTIMATE: Final = 6
 """After this many guesses every second one bisects, because estimates may converge slowly."""
@@ -47,7 +47,7 @@ class Backlog:
         return reduce(Backlog.with_cut, sorted(known), cls(begin=begin, end=end, cuts=cuts))
 
     def bounds(self, instant_ms: int) -> tuple[TimeCut, TimeCut]:
-        """Return the known cuts around an instant; the same one twice if its own is known."""
+        """Return the known cuts around an instant; the same one twice if it is known exactly."""
         at = bisect_left(self.cuts, (instant_ms,))
         if at == len(self.cuts):
             return self.cuts[-1], self.cuts[-1]
@@ -86,9 +86,9 @@ class AlignmentSearch:
     """Searches for an instant before which there are at most ``room`` events, and not many fewer.
 
     Call ``guess``, look the instant up, and pass the answers to ``learn``, until ``guess`` returns
-    ``None``; then ``ends`` is the result. With each guess fewer events count as enough. The result
-    has at least one event: if more than ``room`` events were enqueued in the first millisecond, it
-    has all of them.
+    ``None``; then ``ends`` is the result. After each guess a smaller number of events is accepted
+    as a result. The result has at least one event: if more than ``room`` events were enqueued in
+    the first millisecond, it has all of them.
     """
 
     backlogs: Mapping[str, Backlog]

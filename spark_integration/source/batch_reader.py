@@ -18,7 +18,7 @@ from spark_integration.source.tasks import divide, read
 
 
 class EventProcReader(DataSourceReader):
-    """The events between two positions, as the hub has them when the read is planned."""
+    """Reads the events between two positions; both are looked up when the read is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -55,9 +55,9 @@ def plan(options: SourceOptions, hub: Hub | None = None) -> list[EventRange]:
     if lost and options.fails_on_data_loss:
         raise EventsLostError(lost_message(lost))
     log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
-    for gone in lost:
-        log.warning("events_expired", partition_id=gone.partition_id, missing_count=len(gone))
-        start[gone.partition_id] = min(gone.end, end[gone.partition_id])
+    for missing in lost:
+        log.warning("events_expired", partition_id=missing.partition_id, missing_count=len(missing))
+        start[missing.partition_id] = min(missing.end, end[missing.partition_id])
     return [
         EventRange(partition_id=partition_id, start=start[partition_id], end=end[partition_id])
         for partition_id in in_order(end)

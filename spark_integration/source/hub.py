@@ -1,4 +1,4 @@
-"""The driver's requests to the hub: its partitions, where each begins and ends, single events.
+"""The driver's requests to the hub: for partition ids, ends of partitions, and single events.
 
 Each request opens and closes its own connection, so that a driver that is killed or frozen between
 two requests leaves no receiver open on the service.
@@ -46,7 +46,7 @@ class Hub:
 
     @cached_property
     def name(self) -> str:
-        """Namespace and hub, which the query's offset log names."""
+        """Namespace and hub, as stored in the query's offset log."""
         return asyncio.run(self._request_once(_name))
 
     def check(self) -> None:
@@ -206,7 +206,7 @@ async def _partition_ends(source: EventSource) -> PartitionEnds:
 
 
 def span_of(properties: PartitionProperties) -> PartitionSpan:
-    """Return the events that a partition has. An empty one begins where it ends."""
+    """Return the range of events that a partition has; it is empty if the partition is."""
     end = properties.last_enqueued_sequence_number + 1
     first = end if properties.is_empty else properties.beginning_sequence_number
     return PartitionSpan(first=first, next=end, last_enqueued_time=properties.last_enqueued_time)
@@ -215,8 +215,8 @@ def span_of(properties: PartitionProperties) -> PartitionSpan:
 def after(checkpoint: Checkpoint) -> EventPosition:
     """Return the position after a checkpoint.
 
-    By sequence number, as everywhere in the source, except for checkpoints of an Azure SDK that
-    have only an offset.
+    The position is a sequence number, as everywhere in the source. Only for checkpoints of an Azure
+    SDK without a sequence number it is an offset.
     """
     if checkpoint.sequence_number is None:
         return EventPosition.from_offset(checkpoint.offset or BEFORE_FIRST_OFFSET)
@@ -224,7 +224,7 @@ def after(checkpoint: Checkpoint) -> EventPosition:
 
 
 def _checked(position: EventPosition, partition_id: str, span: PartitionSpan) -> int:
-    """Return the sequence number of a position, whose event may be deleted or the next to come."""
+    """Return the sequence number of a position. Its event may be deleted, or be the next one."""
     assert position.sequence_number is not None
     number = position.sequence_number + (not position.is_inclusive)
     if number > span.next:
@@ -236,7 +236,7 @@ def _checked(position: EventPosition, partition_id: str, span: PartitionSpan) ->
 
 
 def _is_after_all(position: EventPosition, properties: PartitionProperties) -> bool:
-    """Whether a reader there would wait for an event that does not exist yet."""
+    """Whether no event exists yet after a position, so that a reader would wait."""
     if position.enqueued_time is not None:
         newest = properties.last_enqueued_time
         return (

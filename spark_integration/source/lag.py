@@ -16,12 +16,12 @@ LOOK_UP_EVERY_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """What the hub has after a position."""
+    """How many events the hub has after a position, and how old they are."""
 
     events: int
     seconds: float | None
-    """By how much the first of these events is older than the newest one of its partition, in the
-    partition where that is most; ``None`` if the hub did not say."""
+    """The age of the first of these events, relative to the newest one of its partition; the
+    highest of all partitions; ``None`` if it is not known."""
 
 
 class LagMeter:
@@ -33,7 +33,7 @@ class LagMeter:
         self._seconds: float | None = None
 
     def lag(self, position: Offsets, spans: Mapping[str, PartitionSpan]) -> Lag:
-        """Return the lag at a position. The time is looked up once in ``LOOK_UP_EVERY_S``."""
+        """Return the lag at a position; look its seconds up every ``LOOK_UP_EVERY_S`` at most."""
         count = waiting_count(position, spans)
         if not count:
             self._looked_up_at_s = float("-inf")

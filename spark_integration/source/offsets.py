@@ -12,7 +12,7 @@ Json = Mapping[str, object]
 
 
 def to_json(hub: str, offsets: Offsets) -> dict[str, object]:
-    """Return an offset's JSON. Equal offsets give equal texts, which is what Spark compares."""
+    """Return an offset's JSON. Equal offsets give equal JSON, because Spark compares the texts."""
     return {
         "version": FORMAT_VERSION,
         "hub": hub,

@@ -1,4 +1,4 @@
-"""An outage of the hub: logged when it begins and ends, with growing waits, up to a limit."""
+"""Logs the begin and end of an outage of the hub, and computes the waits between attempts."""
 
 import time
 from datetime import timedelta

@@ -2,8 +2,8 @@
 
 Rule 1: while the hub does not answer, batches are empty; only an outage longer than
 ``operationTimeout`` fails the query.
-Rule 2: the hub is polled at most once in ``pollInterval`` and within the service's quota, and only
-when every event that is known has been planned, or waits for more.
+Rule 2: the hub is polled at most once per ``pollInterval`` and within the service's quota, and only
+when the known events are planned or too few for a batch.
 """
 
 import time
@@ -34,15 +34,15 @@ from spark_integration.source.planning import (
 from spark_integration.source.reading import lost_message, recreated_message
 
 REQUESTS_PER_SECOND: Final = 25
-"""Half of the service's quota: 50 requests for a partition's ends in a second, of all clients of a
-namespace together."""
+"""Half of the service's quota, which is 50 requests for properties of a partition per second, for
+all clients of a namespace together."""
 
 PAUSES: Final = Backoff(maximum=timedelta(seconds=1))
-"""Waits during an outage: short ones, because each is one call from Spark, during which a query
-cannot be stopped."""
+"""Waits during an outage. They are short, because each is within a call from Spark, and Spark
+cannot stop a query during a call."""
 
 REPORT_AGE_MAX_S: Final = 10.0
-"""While a query catches up, its lag is of ends that are no older than this."""
+"""The ends of partitions are requested again for a lag if they are older than this."""
 
 Spans = Mapping[str, PartitionSpan]
 
@@ -58,7 +58,7 @@ class StreamPlanner:
         self._known: Spans = {}
         self._known_at = float("-inf")
         self._planned_at = float("-inf")
-        """When the batch before the next one was planned."""
+        """When the last batch was planned."""
 
         self._planned: Offsets | None = None
         self._is_final = False
@@ -73,14 +73,14 @@ class StreamPlanner:
 
     @property
     def hub_name(self) -> str:
-        """The hub that the query's offsets name."""
+        """The hub, as stored in the query's offsets."""
         return self._hub.name
 
     def first(self) -> dict[str, int]:
         """Return the offset at which a new query starts."""
         self._hub.check()
         ends = self._hub.partition_ends()
-        self._remember(ends)  # also if the end is fixed: "latest" may be after it by now
+        self._remember(ends)  # even if the end is fixed: ``latest`` may be after it
         return self._hub.find(self._options.starting, ends)
 
     def latest(self, start: Offsets, events_max: int | None) -> dict[str, int]:
@@ -94,16 +94,19 @@ class StreamPlanner:
         """
         self._planned = start
         spans = self._spans_for(start)
-        if behind := beyond_end(start, spans):
-            raise SourceRejectedError(recreated_message(behind))
+        if beyond := beyond_end(start, spans):
+            raise SourceRejectedError(recreated_message(beyond))
         lost = expired(start, spans)
         if lost and self._options.fails_on_data_loss:
             raise EventsLostError(lost_message(lost))
-        for gone in lost:
-            if (gone.partition_id, gone.end) not in self._logged:  # the batch may be planned again
-                self._logged.add((gone.partition_id, gone.end))
+        for missing in lost:
+            if (
+                missing.partition_id,
+                missing.end,
+            ) not in self._logged:  # not at a repetition
+                self._logged.add((missing.partition_id, missing.end))
                 self._log.warning(
-                    "events_expired", partition_id=gone.partition_id, missing_count=len(gone)
+                    "events_expired", partition_id=missing.partition_id, missing_count=len(missing)
                 )
         if not self._is_due(start, spans):
             return dict(start)
@@ -126,7 +129,7 @@ class StreamPlanner:
     def report(self) -> tuple[dict[str, int], Lag] | None:
         """Return where the partitions end, and how far the last planned batch is behind.
 
-        ``None`` before the first batch is planned. It never waits for a hub that is away.
+        ``None`` before the first batch is planned. During an outage it does not wait for the hub.
         """
         if self._planned is None or not self._known:
             return None

@@ -3,7 +3,7 @@
 Rule 1: a position is the sequence number of the *next* event to read.
 Rule 2: the same offsets give the same ranges and the same tasks, so a batch that is run again
 reads the same events.
-Rule 3: a partition that an offset does not name was created later, and is read from event 0 on.
+Rule 3: a partition that is missing in an offset was created later, and is read from event 0 on.
 """
 
 import heapq
@@ -23,7 +23,7 @@ class PartitionSpan:
     first: int
     next: int
     last_enqueued_time: datetime | None = None
-    """The time of event ``next - 1``; ``None`` if the source does not say."""
+    """The enqueued time of event ``next - 1``; ``None`` if the source does not know it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +78,8 @@ def advance(
 ) -> dict[str, int]:
     """Return the end of a batch that begins at ``start``, with a limit on events (see ``share``).
 
-    Partitions that only ``start`` has keep their position: a hub never loses a partition, but an
-    answer may leave one out.
+    Partitions that are in ``start`` but not in ``spans`` keep their position: a hub never loses a
+    partition, but an answer may leave one out.
     """
     begins = begins_of(start, spans)
     waiting = {p: max(spans[p].next - begins[p], 0) for p in in_order(spans)}
@@ -122,7 +122,7 @@ def share(wanted: Mapping[str, int], most: int) -> dict[str, int]:
     for name, (whole, _) in parts.items():
         given[name] += whole
     rest = left - sum(whole for whole, _ in parts.values())
-    # One more for those that lost most by rounding down; none gets more than it has.
+    # The rest goes to the partitions with the largest remainders, one event each.
     for name in sorted(wanting, key=lambda name: parts[name][1], reverse=True)[:rest]:
         given[name] += 1
     return given
@@ -150,7 +150,7 @@ def tasks_of(
         tasks_max: the most tasks. If there are more ranges, ranges are combined into tasks of
             about equal size.
         events_per_task_max: longer ranges are divided into pieces, each piece a task. The first
-            pieces of all partitions come first, so that few of one partition run at a time.
+            pieces of all partitions come first, so that few tasks read one partition at a time.
     """
     if events_per_task_max is not None:
         cut = [_cut(whole, events_per_task_max) for whole in ranges]

@@ -34,8 +34,8 @@ EVENTS_AT_ONCE: Final = 10_000
 """Most events that one call takes from a receiver: as many as Spark puts into an Arrow batch."""
 
 GATHERING: Final = Gathering(FOR_COLUMNS.least, timedelta(milliseconds=100))
-"""How long a batch waits for more events. All are in the hub already, and each Arrow batch costs as
-much as hundreds of rows."""
+"""How long a batch waits for more events. They exist in the hub already, and an Arrow batch costs
+as much as hundreds of rows, so large batches are cheaper."""
 
 OPEN_AHEAD_MAX: Final = 8
 """Most ranges of a task whose receivers are open at a time. Opening one takes several round trips,
@@ -182,14 +182,14 @@ class RangeReader:
     def _accept(
         self, events: Sequence[ReceivedEvent], *, has_gaps: bool
     ) -> Sequence[ReceivedEvent]:
-        """Return those inside of the range; a gap is a loss unless gaps are normal."""
+        """Return the events inside the range. Unless gaps are normal, a gap means lost events."""
         first = self._next
         if events and events[0].sequence_number == first:
             last = events[-1].sequence_number
             if last - first == len(events) - 1 and last < self._planned.end:
                 self._next = last + 1
                 return events
-        # A receiver may begin before its position, and it reads on behind the end.
+        # A receiver may begin before its position, and it reads past the end of the range.
         begin = bisect_left(events, first, key=_number)
         end = bisect_left(events, self._planned.end, begin, key=_number)
         accepted = events[begin:end]
@@ -220,7 +220,7 @@ class RangeReader:
         self._next = number
 
     async def _check_silence(self) -> None:
-        """Find out why no event came: deleted, from another hub of that name, or a dead link."""
+        """Find out why no event came: lost events, a recreated hub, or a broken link."""
         (properties,) = await self._source.properties_of([self.partition_id])
         span = span_of(properties)
         if span.next < self._planned.end:

@@ -50,11 +50,11 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return ReadMaxRows(self._planner.events_max())
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Make the hub's present end the end of the query."""
+        """End the query at the last event that the hub has now."""
         self._planner.fix_end()
 
     def reportLatestOffset(self) -> Json | None:
-        """Return the hub's end, and the lag, for the query's progress. Spark never reads it."""
+        """Return the hub's end, and the lag, which Spark only shows in the query's progress."""
         found = self._planner.report()
         if found is None:
             return None

@@ -66,5 +66,5 @@ async def test_a_store_that_does_not_tell_its_time_fails_the_contract():
     store = MemoryCheckpointStore()
     with pytest.raises(AssertionError, match="as_of is missing"):
         await check_checkpoint_store(
-            lambda: WithoutTime(store.account), only="store_tells_its_time"
+            lambda: WithoutTime(store.account), only="store_returns_its_time"
         )

@@ -12,7 +12,12 @@ from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.azurite import MANNERS, PROGRAM_VARIABLE, Azurite, find_azurite
+from eventproc.testing.servers.azurite import (
+    END_WITH_PARENT,
+    PROGRAM_VARIABLE,
+    Azurite,
+    find_azurite,
+)
 
 ORPHAN_MAKER = """
 import sys
@@ -73,7 +78,7 @@ def test_an_early_sigterm_still_saves_the_data():
     """Azurite answers requests before it handles SIGTERM; an early signal is not lost."""
     node = find_azurite()[0]
     with subprocess.Popen(
-        [node, MANNERS, "--eval", LATE_LISTENER],
+        [node, END_WITH_PARENT, "--eval", LATE_LISTENER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

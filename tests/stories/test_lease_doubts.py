@@ -2,7 +2,7 @@
 
 import asyncio
 
-from eventproc.concurrency.turns import Turns
+from eventproc.concurrency.partition_locks import PartitionLocks
 from eventproc.models import WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import seconds
@@ -120,10 +120,10 @@ def test_the_end_of_a_write_wakes_every_waiter():
     """The one that has waited longest may be waiting for another partition."""
 
     async def story():
-        turns, order = Turns(), []
+        locks, order = PartitionLocks(), []
 
         async def write(name: str, partition_id: str, for_s: float) -> None:
-            async with turns.take([partition_id]):
+            async with locks.hold([partition_id]):
                 await asyncio.sleep(for_s)
                 order.append(name)
 

@@ -1,4 +1,4 @@
-"""Wraps the user's handlers: records every call, makes some fail, and none after a kill.
+"""Wraps the user's handlers: records calls, injects failures, and drops calls after a kill.
 
 The methods are replaced on each instance instead of wrapping it in another class, so that the
 handler keeps its type and its other attributes.
@@ -29,7 +29,7 @@ _MONITOR: Final = "_eventproc_monitor"
 _METHODS: Final = ("initialize", "process_events", "on_idle", "process_error", "close")
 
 Holds = Counter[str]
-"""Calls under way in threads, for each owner. While there are any, the clock is held."""
+"""Calls under way in threads, for each owner. While there are any, virtual time stands still."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class _MonitoredMethods:
 
 
 class _ThreadedInHarness(ThreadedHandler):
-    """Runs blocking functions in their thread, and holds the harness's clock meanwhile."""
+    """Runs blocking functions in their thread, while virtual time stands still."""
 
     def __init__(self, handler: BlockingPartitionHandler, owner_id: str, holds: Holds) -> None:
         super().__init__(handler)
@@ -191,7 +191,7 @@ class _ThreadedInHarness(ThreadedHandler):
 
 
 class _ClockReleasingContext:
-    """A context that releases the clock during its coroutines, for which the thread waits."""
+    """A context that lets virtual time pass while the thread waits for one of its coroutines."""
 
     _context: PartitionContext
     _released: Callable[[], AbstractContextManager[None]]

@@ -41,7 +41,7 @@ T = TypeVar("T")
 BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 OUTCOME_DELAY_S: Final = 0.001
-"""Seconds between the time at which something is due and a look at its outcome."""
+"""Seconds that virtual time passes beyond a due time, so that what is due has happened."""
 
 LONG: Final = timedelta(minutes=10)
 """Long enough for the leases of a dead owner to expire, and for many attempts."""
@@ -87,7 +87,7 @@ class HandlerTestHarness(HarnessView):
         """The sink for dead letters. Set its ``is_out`` to simulate an outage."""
 
         self.hub = MemoryHub(partition_count, clock=lambda: self._enqueued_time or self.now)
-        """The hub; its own faults: ``begin_outage``, ``break_links``, ``stall``, ``trim``, ..."""
+        """The hub, which injects faults: ``begin_outage``, ``break_links``, ``stall``, ``trim``."""
 
     def __enter__(self) -> Self:
         """Start the first owner."""

@@ -1,4 +1,4 @@
-"""Records what happened in a harness: every call, every closing, and a history in words."""
+"""Records what happened in a harness: calls, closings, and a history as text."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -156,7 +156,7 @@ class Record:
 def _handled(
     events: Sequence[ReceivedEvent], context: PartitionContext, error: BaseException
 ) -> Sequence[ReceivedEvent]:
-    """Return the events that are handled although their call failed: they do not come again."""
+    """Return the events that count as handled although their call failed, so are not repeated."""
 
     def unhandled(some: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
         return context.unhandled(some) if isinstance(context, CallContext) else some

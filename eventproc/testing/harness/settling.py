@@ -8,7 +8,7 @@ from eventproc.testing.harness.view import HarnessView
 
 
 def undone(view: HarnessView, record: Record, alive: Sequence[Owner]) -> list[str]:
-    """Return what is left to do, a phrase for each call and partition; empty: all is settled.
+    """Return a text for each call and partition that is not settled; none if all are settled.
 
     A partition is settled when the owner in its record has an open handler for it, and has
     handled every event of the hub or given it up.

@@ -30,19 +30,20 @@ class PlacementReport:
     """What ``check_placement`` found out about a placement that keeps its promises."""
 
     name: str
-    """As member records name it."""
+    """The placement's name in member records."""
 
     group_count: int
-    """How many groups were drawn that its members could form."""
+    """How many of the drawn groups have a member that can start with the placement."""
 
     is_checked_elsewhere: bool
-    """Whether another process was asked, too. It is not if its class cannot be imported there."""
+    """Whether another process gave the same plans. It is false if the class cannot be imported
+    there."""
 
     moves_above_minimum: float
     """How many resources move needlessly when a member joins a group at rest: the mean."""
 
     spread: int
-    """How many resources more than another one a member of equal weight gets, at most."""
+    """The largest difference between the resource counts of two members of equal weight."""
 
     plan_ms: float
     """How long the plan of 10,000 resources on 1,000 members took, in ms of CPU time."""
@@ -125,7 +126,7 @@ def _check(placement: Placement, state: GroupState, random: Random, *, leaves_ov
 def _check_elsewhere(
     placement: Placement, states: Sequence[GroupState], answers: Sequence[Answer]
 ) -> bool:
-    """Compare the answers of another process; return whether there were any."""
+    """Compare with the answers of another process; return ``False`` if it could not be used."""
     name = "another_process_gives_the_same_answer"
     with _naming(name, None):
         found = answers_elsewhere(placement, states)

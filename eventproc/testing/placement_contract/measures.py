@@ -32,7 +32,7 @@ def moves_above_minimum(state: GroupState, placement: Placement) -> int:
 
 
 def spread(state: GroupState, placement: Placement) -> int:
-    """How many resources more than another member one gets.
+    """The difference between the largest and the smallest number of resources of a member.
 
     All have equal weights, no capacity, and ordinals without a gap.
     """
@@ -49,7 +49,7 @@ def plan_ms(placement: Placement) -> float:
     """How long the plan of 10,000 resources on 1,000 members takes, in CPU time.
 
     The longer of two: at the start, when no resource has an owner, and after a member joined. Each
-    repetition has other members, so that nothing is remembered of them.
+    repetition has other members, so that no cache of the placement has their plan.
     """
     starts, joins = [], []
     settled = _large(

@@ -1,4 +1,4 @@
-"""Asks a placement in another process, where hashes of text are other numbers."""
+"""Runs a placement in another process, in which strings have other hash values."""
 
 import os
 import pickle

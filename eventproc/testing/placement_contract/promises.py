@@ -24,7 +24,7 @@ class BrokenPromiseError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that a placement says of a group, and the plan that follows from it."""
+    """The quotas and orders that a placement returns for a group, and the plan from them."""
 
     quotas: Mapping[str, int | None]
     order_by_resource: Mapping[str, Sequence[str]]
@@ -59,7 +59,7 @@ Promise: TypeAlias = Callable[[Case], None]
 
 
 def answer(state: GroupState, placement: Placement) -> Answer:
-    """Ask a placement about a group with members."""
+    """Call a placement with a group that has members."""
     order = placement.order(state)
     return Answer(
         quotas=dict(placement.quotas(state)),
@@ -179,7 +179,7 @@ PROMISES: Final[Sequence[Promise]] = (
 
 
 def _let_go(case: Case) -> list[str]:
-    """Return what owners let go: what moves, and all that owners hold that leave."""
+    """Return the resources that owners release: planned moves, and those of leaving owners."""
     owned, members = case.state.owner_by_resource, case.state.members
     return [r for r in owned if r in case.moves or owned[r] not in members]
 

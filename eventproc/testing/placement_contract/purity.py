@@ -1,7 +1,7 @@
-"""Watches a call for what a pure function does not do: read a clock, the machine, or the network.
+"""Finds calls of impure functions: those that read a clock, the machine, or the network.
 
-It sees functions of C that Python code calls by themselves. It does not see one that another
-function of C calls, as in ``map(call, [time.time])`` or ``dict.setdefault``.
+It sees C functions that Python code calls directly. It does not see one that another C function
+calls, as in ``map(call, [time.time])`` or ``dict.setdefault``.
 """
 
 import gc
@@ -16,7 +16,7 @@ from typing import Final
 IMPURE_MODULES: Final = frozenset(
     {"time", "posix", "nt", "io", "_io", "socket", "_socket", "_uuid"}
 )
-"""Modules written in C of which no function belongs in a placement."""
+"""Modules in C whose functions a placement must not call."""
 
 HARMLESS: Final = frozenset({"fspath"})
 CLOCK_METHODS: Final = frozenset({"now", "today", "utcnow"})

@@ -1,1 +1,1 @@
-"""Real servers for tests: Azurite, a Kafka broker, a proxy that loses packets."""
+"""Real servers for tests: Azurite, Kafka, PostgreSQL, RabbitMQ; and a proxy that loses answers."""

@@ -40,17 +40,16 @@ _LISTENS: Final = re.compile(
 )
 _LINES_KEPT: Final = 20
 
-MANNERS: Final = f"--import={Path(__file__).with_suffix('.mjs').as_uri()}"
+END_WITH_PARENT: Final = f"--import={Path(__file__).with_suffix('.mjs').as_uri()}"
 """An option for Node.js: loads the file next to this one, which ends Azurite with its parent."""
 
 
 def find_azurite(*, has_tables: bool = False) -> list[str]:
     """Return the command that starts Azurite's blob service, without arguments.
 
-    With *has_tables* it is the one that starts all services, which lies next to it.
-
-    Looked for in this order: the environment variable ``EVENTPROC_AZURITE``; the checkout that
-    this package lies in (``make azurite`` puts it there); ``azurite-blob`` on the ``PATH``.
+    With *has_tables* it starts all services. The places in the order of the search: the environment
+    variable ``EVENTPROC_AZURITE``; the checkout that contains this package, after ``make azurite``;
+    ``azurite-blob`` on the ``PATH``.
 
     Raises:
         ConfigurationError: It is not installed; the message says how to get it.
@@ -92,14 +91,14 @@ class Azurite(ChildServer):
     Use it as a context manager, or call ``start`` and ``stop``. It takes about a second to
     start; inside a running event loop call ``await asyncio.to_thread(azurite.start)``.
 
-    The port is chosen by the system at the first start and kept from then on, so
-    ``connection_string`` stays good when Azurite is stopped and started again.
+    The system chooses the port at the first start, and later starts use it again, so
+    ``connection_string`` stays valid when Azurite is stopped and started again.
 
     Args:
         location: Keep the data in this directory, which must exist, so that it survives ``stop``
             and ``start``. ``None`` keeps it in memory, and every start begins empty.
-        certificate: Serve HTTPS with this certificate and its key, two files (PEM). Then tokens of
-            Entra ID are taken, too; Azurite checks their form, audience and expiry, but no
+        certificate: Serve HTTPS with this certificate and its key, two files (PEM). Then Azurite
+            also accepts tokens of Entra ID; it checks their form, audience and expiry, but no
             signature and no role.
         has_tables: Start its table service, too.
         start_timeout: Raise an error if it does not listen by then.
@@ -222,7 +221,7 @@ class Azurite(ChildServer):
         tables: tuple[str, ...] = ()
         if self._has_tables:
             tables = ("--tableHost", "127.0.0.1", "--tablePort", str(self._table_port))
-            tables += ("--queueHost", "127.0.0.1", "--queuePort", "0")  # It has to start them all.
+            tables += ("--queueHost", "127.0.0.1", "--queuePort", "0")  # It starts all services.
         options = os.environ.get("NODE_OPTIONS", "")
         return subprocess.Popen(
             [
@@ -241,7 +240,7 @@ class Azurite(ChildServer):
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self._scratch.name,
-            env=os.environ | {"NODE_OPTIONS": f"{options} {MANNERS}".strip()},
+            env=os.environ | {"NODE_OPTIONS": f"{options} {END_WITH_PARENT}".strip()},
             # Ctrl-C must not end Azurite: a program still uses its storage while it stops.
             start_new_session=True,
         )

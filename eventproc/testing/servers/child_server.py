@@ -1,4 +1,4 @@
-"""What servers in child processes share: a block that starts and stops them, pauses, the port."""
+"""The base class of servers in child processes: start and stop, pause and resume, the port."""
 
 import os
 import signal
@@ -42,14 +42,14 @@ def _is_alive(pid: int) -> bool:
 class ChildServer(ABC):
     """A server on loopback in a child process, for tests and demonstrations; a context manager.
 
-    The port is chosen at the first start and kept from then on.
+    The first start chooses a port, and later starts use it again.
     """
 
     def __init__(self, start_timeout: timedelta) -> None:
         self._start_timeout_s = start_timeout.total_seconds()
         self._process: subprocess.Popen[str] | None = None
         self._pid = 0
-        """Of the server itself, which may be a child of ``_process``."""
+        """The process id of the server itself, which may be a child of ``_process``."""
 
         self._port = 0
 

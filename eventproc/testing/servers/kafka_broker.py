@@ -47,8 +47,9 @@ def find_tansu() -> str:
 class KafkaBroker(ChildServer):
     """One Kafka broker on loopback, for tests and demonstrations. It keeps its data in memory.
 
-    Use it as a context manager, or call ``start`` and ``stop``. The port is chosen at the first
-    start and kept, so ``bootstrap_servers`` stays good over a restart; the topics do not.
+    Use it as a context manager, or call ``start`` and ``stop``. The first start chooses a port, and
+    later starts use it again, so ``bootstrap_servers`` stays valid after a restart. The topics are
+    lost.
 
     Unlike Kafka, Tansu 0.6 cannot find an event by its time, delete records, add partitions to a
     topic, or hide the events of an aborted transaction. It reports the *beginning* of the last

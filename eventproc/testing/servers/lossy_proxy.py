@@ -50,7 +50,7 @@ class LossyProxy(AsyncResource):
             yield
         finally:
             self._answers_to_lose = 0
-        # A test of lost answers is void if no answer was lost.
+        # A test of lost answers proves nothing if no answer was lost.
         if self.lost - lost_before < (count or 1):
             raise AssertionError("no answer was lost: no request went through the proxy")
 

@@ -37,7 +37,7 @@ wait $server
 """Shell commands: run a program, and kill it when standard input ends, as when the parent ends."""
 
 _SETTINGS: Final = {
-    "fsync": "off",  # A crash of the server loses nothing; only one of the machine would.
+    "fsync": "off",  # Only a crash of the machine loses data without it.
     "max_connections": "200",
     "shared_buffers": "32MB",
     "log_min_messages": "warning",
@@ -166,7 +166,7 @@ class PostgresServer(ChildServer):
         return folder
 
     def _status(self) -> list[str]:
-        """Return the lines that the server wrote about itself; a killed one leaves them behind."""
+        """Return the lines of the server's status file, which stays after a kill."""
         assert self._folder is not None, "it was made"
         try:
             return (self._folder / "data/postmaster.pid").read_text().splitlines()

@@ -47,7 +47,7 @@ log.file.level = warning
 """
 
 _ERLANG_ARGS: Final = "+sbwt none +sbwtdcpu none +sbwtdio none"
-"""Threads without work sleep: by default they spin for a moment, which costs others their time."""
+"""Makes threads without work sleep at once. By default they spin first, which wastes CPU time."""
 
 
 def find_rabbitmq() -> str:
@@ -82,7 +82,7 @@ class RabbitMqBroker(ChildServer):
     Use it as a context manager, or call ``start`` and ``stop``. It takes some seconds to start;
     inside a running event loop call ``await asyncio.to_thread(broker.start)``.
 
-    The ports are chosen at the first start and kept, so ``url`` stays good over a restart.
+    The first start chooses the ports, and later starts use them again, so ``url`` stays valid.
 
     Args:
         location: Keep the data in this directory, which must exist, so that it survives ``stop``,
@@ -227,7 +227,8 @@ class RabbitMqBroker(ChildServer):
 def _listens(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
-            # A port that nobody listens at may be chosen for our own end, which then meets itself.
+            # If no server listens, the system may choose this port for our own socket, which then
+            # connects to itself.
             return bool(link.getsockname() != link.getpeername())
     except OSError:
         return False

@@ -44,8 +44,8 @@ async def own_claim_is_recognised(bench: Bench) -> None:
         etag = record.etag
 
 
-async def another_ones_claim_is_not_recognised(bench: Bench) -> None:
-    """A claim that loses is lost, even if its first answer did not arrive."""
+async def other_owners_claim_is_not_recognised(bench: Bench) -> None:
+    """A claim that another owner has overtaken is lost, even if its first answer did not arrive."""
     group = bench.new_group()
     first = await own(bench.store, group, "0", "a")
     second = await own(bench.other, group, "0", "b", first.etag)
@@ -81,7 +81,7 @@ async def own_checkpoint_is_recognised(bench: Bench) -> None:
         )
 
 
-async def adoption_is_not_taken_for_ones_own(bench: Bench) -> None:
+async def adoption_is_not_recognised(bench: Bench) -> None:
     """A checkpoint of another pump is not one's own write, even with identical content."""
     group = bench.new_group()
     former = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
@@ -101,7 +101,7 @@ async def adoption_is_not_taken_for_ones_own(bench: Bench) -> None:
     require(await read_back(bench.store, group) == adopted, "a lost update must change nothing")
 
 
-async def own_earlier_checkpoint_is_not_taken_for_this_one(bench: Bench) -> None:
+async def own_earlier_checkpoint_is_not_recognised(bench: Bench) -> None:
     """A write by the same pump with another position, or with another state, is another write."""
     group = bench.new_group()
     first = await store_checkpoint(bench.store, group, update_of(6, None))
@@ -123,7 +123,7 @@ async def own_earlier_checkpoint_is_not_taken_for_this_one(bench: Bench) -> None
     require(await read_back(bench.store, group) == third, "a lost update must change nothing")
 
 
-async def own_presence_is_recognised(bench: Bench) -> None:
+async def own_member_record_is_recognised(bench: Bench) -> None:
     """Member writes are won after a lost answer; another incarnation's record is not one's own."""
     group = bench.new_group()
     async with losing(bench, 1):

@@ -31,7 +31,7 @@ their answers are lost. ``None``: all answers are lost while the block runs."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What one clause works with."""
+    """The stores and settings that one clause works with."""
 
     store: CheckpointStore
     other: CheckpointStore
@@ -137,7 +137,7 @@ def update_of(
     completed: Sequence[SequenceRange] = (),
     delivery_count: int = 0,
 ) -> CheckpointUpdate:
-    """Build an update of the contract's usual shape."""
+    """Build an update, with defaults for what a clause does not test."""
     return CheckpointUpdate(
         partition_id=partition_id,
         offset=offset or str(sequence_number * 100),

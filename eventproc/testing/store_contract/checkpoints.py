@@ -1,4 +1,4 @@
-"""Clauses on checkpoints: fenced, never going back, state and position in one write."""
+"""Clauses on checkpoints: they are fenced, never go back, and are one write with their state."""
 
 import asyncio
 from dataclasses import replace
@@ -83,7 +83,7 @@ async def checkpoint_comes_back(bench: Bench) -> None:
 
 
 async def first_checkpoint_only_without_record(bench: Bench) -> None:
-    """A checkpoint that replaces nothing is lost where one exists, and changes nothing."""
+    """A checkpoint that replaces nothing is lost if there is one already, and changes nothing."""
     group = bench.new_group()
     written = await store_checkpoint(bench.store, group, update_of(7, None, state=b"s"))
     await require_fenced(bench.other, group, None, "a first checkpoint where one exists")
@@ -91,7 +91,7 @@ async def first_checkpoint_only_without_record(bench: Bench) -> None:
 
 
 async def checkpoint_is_fenced(bench: Bench) -> None:
-    """Replacing an outdated checkpoint is lost; position and state stay the newer ones."""
+    """An update that replaces an outdated checkpoint is lost, and changes no position or state."""
     group = bench.new_group()
     first = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
     second = await store_checkpoint(
@@ -110,7 +110,7 @@ async def checkpoint_is_fenced(bench: Bench) -> None:
 
 
 async def listed_checkpoint_is_fenced(bench: Bench) -> None:
-    """Replacing a checkpoint of a listing is lost as well if it was written since."""
+    """An update that replaces a listed checkpoint is lost, too, if it was written since."""
     group = bench.new_group()
     first = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
     (listed,) = await bench.other.list_checkpoints(group)
@@ -162,7 +162,7 @@ async def checkpoint_never_goes_back(bench: Bench) -> None:
     )
 
 
-async def adoption_shuts_out_the_former_writer(bench: Bench) -> None:
+async def adoption_fences_the_former_writer(bench: Bench) -> None:
     """Repeating the stored content is a write: the former owner's next checkpoint is lost."""
     group = bench.new_group()
     former = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
@@ -181,7 +181,7 @@ async def adoption_shuts_out_the_former_writer(bench: Bench) -> None:
     await store_checkpoint(bench.other, group, update_of(9, adopted, writer="pump-b"))
 
 
-async def state_travels_with_the_position(bench: Bench) -> None:
+async def state_is_stored_with_its_position(bench: Bench) -> None:
     """A state comes back byte for byte, with the position that it was written with."""
     group = bench.new_group()
     checkpoint = None
@@ -230,7 +230,7 @@ async def largest_state_is_stored(bench: Bench) -> None:
     require(read.state == state, "a state of the size limit must be stored and kept whole")
 
 
-async def what_is_done_above_comes_back(bench: Bench) -> None:
+async def completed_ranges_come_back(bench: Bench) -> None:
     """Completed ranges and the delivery count are read as written, and replaced by each update."""
     group = bench.new_group()
     largest = tuple(
@@ -260,7 +260,7 @@ async def what_is_done_above_comes_back(bench: Bench) -> None:
         require(read == checkpoint, "a won update must return what is stored")
 
 
-async def what_is_done_above_leaves_the_state(bench: Bench) -> None:
+async def completed_ranges_leave_the_state(bench: Bench) -> None:
     """An update without state keeps the state, with any other fields and over any checkpoint."""
     group = bench.new_group()
     checkpoint = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
@@ -286,7 +286,7 @@ async def what_is_done_above_leaves_the_state(bench: Bench) -> None:
 
 
 async def listing_leaves_all_fields_out_or_none(bench: Bench) -> None:
-    """A listed checkpoint is whole, or it is partial and has nothing beside its position."""
+    """A listed checkpoint has all fields, or it is partial and has only its position."""
     group = bench.new_group()
     done = [SequenceRange(9, 9)]
     update = update_of(7, None, state=b"seven", completed=done, delivery_count=3)
@@ -358,7 +358,7 @@ async def state_and_position_are_one_write(bench: Bench) -> None:
 
 
 async def checkpoints_keep_to_their_group(bench: Bench) -> None:
-    """Groups do not see each other's checkpoints, but for names that differ only in case."""
+    """A group does not see another group's checkpoints; names ignore case."""
     group = bench.new_group("$Default")
     written = await store_checkpoint(bench.store, group, update_of(7, None))
     for neighbour in (replace(group, name="$Default1"), replace(group, eventhub_name="hub2")):

@@ -25,7 +25,7 @@ from eventproc.testing.store_contract.bench import Bench, Clause, LoseAnswers
 
 
 def _clauses_of(*modules: ModuleType) -> list[Clause]:
-    """Return the clauses of modules, as they stand: coroutine functions of a bench alone."""
+    """Return the clauses in modules, in order: coroutine functions of *bench* only."""
     return [
         function
         for module in modules

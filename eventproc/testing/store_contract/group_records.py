@@ -1,4 +1,4 @@
-"""Clauses on group records: conditional, kept apart, any bytes under any name."""
+"""Clauses on group records: conditional writes, one record for each name, any bytes."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from eventproc.testing.store_contract.members import members
 from eventproc.testing.store_contract.ownership import UNUSUAL_OWNER_IDS
 
 LARGE = bytes(range(256)) * 4096
-"""A mebibyte of all bytes."""
+"""A mebibyte with each value of a byte."""
 
 
 async def write(store: CheckpointStore, group: ConsumerGroup, record: GroupRecord) -> GroupRecord:
@@ -32,7 +32,7 @@ async def write(store: CheckpointStore, group: ConsumerGroup, record: GroupRecor
 
 
 async def group_record_comes_back(bench: Bench) -> None:
-    """A group record is read by every store as it was written, and nothing else lists it."""
+    """A group record is read by every store as it was written, and is in no other listing."""
     group = bench.new_group()
     require(await bench.store.read_record(group, "schema") is None, "a new group has no records")
     for content in (b"", b"\x00\xff{}", LARGE):
@@ -48,7 +48,7 @@ async def group_record_comes_back(bench: Bench) -> None:
 
 
 async def a_listing_of_members_has_the_etags_of_group_records(bench: Bench) -> None:
-    """So a processor learns from each poll which records changed, and reads only those."""
+    """A processor compares them at each poll, and reads only the records that changed."""
     group = bench.new_group()
     require(
         dict((await bench.store.list_members(group)).record_etags) == {}, "a new group has none"

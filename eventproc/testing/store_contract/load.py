@@ -123,7 +123,7 @@ async def _update_by(
     )
 
 
-async def listing_stands_in_the_crowd(bench: Bench) -> None:
+async def listing_is_complete_during_writes(bench: Bench) -> None:
     """During writes a listing has every partition once, and only records that were written."""
     group = bench.new_group()
     claims = [
@@ -190,8 +190,8 @@ async def listing_has_every_record(bench: Bench) -> None:
     )
 
 
-async def store_tells_its_time(bench: Bench) -> None:
-    """``as_of`` and ``last_modified`` are one clock: a record is dated between two listings."""
+async def store_returns_its_time(bench: Bench) -> None:
+    """``as_of`` and ``last_modified`` are times of one clock, so listings can date a write."""
     group = bench.new_group()
 
     async def claim_time() -> datetime:
@@ -232,7 +232,7 @@ async def _dated_between(
     )
 
 
-async def renewal_makes_a_record_young(bench: Bench) -> None:
+async def renewal_updates_the_time(bench: Bench) -> None:
     """A record ages until it is written, and a renewal updates its time."""
     group = bench.new_group()
     first = await own(bench.store, group, "0", "a")
@@ -260,7 +260,7 @@ async def renewal_makes_a_record_young(bench: Bench) -> None:
 
 
 async def groups_may_be_read_at_once(bench: Bench) -> None:
-    """Methods may be called concurrently: many calls in flight each get their own answer."""
+    """Methods may be called concurrently, and each call gets its own answer."""
     groups = [bench.new_group() for _ in range(PARTITIONS)]
 
     async def live(number: int, group: ConsumerGroup) -> None:

@@ -23,14 +23,14 @@ from eventproc.testing.store_contract.bench import (
 from eventproc.testing.store_contract.ownership import UNUSUAL_OWNER_IDS
 
 
-class _LaterWord(Enum):
-    """A word that a later version of eventproc may write, for each field that has words."""
+class _LaterValue(Enum):
+    """A value that a later version of eventproc may write into a field with an enum."""
 
     WORD = "unheard-of"
 
 
-_LATER_WORDS: Final[dict[str, Any]] = dict.fromkeys(
-    ("status", "lease_mode", "offset_format"), _LaterWord.WORD
+_LATER_VALUES: Final[dict[str, Any]] = dict.fromkeys(
+    ("status", "lease_mode", "offset_format"), _LaterValue.WORD
 )
 
 
@@ -144,7 +144,7 @@ async def withdrawing_is_conditional(bench: Bench) -> None:
 
 
 async def unusual_owners_are_distinguished(bench: Bench) -> None:
-    """An owner id may have any characters; two that differ only in case are two."""
+    """An owner id may have any characters; ids that differ only in case are different owners."""
     group = bench.new_group()
     announced = {
         await announce(bench.store, group, Member(owner_id=owner_id, incarnation="1"))
@@ -170,18 +170,18 @@ async def members_keep_to_their_group(bench: Bench) -> None:
     )
 
 
-async def unknown_words_are_read_as_defaults(bench: Bench) -> None:
-    """A word that a later version wrote counts as the field's default; no listing fails for it."""
+async def unknown_values_are_read_as_defaults(bench: Bench) -> None:
+    """A value that a later version wrote is read as the field's default, and no listing fails."""
     group = bench.new_group()
     plain = await announce(bench.store, group, Member(owner_id="a", incarnation="1"))
-    later = Member(owner_id="b", incarnation="2", **_LATER_WORDS)
+    later = Member(owner_id="b", incarnation="2", **_LATER_VALUES)
     await bench.store.announce_member(group, later)
     listed = await members(bench.other, group)
     require(plain in listed, "an unknown word must not hide the other members")
     found = {
         replace(each, etag=None, last_modified=None) for each in listed if each.owner_id == "b"
     }
-    # A store that keeps the objects themselves has no words to read.
+    # A store that keeps the objects themselves reads no values.
     require(
         found in ({Member(owner_id="b", incarnation="2")}, {later}),
         f"unknown words must be read as the defaults, they are read as {found}",

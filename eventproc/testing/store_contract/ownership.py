@@ -16,7 +16,7 @@ from eventproc.testing.store_contract.bench import (
     require_present,
 )
 
-ODD_NAMES = (
+UNUSUAL_NAMES = (
     "$Default",
     "überwachung-東京-🚀",
     "50%25 + #1?a=b&c='d' \"e\"",
@@ -132,7 +132,7 @@ async def epoch_is_stored_with_the_owner(bench: Bench) -> None:
 
 
 async def each_claim_stands_alone(bench: Bench) -> None:
-    """Claims made together are won and lost one by one, and reported in order."""
+    """Each of several claims in one call is won or lost by itself; results are in their order."""
     group = bench.new_group()
     first = await own(bench.other, group, "1", "b")
     claims = [
@@ -156,7 +156,7 @@ async def each_claim_stands_alone(bench: Bench) -> None:
 
 
 async def release_keeps_the_record(bench: Bench) -> None:
-    """A released partition stays listed without owner, and the next claims it by its etag."""
+    """A released partition is listed without an owner; the next owner claims it by its etag."""
     group = bench.new_group()
     mine = await own(bench.store, group, "0", "a")
     released = await own(bench.store, group, "0", None, mine.etag)
@@ -201,7 +201,7 @@ async def groups_do_not_see_each_other(bench: Bench) -> None:
     require(await owners(bench.store, group) == {"0": mine}, f"{group} must not see its neighbours")
 
 
-async def case_does_not_tell_groups_apart(bench: Bench) -> None:
+async def group_names_ignore_case(bench: Bench) -> None:
     """Names that differ only in case mean the same group, as they do for Event Hubs."""
     group = bench.new_group("$Default")
     shouted = ConsumerGroup(
@@ -220,7 +220,7 @@ async def case_does_not_tell_groups_apart(bench: Bench) -> None:
 
 async def unusual_names_come_back_as_given(bench: Bench) -> None:
     """Hubs, groups, partitions and owners may have any printable name without slashes."""
-    for name in ODD_NAMES:
+    for name in UNUSUAL_NAMES:
         group = replace(bench.new_group(name), eventhub_name=name)
         mine = await own(bench.store, group, name, "a")
         require(

@@ -43,7 +43,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
     "Leases": [
         *ownership.LEASES,
         *ownership.LEASE,
-        *ownership.TURNS,
+        *ownership.PARTITION_LOCKS,
         *ownership.LEAVING,
         *ownership.STOP,
         *ownership.BALANCER,

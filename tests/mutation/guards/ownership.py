@@ -124,8 +124,8 @@ LEASES = guards_in(
     suites=("edges", "safety"),
 )
 
-TURNS = guards_in(
-    "eventproc/concurrency/turns.py",
+PARTITION_LOCKS = guards_in(
+    "eventproc/concurrency/partition_locks.py",
     ["tests/unit/eventproc/ownership/test_leases.py"],
     Guard(
         name="there is one ownership write at a time for a partition",

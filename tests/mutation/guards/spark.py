@@ -121,8 +121,8 @@ PLANNER = guards_in(
     Guard(
         name="|| a hub that was created again is read from the middle",
         without_it="a hub that was created anew is read from the middle",
-        words="        if behind := beyond_end(start, spans):\n",
-        mutated="        if behind := {}:\n",
+        words="        if beyond := beyond_end(start, spans):\n",
+        mutated="        if beyond := {}:\n",
         is_simulated=False,
     ),
     Guard(

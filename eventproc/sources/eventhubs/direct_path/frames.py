@@ -52,10 +52,10 @@ def _whole_delivery(handle: int) -> re.Pattern[bytes]:
         handles.append(rb"\x43")
     mode, state = rb"(?:\x40|\x50.)", rb"\x40"
     fields = (_UINT, _TAG, _UINT, _EITHER, _NO, mode, state, _NO, _NO, _EITHER)
-    behind = b""
+    rest = b""
     for each in reversed(fields):
-        behind = rb"(?:%b%b)?" % (each, behind)
-    return re.compile(rb"\x00\x53\x14\xc0..(?:%b)%b" % (b"|".join(handles), behind), re.DOTALL)
+        rest = rb"(?:%b%b)?" % (each, rest)
+    return re.compile(rb"\x00\x53\x14\xc0..(?:%b)%b" % (b"|".join(handles), rest), re.DOTALL)
 
 
 @dataclass(slots=True)

@@ -1,15 +1,15 @@
-"""One write at a time for each partition."""
+"""Serializes the writes of each partition."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class PartitionLocks:
     """A lock for each partition, for use on one event loop.
 
-    Two conditional writes of one partition at once would conflict: the second would name an ETag
-    that the first one replaces.
+    Two concurrent conditional writes of one partition would conflict: the first one replaces the
+    ETag that the second one expects.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Turns:
         self._written = asyncio.Condition()
 
     @asynccontextmanager
-    async def take(self, partition_ids: Collection[str]) -> AsyncIterator[None]:
+    async def hold(self, partition_ids: Collection[str]) -> AsyncIterator[None]:
         """Hold the locks of all these partitions for the length of an ``async with`` block."""
         wanted = frozenset(partition_ids)
         async with self._written:
