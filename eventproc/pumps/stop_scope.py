@@ -125,8 +125,8 @@ class StopScope:
     async def calling(self) -> AsyncIterator[asyncio.Timeout]:
         """Run a handler call inside, and cancel it when the lease is not trusted any more.
 
-        A cancelled call raises ``TimeoutError``, and the yielded timeout has expired. If the pump is
-        stopping, ``StoppedError`` is raised before the call: it would have no budget.
+        A cancelled call raises ``TimeoutError``, and the yielded timeout has expired. If the pump
+        is stopping, this raises ``StoppedError`` before the call, which would have no time left.
         """
         self.check()
         loop = asyncio.get_running_loop()
