@@ -125,20 +125,20 @@ class StopScope:
     async def calling(self) -> AsyncIterator[asyncio.Timeout]:
         """Run a handler call inside, and cancel it when the lease is not trusted any more.
 
-        A cancelled call raises ``TimeoutError``, and the yielded scope has expired. If the pump is
-        stopping, ``StoppedError`` is raised before the call: it would have no budget.
+        A cancelled call raises ``TimeoutError``, and the yielded timeout has expired. If the pump
+        is stopping, this raises ``StoppedError`` before the call, which would have no time left.
         """
         self.check()
         loop = asyncio.get_running_loop()
-        scope = asyncio.timeout(None)
-        async with scope:
-            self._calls[scope] = None
-            timer = loop.call_later(self._until_check_s, self._enforce_trust, scope)
+        timeout = asyncio.timeout(None)
+        async with timeout:
+            self._calls[timeout] = None
+            timer = loop.call_later(self._until_check_s, self._enforce_trust, timeout)
             try:
-                yield scope
+                yield timeout
             finally:
                 timer.cancel()
-                del self._calls[scope]
+                del self._calls[timeout]
 
     async def until_trusted(self) -> bool:
         """Wait until the lease is trusted; return whether that needed a wait."""
@@ -154,40 +154,40 @@ class StopScope:
     def _until_check_s(self) -> float:
         return min(max(self._remaining_s(), TRUST_CHECK_MIN_S), TRUST_CHECK_MAX_S)
 
-    def _enforce_trust(self, scope: asyncio.Timeout) -> None:
+    def _enforce_trust(self, timeout: asyncio.Timeout) -> None:
         """Cancel the call if the lease is not trusted; otherwise check again later."""
-        if scope not in self._calls:
+        if timeout not in self._calls:
             return
         loop = asyncio.get_running_loop()
         if self._remaining_s() > 0:
-            loop.call_later(self._until_check_s, self._enforce_trust, scope)
+            loop.call_later(self._until_check_s, self._enforce_trust, timeout)
         else:
-            self._expire([scope])
+            self._expire([timeout])
 
     @staticmethod
-    def _expire(scopes: Iterable[asyncio.Timeout]) -> None:
+    def _expire(timeouts: Iterable[asyncio.Timeout]) -> None:
         now_s = asyncio.get_running_loop().time()
-        for scope in scopes:
-            if not scope.expired():
-                scope.reschedule(now_s)
+        for timeout in timeouts:
+            if not timeout.expired():
+                timeout.reschedule(now_s)
 
 
 class Waiting:
     """A wait that ends when the pump stops. Used several times per batch, so not a generator."""
 
-    __slots__ = ("_scope", "_stop_scope", "_waits")
+    __slots__ = ("_stop_scope", "_timeout", "_waits")
 
     def __init__(self, stop_scope: StopScope, waits: dict[asyncio.Timeout, None]) -> None:
         """Prepare a wait that is in *waits* while its block runs."""
         self._stop_scope = stop_scope
         self._waits = waits
-        self._scope = asyncio.timeout(None)
+        self._timeout = asyncio.timeout(None)
 
     async def __aenter__(self) -> None:
         """Raise ``StoppedError`` if the pump is stopping already."""
         self._stop_scope.check()
-        await self._scope.__aenter__()
-        self._waits[self._scope] = None
+        await self._timeout.__aenter__()
+        self._waits[self._timeout] = None
 
     async def __aexit__(
         self,
@@ -196,10 +196,10 @@ class Waiting:
         traceback: TracebackType | None,
     ) -> None:
         """Raise ``StoppedError`` if the wait was ended by a stop."""
-        del self._waits[self._scope]
+        del self._waits[self._timeout]
         try:
-            await self._scope.__aexit__(kind, error, traceback)
+            await self._timeout.__aexit__(kind, error, traceback)
         except TimeoutError:
             raise StoppedError from None
-        if isinstance(error, TimeoutError) and self._scope.expired():
+        if isinstance(error, TimeoutError) and self._timeout.expired():
             raise StoppedError from None

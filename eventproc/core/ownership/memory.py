@@ -35,7 +35,7 @@ from eventproc.core.ownership.liveness import is_fresh, last_writes, live_member
 from eventproc.core.ownership.member_status import DEAD, OwnRecord
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.schemas import Publication, followed, highest, leads, publication
-from eventproc.core.ownership.stability import MembershipObservation, observe_members
+from eventproc.core.ownership.stability import PlanInputObservation, observe_plan_input
 from eventproc.core.placement.schema import Schema, StoredSchema
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, OwnershipSnapshot
 
@@ -139,13 +139,13 @@ class GroupMemory:
     """When a listing last showed another process under an owner id than the one before. The former
     process may still leave, and hand over; it has no member record that would show that."""
 
-    membership: MembershipObservation | None = None
+    membership: PlanInputObservation | None = None
     expected: ExpectedMembers = field(default_factory=ExpectedMembers)
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
     schema: Schema | None = None
     """The published plan with the highest number that was seen."""
 
-    schema_age: MembershipObservation | None = None
+    schema_age: PlanInputObservation | None = None
     """Since when the group has followed this schema."""
 
     @property
@@ -222,7 +222,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         presumed_live=presumed_live(members, present, written_at, rules.expiration),
     )
     group, expected = _with_plan(memory, listing, group, members, rules)
-    membership = observe_members(memory.membership, plan_input(group), rules, now_s)
+    membership = observe_plan_input(memory.membership, plan_input(group), rules, now_s)
     schema_age = _observe_number(memory.schema_age, group, rules, now_s)
     # Members that follow one schema have one plan, whichever members they see.
     is_unsure = (schema_age or membership).is_unstable(now_s, rules) or any(
@@ -381,11 +381,11 @@ def _outsiders(
 
 
 def _observe_number(
-    known: MembershipObservation | None, group: Group, rules: Rules, now_s: float
-) -> MembershipObservation | None:
+    known: PlanInputObservation | None, group: Group, rules: Rules, now_s: float
+) -> PlanInputObservation | None:
     """Note since when the group has followed this schema, if it follows one."""
     number = group.schema and group.schema.number
-    return None if number is None else observe_members(known, number, rules, now_s)
+    return None if number is None else observe_plan_input(known, number, rules, now_s)
 
 
 def _signature(listing: Listing, rules: Rules) -> Hashable:

@@ -11,32 +11,30 @@ from typing import Final
 from eventproc.core.ownership.rules import Rules
 
 STABLE_AFTER_CYCLES: Final = 0.8
-"""How many rebalance intervals a membership must last before this processor acts on it: two polls
-then showed the same members, and members that joined at the same time have seen each other."""
+"""How many rebalance intervals an input must last before this processor acts on it: two polls then
+showed the same members, and members that joined at the same time have seen each other."""
 
 UNSTABLE_CYCLES_MAX: Final = 4
-"""How many rebalance intervals this processor waits at most, if the members keep changing."""
+"""How many rebalance intervals this processor waits at most, if the input keeps changing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipObservation:
-    """Since when the group has had these members with a share."""
+class PlanInputObservation:
+    """Since when the plan's input has been the same."""
 
-    members: Hashable
-    """What the plan depends on besides the owners."""
-
+    plan_input: Hashable
     since_s: float
     seen_s: float
-    """When a poll last showed them."""
+    """When a poll last showed it."""
 
     unstable_since_s: float
-    """Since when the members have kept changing."""
+    """Since when the input has kept changing."""
 
     unconfirmed_count: int = 0
-    """How many memberships in a row, before this one, were each shown by a single poll."""
+    """How many inputs in a row, before this one, were each shown by a single poll."""
 
     def settles_at_s(self, rules: Rules) -> float:
-        """Return when to act: the membership is not new any more, or the wait has been long."""
+        """Return when to act: the input is not new any more, or the wait has been long."""
         if self.unconfirmed_count >= UNSTABLE_CYCLES_MAX:
             return self.since_s
         rebalance_s = rules.rebalance_interval.total_seconds()
@@ -50,24 +48,24 @@ class MembershipObservation:
         return now_s < self.settles_at_s(rules)
 
 
-def settles_in_s(seen: Sequence[MembershipObservation | None], rules: Rules, now_s: float) -> float:
+def settles_in_s(seen: Sequence[PlanInputObservation | None], rules: Rules, now_s: float) -> float:
     """Return in how many seconds the first of them has lasted long enough; 0 if all have."""
     waits_s = [one.settles_at_s(rules) - now_s for one in seen if one is not None]
     return min((wait_s for wait_s in waits_s if wait_s > 0), default=0.0)
 
 
-def observe_members(
-    known: MembershipObservation | None, members: Hashable, rules: Rules, now_s: float
-) -> MembershipObservation:
-    """Note since when the group has had these members.
+def observe_plan_input(
+    known: PlanInputObservation | None, plan_input: Hashable, rules: Rules, now_s: float
+) -> PlanInputObservation:
+    """Note since when the plan's input has been this one.
 
-    The members may be different at every poll. So this counts the memberships that only one poll
-    showed: after ``UNSTABLE_CYCLES_MAX`` of them in a row the wait ends, too.
+    The input may be different at every poll. So this counts the inputs that only one poll showed:
+    after ``UNSTABLE_CYCLES_MAX`` of them in a row the wait ends, too.
     """
-    if known is not None and known.members == members:
+    if known is not None and known.plan_input == plan_input:
         return replace(known, seen_s=now_s)
-    new = MembershipObservation(
-        members=members, since_s=now_s, seen_s=now_s, unstable_since_s=now_s
+    new = PlanInputObservation(
+        plan_input=plan_input, since_s=now_s, seen_s=now_s, unstable_since_s=now_s
     )
     stable_after_s = STABLE_AFTER_CYCLES * rules.rebalance_interval.total_seconds()
     if known is None or known.seen_s - known.since_s >= stable_after_s:

@@ -89,7 +89,7 @@ STOP_SCOPE = guards_in(
     Guard(
         name="a handler's call is cancelled when the lease is not trusted any more",
         without_it="a handler acts at the same time as that of the next owner",
-        words="            self._expire([scope])",
+        words="            self._expire([timeout])",
         mutated="            pass",
     ),
     Guard(

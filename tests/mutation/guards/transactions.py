@@ -7,7 +7,28 @@ TWICE = "an event's rows are there twice"
 
 COMMITS = guards_in(
     "eventproc/partition/transactions/commits.py",
-    [SCENES],
+    ["tests/unit/eventproc/partition/transactions/test_commits.py", SCENES],
+    Guard(
+        name="transaction: a commit never moves the stored position back",
+        without_it=TWICE,
+        words="if is_behind(snapshot.sequence_number, checkpointer.stored):",
+        mutated="if False:",
+        is_simulated=False,
+    ),
+    Guard(
+        name="transaction: progress of other keys during a commit is stored later",
+        without_it="it is stored only with the next event, or never",
+        words="revision = checkpointer.progress.revision if is_newest else snapshot.revision",
+        mutated="revision = checkpointer.progress.revision",
+        is_simulated=False,
+    ),
+    Guard(
+        name="transaction: a handler is told that the outcome of its commit is not known",
+        without_it="it takes rows that are committed for rolled back",
+        words="            return CommitUnknownError(self._partition_id)\n",
+        mutated="            pass\n",
+        is_simulated=False,
+    ),
     Guard(
         name="transaction: the stored progress contains the events of the call",
         without_it=TWICE,
@@ -35,6 +56,14 @@ COMMITS = guards_in(
 CONTEXT = guards_in(
     "eventproc/partition/context.py",
     [SCENES],
+    Guard(
+        name="transaction: a thread whose call was cancelled commits nothing",
+        without_it="a state that was undone, and events that are delivered again, are stored",
+        words="                    _raise_if(is_cancelled)\n",
+        mutated="",
+        killers=("tests/integration/transactions/test_cancelled_blocks.py",),
+        is_simulated=False,
+    ),
     Guard(
         name="transaction: an error undoes what the block did to the state",
         without_it="a state that belongs to no rows is stored",

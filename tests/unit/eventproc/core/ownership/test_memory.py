@@ -7,7 +7,7 @@ import pytest
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, observe
-from eventproc.core.ownership.stability import observe_members, settles_in_s
+from eventproc.core.ownership.stability import observe_plan_input, settles_in_s
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
@@ -21,31 +21,31 @@ SECOND = replace(RULES, rebalance_interval=timedelta(seconds=1.25))
 def test_a_membership_is_stable_after_it_lasted_for_the_interval():
     """Each change restarts the interval, but for four rebalance intervals at most."""
     one, two = frozenset("a"), frozenset("ab")
-    seen = observe_members(None, one, SECOND, 10.0)
+    seen = observe_plan_input(None, one, SECOND, 10.0)
 
     assert seen.is_unstable(10.9, SECOND)
     assert not seen.is_unstable(11.0, SECOND)
     assert settles_in_s([None, seen], SECOND, 10.75) == 0.25
     assert settles_in_s([seen], SECOND, 11.0) == 0
-    again = observe_members(seen, one, SECOND, 10.5)
+    again = observe_plan_input(seen, one, SECOND, 10.5)
     assert again == replace(seen, seen_s=10.5)
 
-    flapping = [observe_members(seen, two, SECOND, 20.0)]
+    flapping = [observe_plan_input(seen, two, SECOND, 20.0)]
     for number in range(1, 11):
         members = one if number % 2 else two
-        flapping.append(observe_members(flapping[-1], members, SECOND, 20.0 + number / 2))
+        flapping.append(observe_plan_input(flapping[-1], members, SECOND, 20.0 + number / 2))
     assert [now.is_unstable(now.since_s, SECOND) for now in flapping] == [True] * 10 + [False]
 
 
 def test_the_wait_ends_if_every_poll_shows_other_members():
     """Polls are further apart than a membership has to last, so each might have lasted."""
-    now = observe_members(None, frozenset("a"), SECOND, 10.0)
+    now = observe_plan_input(None, frozenset("a"), SECOND, 10.0)
     are_unstable = []
     for number in range(1, 7):
-        now = observe_members(now, frozenset(f"a{number}"), SECOND, 10 + 1.25 * number)
+        now = observe_plan_input(now, frozenset(f"a{number}"), SECOND, 10 + 1.25 * number)
         are_unstable.append(now.is_unstable(now.since_s, SECOND))
-    lasting = observe_members(now, now.members, SECOND, 20.0)
-    changed = observe_members(lasting, frozenset("a"), SECOND, 21.25)
+    lasting = observe_plan_input(now, now.plan_input, SECOND, 20.0)
+    changed = observe_plan_input(lasting, frozenset("a"), SECOND, 21.25)
 
     assert are_unstable == [True] * 3 + [False] * 3
     assert changed.is_unstable(21.25, SECOND)

@@ -76,13 +76,19 @@ async def test_a_commit_below_the_stored_position_is_refused(path):
 
 
 async def test_a_commit_whose_outcome_is_not_known_says_so(path, caplog):
-    """As when the file was replaced meanwhile. The pump ends, since the rows may be there."""
+    """As when the file was moved meanwhile. The rows are there, so the pump ends: if it went on, it
+    would find a checkpoint of its own, and deliver the events again."""
+    moved = path.with_name("moved.db")
     async with begun(path) as partition:
         with pytest.raises(CommitUnknownError, match="not known whether the transaction"):
-            await partition.commit([1], lambda: path.rename(path.with_name("moved.db")))
-
+            await partition.commit([1], lambda: path.rename(moved))
+        await asyncio.to_thread(moved.rename, path)
+        partition.progress.touch()
         with pytest.raises(OwnershipLostError, match="no longer owned"):
-            await partition.commit([1])
+            await partition.checkpointer.flush()
+
+        assert (await partition.stored()).sequence_number == 1
+        assert partition.progress.sequence_number == 0
     assert "transaction_not_committed outcome=unknown error=" in caplog.text
 
 
