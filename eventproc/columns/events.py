@@ -11,7 +11,7 @@ from eventproc.columns.json_text import to_json
 from eventproc.columns.schema import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, schema_of
 from eventproc.models import EventBatch, ReceivedEvent
 
-# The first call imports pandas if it is installed. Call it here, so that it blocks no event loop.
+# The first call imports pandas if it is installed. Call it at import, not at the first batch.
 pa.array(())
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
