@@ -269,7 +269,8 @@ class SmallInvariants(PauseInvariants):
 
 @dataclass
 class SmallLaneInvariants(SmallInvariants, LaneInvariants):
-    """The same with key lanes; an event in a completed range is not delivered again."""
+    """The same with key lanes; an event in a completed range is not delivered again, except by an
+    owner from which the partition was stolen, until it notices that."""
 
     completed: dict[str, set[int]] = field(default_factory=dict)
     """The completed ranges that are stored, by partition."""
@@ -286,7 +287,10 @@ class SmallLaneInvariants(SmallInvariants, LaneInvariants):
         again = self.completed.get(call.context.partition_id, set()).intersection(
             event.sequence_number for event in events
         )
-        if again:
+        partition_id, actor = call.context.partition_id, call.actor
+        is_owner = self.is_held(partition_id, actor.name)
+        is_stolen = not is_owner and (partition_id, actor) in self._stolen_at_s
+        if again and not is_stolen:
             self.report("again", f"{call.actor.name} gets {again}, stored as completed")
 
     def reset(self, partition_id: str) -> None:
