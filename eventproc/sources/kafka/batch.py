@@ -34,7 +34,7 @@ class KafkaBatch(EventBatch):
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "KafkaBatch":
         """Return a batch of these messages."""
-        return cls([message.value() for message in messages], Details.of(messages))
+        return cls(list(map(type(messages[0]).value, messages)), Details.of(messages))
 
     def __len__(self) -> int:
         return len(self.details.keys)

@@ -85,16 +85,16 @@ class Details(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "Details":
-        """Read them from messages.
+        """Read them from messages, which are all of one class.
 
-        List comprehensions, because Python calls a client's method in one for a third of the time
-        that ``methodcaller`` takes.
+        ``map`` over the class's own method takes the least time: a third of ``methodcaller``.
         """
+        kind = type(messages[0])
         return cls(
-            in_short([message.offset() for message in messages]),
+            in_short(list(map(kind.offset, messages))),
             array("q", [message.timestamp()[1] for message in messages]),
-            [message.key() for message in messages],
-            [message.headers() for message in messages],
+            list(map(kind.key, messages)),
+            list(map(kind.headers, messages)),
         )
 
     def part(self, rows: slice) -> "Details":
@@ -176,10 +176,8 @@ def _attached(key: bytes | None, headers: Headers, *, is_tombstone: bool) -> dic
     }
 
 
-def in_short(numbers: Sequence[int]) -> Sequence[int]:
-    """Return numbers without gaps as a range."""
-    if not numbers or isinstance(numbers, range):
-        return numbers
+def in_short(numbers: list[int]) -> Sequence[int]:
+    """Return numbers without gaps as a range; there is at least one."""
     without_gaps = range(numbers[0], numbers[0] + len(numbers))
     is_range = numbers[-1] == without_gaps[-1] and numbers == list(without_gaps)
     return without_gaps if is_range else numbers

@@ -1,12 +1,16 @@
 """A Kafka message as an event: the fields for its parts, and what has no counterpart."""
 
 import pickle
+from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eventproc.models import EVENT_FIELDS, KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
-from eventproc.sources.kafka.event import OFFSETS
+from eventproc.sources.kafka.event import OFFSETS, in_short
 from tests.unit.eventproc.sources.kafka.messages import event_of
 
 
@@ -77,6 +81,27 @@ def test_a_kafka_event_equals_a_received_event_whichever_field_is_read_first(nam
     assert type(plain) is ReceivedEvent
     assert plain == event
     assert getattr(plain, name) == value
+
+
+@pytest.mark.parametrize("value", [b"v", None])
+@pytest.mark.parametrize("name", EVENT_FIELDS)
+def test_no_field_of_an_event_can_be_changed(name, value):
+    """Although they are set while the event is made."""
+    event = event_of(7, value)
+
+    with pytest.raises(FrozenInstanceError):
+        setattr(event, name, b"")
+    with pytest.raises(FrozenInstanceError):
+        delattr(event, name)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5))
+def test_only_numbers_without_gaps_are_a_range(numbers):
+    """In order, none twice and none missing; whatever they are, they stay the same numbers."""
+    found = in_short(numbers)
+
+    assert list(found) == numbers
+    assert isinstance(found, range) == all(b - a == 1 for a, b in pairwise(numbers))
 
 
 def test_a_misspelt_field_raises_attribute_error():
