@@ -20,6 +20,7 @@ from azure.storage.blob import ContainerClient
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
+import eventproc.columns  # noqa: F401 - Its import reads files: no test may do so in a loop.
 from eventproc.errors import ConfigurationError
 from eventproc.sources.eventhubs.options import ReceivePath, receive_path_by_default
 from eventproc.testing.servers.azurite import Azurite

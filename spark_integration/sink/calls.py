@@ -48,7 +48,7 @@ class SinkCalls:
 
     @property
     def takes_columns(self) -> bool:
-        """Whether the handler has ``process_columns``; then pass a ``RowBatch`` to ``hand``."""
+        """Whether the handler has ``process_columns``; then pass a ``RowBatch`` to ``deliver``."""
         return isinstance(self._handler, ColumnHandler)
 
     async def initialize(self) -> None:
@@ -58,7 +58,7 @@ class SinkCalls:
         except Exception as error:
             raise self._failed("failed in initialize()", error) from error
 
-    async def hand(self, events: Sequence[ReceivedEvent]) -> None:
+    async def deliver(self, events: Sequence[ReceivedEvent]) -> None:
         """Call the handler until each event is handled, skipped or dead-lettered.
 
         Raises:

@@ -113,7 +113,7 @@ class SinkPartition:
         self.repeated_count += len(rows.numbers) - len(left.numbers)
         self._counters.received_count += len(rows.numbers)
         if left.numbers:
-            await self._hand(left)
+            await self._deliver(left)
 
     async def finish(self, reason: CloseReason) -> PartitionReport | None:
         """Close the handler; return what the driver has to commit, or ``None``."""
@@ -133,7 +133,7 @@ class SinkPartition:
             counters=self._counters,
         )
 
-    async def _hand(self, rows: Rows) -> None:
+    async def _deliver(self, rows: Rows) -> None:
         assert self._calls is not None
         if self._calls.takes_columns:
             events, usual = rows.batch(), len(rows.numbers)
@@ -141,7 +141,7 @@ class SinkPartition:
             events, usual = rows.events(), EVENTS_PER_CALL
         count_max = self._options.events_per_call_max or usual
         for begin in range(0, len(events), count_max):
-            await self._calls.hand(events[begin : begin + count_max])
+            await self._calls.deliver(events[begin : begin + count_max])
 
     async def _begin(self, left: Rows) -> Rows:
         """Write the begin record, then open the handler; return the rows that are still unhandled.
