@@ -16,7 +16,7 @@ the record stays as it is, and the start continues.
 A holder that was away for longer than that wait is too late: the other processor has joined, and
 the holder yields. The age of the other's record shows this; or, if the other one renews its record,
 for how long the holder has acted on nothing that it read. If both consider the id theirs, exactly
-one yields (``core/ownership/rivals.py``).
+one yields (``core/ownership/members/rivals.py``).
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from datetime import timedelta
 from typing import Final, TypeAlias
 
 from eventproc.core.ownership.lease import CHECKS_PER_EXPIRATION, renewal_due_at_s, trusted_until_s
-from eventproc.core.ownership.liveness import fresh_owners, live_members
-from eventproc.core.ownership.member_status import (
+from eventproc.core.ownership.liveness import fresh_owners, live_members, recorded_owners
+from eventproc.core.ownership.members.status import (
     MemberStep,
     OwnRecord,
     find,
@@ -88,6 +88,9 @@ class Membership:
         """Called when the session is renewed after it was not trusted: each ownership record must
         be verified before its lease is trusted again."""
         self._is_withdrawn = False
+        self._is_first = False
+        """Whether it has written its record, and found none of another process with its owner id.
+        """
         self._writing = asyncio.Lock()
         self._changed_at_s = float("-inf")
         """When a change of status was first sent. A listing requested before may not show it."""
@@ -98,7 +101,7 @@ class Membership:
         self._newest: MemberResult | None = None
         """The result of the newest write."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
-        """What this processor knows of its record: the input of ``member_status.member_step``."""
+        """What this processor knows of its record: the input of ``members.status.member_step``."""
 
     async def enter(
         self,
@@ -146,12 +149,24 @@ class Membership:
             if asked_at_s >= until_s:
                 return
 
+    async def retreat(self) -> None:
+        """Delete the record after a start that failed: others would hand partitions over to it.
+
+        The record stays if another process has, or had, this owner id. It may be live and about to
+        write its own record back, or have left ownership records, which would then look foreign.
+        """
+        self._is_withdrawn = True  # If the start was cancelled, ``enter`` still runs.
+        if self._is_first:
+            await self.withdraw()
+
     async def _write_first(self, check: RecordsCheck) -> bool:
         """Write the record; return whether another live processor may have this id."""
         is_taken = False
         for number in range(ATTEMPTS_MAX):
             present = await self._store.list_members(self._group)
             owned = await self._store.list_ownership(self._group)
+            if self._is_withdrawn:
+                raise StoreUnavailableError("the start was cancelled")
             if number == 0:
                 check(owned, present)
             owners = fresh_owners(owned, self._expiration).values()
@@ -161,6 +176,8 @@ class Membership:
             if mine is not None and self.own.is_rival(mine):
                 rivals = self.own.rivals.displacing(mine.incarnation)
                 self.own = replace(self.own, rivals=rivals)
+            recorded = recorded_owners(owned).values()
+            self._is_first = not is_taken and self.own.member.owner_id not in recorded
             members = live_members(present, owners, self._expiration)
             status = first_status(self.own.member, members, owners)
             self.own = replace(self.own, member=replace(self.own.member, status=status))

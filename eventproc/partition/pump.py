@@ -197,7 +197,7 @@ class PartitionPump:
     @property
     def has_unstored_progress(self) -> bool:
         """Whether handled events would be delivered again if the process died now."""
-        return self._checkpointer.unwritten_age_s > 0
+        return self._checkpointer.uncommitted_age_s > 0
 
     @property
     def work(self) -> WorkDone:
@@ -213,7 +213,7 @@ class PartitionPump:
             checkpointed_sequence_number=self._context.checkpointed_sequence_number,
             lag=self._context.lag,
             lag_seconds=self._context.lag_seconds,
-            checkpoint_age_seconds=self._checkpointer.unwritten_age_s,
+            checkpoint_age_seconds=self._checkpointer.uncommitted_age_s,
             checkpoint_error=None if refusal is None else str(refusal),
             is_served=self._scope.activity.is_served,
             is_trusted=not self._stop_scope.is_waiting_for_trust,

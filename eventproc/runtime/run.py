@@ -132,7 +132,8 @@ class ProcessorRun(Generic[PumpT]):
     async def open(self) -> None:
         """Open store and work, check the group, write the member record, and start renewals.
 
-        On an error everything that was opened is closed again, and nothing was claimed.
+        On an error everything that was opened is closed again, the member record is deleted if the
+        store answers, and nothing was claimed.
         """
         parts = self._parts
         try:
@@ -165,27 +166,20 @@ class ProcessorRun(Generic[PumpT]):
                     check=self._compatibility.check_records,
                 )
             )
-            await self.executor.call(self._check_compatibility())
+            await self.executor.call(self._compatibility.check(parts.store))
             self.renewing = asyncio.create_task(self.executor.call(self._renew()))
             self._open.push("renewals", self._stop_renewals)
-        except StoreRejectedError as error:
-            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
-            raise ConfigurationError(str(error)) from error
-        except BaseException:
-            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
+        except BaseException as error:
+            until_s = self._stopped_by_s()
+            await self._try_until(self._announced_by_s(), self._membership.retreat())
+            await self._open.close(until_s + CLOSE_GRACE_S)
+            if isinstance(error, StoreRejectedError):
+                raise ConfigurationError(str(error)) from error
             raise
 
     def _stopped_by_s(self) -> float:
         """Return the time of the loop by which a stop that begins now has to be over."""
         return asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
-
-    async def _check_compatibility(self) -> None:
-        """Refuse a group that this processor cannot share; delete its member record then."""
-        try:
-            await self._compatibility.check(self._parts.store)
-        except ConfigurationError:
-            await self._membership.withdraw()
-            raise
 
     async def _renew(self) -> None:
         """On the store's loop: renew leases and member record; an error in one ends both."""

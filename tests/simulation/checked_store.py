@@ -1,9 +1,10 @@
 """The store whose writes the invariants check, and a process's connection to it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
+from typing import TypeVar
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.models import (
@@ -23,6 +24,8 @@ from eventproc.simulation.store_connection import StoreConnection
 from eventproc.testing.processes import Wire
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Invariants
+
+T = TypeVar("T")
 
 
 class CheckedStore(MemoryCheckpointStore):
@@ -82,6 +85,23 @@ class CheckedConnection(StoreConnection):
         super().__init__(store, rng, wire)
         self._checked = store
         self.actor = store.actor
+        self._faulty_count = 0
+        self._faulty_until_s = float("-inf")
+
+    @property
+    def faulty_until_s(self) -> float:
+        """Until when a request was under way that a situation delays or loses: perhaps still."""
+        return self._wire.loop.now_s if self._faulty_count else self._faulty_until_s
+
+    async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
+        is_faulty = self.fate is not None
+        self._faulty_count += is_faulty
+        try:
+            return await super()._attempt(call)
+        finally:
+            self._faulty_count -= is_faulty
+            if is_faulty:
+                self._faulty_until_s = self._wire.loop.now_s
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
         """Report a poll to the invariants."""

@@ -8,6 +8,7 @@ from eventproc.simulation.fleet import Node
 from eventproc.simulation.other_systems.external import ForeignProcessor
 from eventproc.statistics import ProcessorStatistics
 from tests.simulation.actor import Actor
+from tests.simulation.checked_store import CheckedConnection
 
 
 @dataclass(eq=False, kw_only=True)
@@ -15,6 +16,7 @@ class CheckedNode(Node):
     """One process with one processor, whose writes and calls the invariants check."""
 
     actor: Actor
+    connection: CheckedConnection
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     has_started: bool = False
     """Whether its start returned, so that it may claim partitions."""

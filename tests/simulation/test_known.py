@@ -99,6 +99,11 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 94502, id="hand-overs although a silent member renewed"),
         pytest.param("small", 95038, id="hand-overs to a dead member after an outage"),
         pytest.param("small", 46421, id="a processor that starts again while all stop"),
+        pytest.param("small", 9111478, id="a listing that is older than a pause"),
+        pytest.param("small", 7600973, id="weights of which one is due more than the leaver had"),
+        pytest.param("small", 7601164, id="a long call that fails, and stalls its partition"),
+        pytest.param("small", 7602323, id="a start that fails after it wrote its member record"),
+        pytest.param("small", 7603075, id="a long call that fails, with a slow store"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):
@@ -139,6 +144,14 @@ SMALL_STORIES = {
         placement=Ordinal(replicas=100),
         conditions=("slow store", "session", "paused"),
         steps=((0, "twin"),),
+    ),
+    "a request that gets no answer when the situation is over": small.SmallStory(
+        seed=7800508,
+        partition_count=1,
+        processor_count=2,
+        strategy=LoadBalancingStrategy.COOPERATIVE,
+        conditions=("clocks", "paused"),
+        steps=((0, "late_requests"),),
     ),
     "a blind owner that was given a second partition": small.SmallStory(
         seed=12294,

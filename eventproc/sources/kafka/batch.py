@@ -5,7 +5,6 @@ collector visits whatever it tracks again and again while it waits
 (``docs/decisions/0102-kafka-messages-are-taken-apart-at-once.md``).
 """
 
-from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, overload
@@ -83,7 +82,7 @@ class KafkaBatch(EventBatch):
 
 def joined_details(parts: Sequence[Details]) -> Details:
     """Return the details of messages that follow one another."""
-    times_ms = array("q")
+    times_ms: list[int] = []
     keys: list[bytes | None] = []
     headers: list[Headers] = []
     for part in parts:

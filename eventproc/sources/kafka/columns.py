@@ -102,7 +102,7 @@ def _offsets(details: Details) -> pa.Array:
 
 
 def _times(details: Details) -> pa.Array:
-    times_ms = np.clip(np.frombuffer(details.times_ms, np.int64), 0, LAST_MS)
+    times_ms = np.clip(np.array(details.times_ms, np.int64), 0, LAST_MS)
     return _of_integers(times_ms * 1000).cast(COLUMNS["enqueuedTime"])
 
 

@@ -1,6 +1,5 @@
 """Converts Kafka messages to ``ReceivedEvent``."""
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
@@ -79,7 +78,7 @@ class Details(NamedTuple):
     numbers: Sequence[int]
     """The offsets; those without gaps are a range."""
 
-    times_ms: "array[int]"
+    times_ms: Sequence[int]
     keys: Sequence[bytes | None]
     headers: Sequence[Headers]
 
@@ -92,7 +91,7 @@ class Details(NamedTuple):
         kind = type(messages[0])
         return cls(
             in_short(list(map(kind.offset, messages))),
-            array("q", [message.timestamp()[1] for message in messages]),
+            [message.timestamp()[1] for message in messages],
             list(map(kind.key, messages)),
             list(map(kind.headers, messages)),
         )

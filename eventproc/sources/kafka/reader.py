@@ -164,14 +164,15 @@ class Reader:
         """
         filled: dict[int, Feed] = {}
         for _ in range(READS_MAX):
-            messages = self._consumer.read(wait_s)
-            self._distribute(messages, filled)
-            if len(messages) < READ_MAX or any(feed.is_full for feed in filled.values()):
+            # No name keeps the messages until the next read: those of two start the collector.
+            count = self._distribute(self._consumer.read(wait_s), filled)
+            if count < READ_MAX or any(feed.is_full for feed in filled.values()):
                 break
             wait_s = 0
         return filled
 
-    def _distribute(self, messages: Sequence[Message], filled: dict[int, Feed]) -> None:
+    def _distribute(self, messages: Sequence[Message], filled: dict[int, Feed]) -> int:
+        """Put messages into their feeds; return how many they were."""
         for partition, error, run in _runs(messages):
             feed = self._feeds.get(partition)
             if feed is None:
@@ -183,6 +184,7 @@ class Reader:
                 feed.note_end()
             else:
                 self._drop(feed, _error_for(feed, error.name(), error.str()))
+        return len(messages)
 
     def _open(self, feed: Feed) -> None:
         former = self._feeds.get(feed.partition)

@@ -319,5 +319,12 @@ RUN = guards_in(
         words="await self._try_until(until_s, self._membership.withdraw())",
         mutated="pass",
     ),
+    Guard(
+        name="a processor whose start failed deletes its member record",
+        without_it="partitions are handed over to a processor that does not run",
+        words="await self._try_until(self._announced_by_s(), self._membership.retreat())",
+        mutated="pass",
+        killers=("tests/stories/test_failed_starts.py",),
+    ),
     suites=("planned", "safety", "moves"),
 )

@@ -213,6 +213,12 @@ MEMBERSHIP = guards_in(
             present""",
     ),
     Guard(
+        name="a start that failed leaves the member record of an owner id that another process had",
+        without_it="the others do not count a live processor until it writes its record back",
+        words="        if self._is_first:\n",
+        mutated="        if True:\n",
+    ),
+    Guard(
         name="a processor that finds a live member with its owner id waits for an answer",
         without_it="two live processes with one owner id serve one partition",
         words="""        if not is_taken:

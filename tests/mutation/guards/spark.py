@@ -236,22 +236,22 @@ SINK_STORE = guards_in(
     Guard(
         name="Spark sink: a batch that was begun before is delivered as a replay",
         without_it="a handler repeats its external effects without knowing it",
-        words="                    is_replay = found is not None and found.delivery_count > 0\n",
-        mutated="                    is_replay = False\n",
+        words="                is_replay = found is not None and found.delivery_count > 0\n",
+        mutated="                is_replay = False\n",
         is_simulated=False,
     ),
     Guard(
         name="|| a handler repeats the effects of the first attempt without knowing it",
         without_it="what the first attempt did is done again without a word",
-        words="                if not (is_begun and is_unsure):",
-        mutated="                if not is_begun:",
+        words="            if not (is_begun and is_unsure):",
+        mutated="            if not is_begun:",
         is_simulated=False,
     ),
     Guard(
         name="Spark sink: a task's own begin record, whose answer was lost, is not a replay",
         without_it="an outage of the store makes new events look repeated",
-        words="                if not (is_begun and is_unsure):",
-        mutated="                if True:",
+        words="            if not (is_begun and is_unsure):",
+        mutated="            if True:",
         is_simulated=False,
     ),
     Guard(

@@ -47,7 +47,7 @@ async def leave_unanswered(world: SmallWorld, rng: Random) -> None:
     await two_processors(world)
     world.behaviour.seconds_per_event = 0.3
     await asyncio.sleep(3)
-    cost = world.cost()
+    cost, shares = world.cost(), world.shares()
     left = world.choose(rng)
     count = rng.randint(1, 2)
 
@@ -63,7 +63,7 @@ async def leave_unanswered(world: SmallWorld, rng: Random) -> None:
     await world.until_gone(left)
     world.behaviour.seconds_per_event = world.usual_seconds_per_event
     await world.settle("left although its last checkpoints were lost at first")
-    world.expect_free_leave(cost, "left although its last checkpoints were lost at first")
+    world.expect_free_leave(cost, shares, "left although its last checkpoints were lost at first")
 
 
 class DyingOperator(CheckedStore):

@@ -54,6 +54,9 @@ class SmallInvariants(PauseInvariants):
     """How often an owner ended its pump and made another, though it owned the partition; but not if
     it drained the partition for a member that left before it was given."""
 
+    stalled_count: int = 0
+    """How often a partition was given up because it had completed nothing for too long."""
+
     moved_to: dict[str, int] = field(default_factory=dict)
     """For each partition whose checkpoint an operator moved, the position, until it is adopted."""
 
@@ -174,6 +177,7 @@ class SmallInvariants(PauseInvariants):
         """A handler was closed. With this reason the partition is given away, if the plan is still
         the same; a pump is made again if not."""
         self._drained.discard((actor, partition_id))
+        self.stalled_count += reason is CloseReason.STALLED
         if reason is CloseReason.HANDED_OVER:
             self._drained.add((actor, partition_id))
 

@@ -13,7 +13,8 @@ from eventproc import ConfigurationError
 from eventproc.admin import pause_group, resume_group
 from eventproc.core.pauses import NO_PAUSES
 from tests.simulation.actor import Actor
-from tests.simulation.small.world import POLL_FACTOR_MAX, SmallWorld
+from tests.simulation.nodes import CheckedNode
+from tests.simulation.small.world import LOOK_S, POLL_FACTOR_MAX, SmallWorld
 
 PAUSED_RATE: Final = 0.7
 """How often an operator pauses something in a situation."""
@@ -84,12 +85,21 @@ class PausingOperator:
         await world.catch_up()
 
     async def _expect_known(self) -> None:
-        """Check that every processor learns within one poll what is paused, without faults."""
+        """Check that every processor learns within one poll what is paused, without faults.
+
+        A request of the situation before may still be under way. Its processor polls again only
+        when it has the answer, or gives up.
+        """
         world = self._world
-        await asyncio.sleep(POLL_FACTOR_MAX * world.interval_s + 2 * world.requests_s)
-        ignorant = [
-            node.owner_id
-            for node in world.ours
-            if node.has_started and node.actor not in world.invariants.knowing
-        ]
+        polled_s = POLL_FACTOR_MAX * world.interval_s + 2 * world.requests_s
+        await asyncio.sleep(polled_s)
+        while any(  # noqa: ASYNC110 - nobody there could set an event
+            node.connection.faulty_until_s + polled_s > world.now_s for node in self._ignorant()
+        ):
+            await asyncio.sleep(LOOK_S)
+        ignorant = [node.owner_id for node in self._ignorant()]
         world.expect(not ignorant, f"{ignorant} have not read what is paused")
+
+    def _ignorant(self) -> list[CheckedNode]:
+        knowing = self._world.invariants.knowing
+        return [n for n in self._world.ours if n.has_started and n.actor not in knowing]

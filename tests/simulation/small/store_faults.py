@@ -129,7 +129,7 @@ async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
     others then wait for ``handoff_timeout``, and steal what is left.
     """
     await two_processors(world)
-    cost = world.cost()
+    cost, shares = world.cost(), world.shares()
     left = world.choose(rng)
     method = rng.choice(["update_checkpoint", "claim_ownership", "withdraw_member"])
     count = rng.randint(1, 2)
@@ -147,7 +147,7 @@ async def lost_while_leaving(world: SmallWorld, rng: Random) -> None:
     await world.until_gone(left)
     await world.settle("left although requests were lost")
     if world.is_quick:
-        world.expect_free_leave(cost, "left although requests were lost")
+        world.expect_free_leave(cost, shares, "left although requests were lost")
     names = set(world.owner_by_partition().values())
     world.expect(left.owner_id not in names, "a processor that left is still an owner")
 

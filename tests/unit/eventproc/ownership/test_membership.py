@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from eventproc.errors import DuplicateOwnerError
-from eventproc.models import LeaseMode, MemberStatus, WriteOutcome
+from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
+from eventproc.models import LeaseMode, MemberStatus, OwnershipClaim, WriteOutcome
 from tests.stories.membership_fixture import (
     ANSWER_WITHIN,
     EXPIRATION,
@@ -282,5 +282,73 @@ def test_a_duplicate_owner_is_forgotten_after_an_expiration():
 
         assert not before
         assert await holder.is_sole_holder()
+
+    run(scenario)
+
+
+def test_a_processor_whose_start_failed_deletes_its_record():
+    """Nothing is planned for it any more."""
+
+    async def scenario(fixture):
+        membership = await fixture.entered("1")
+        await membership.retreat()
+
+        assert fixture.member() is None
+
+    run(scenario)
+
+
+def test_a_processor_whose_start_failed_leaves_the_record_of_a_holder_of_its_owner_id():
+    """It has written over that record, which the holder writes back when it reads this."""
+
+    async def scenario(fixture):
+        holder = await fixture.entered("1")
+        newcomer = fixture.membership("2")
+        entering = asyncio.create_task(
+            newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        )
+        await seconds(0.5)
+        entering.cancel()
+        await newcomer.retreat()
+        between = fixture.incarnation()
+        await fixture.refresh(holder, owns=True, is_trusted=True)
+
+        assert between == "2"
+        assert fixture.incarnation() == "1"
+
+    run(scenario)
+
+
+def test_a_processor_whose_start_failed_stays_a_member_if_records_name_it_as_an_owner():
+    """An owner without a member record would look like a processor of an Azure SDK."""
+
+    async def scenario(fixture):
+        former = await fixture.entered("1")
+        claim = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
+        await fixture.store.claim_ownership(fixture.scene.group, [claim])
+        await former.change_to(MemberStatus.RESTARTING)
+        membership = await fixture.entered("2")
+        await membership.retreat()
+
+        assert fixture.incarnation() == "2"
+
+    run(scenario)
+
+
+def test_a_processor_whose_start_was_cancelled_writes_no_record_after_that():
+    """Its first listing is still under way."""
+
+    async def scenario(fixture):
+        fixture.slow.listing_answer_s = 5.0
+        membership = fixture.membership("1", is_slow=True)
+        entering = asyncio.create_task(
+            membership.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
+        )
+        await seconds(1)
+        await membership.retreat()
+        with pytest.raises(StoreUnavailableError):
+            await entering
+
+        assert fixture.member() is None
 
     run(scenario)

@@ -1,6 +1,7 @@
 """The thread that reads: bounded, in order, and always reporting why it ended."""
 
 import asyncio
+import weakref
 from collections import deque
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -238,6 +239,28 @@ async def test_a_read_after_one_that_was_full_does_not_wait(monkeypatch):
     after = consumer.waits[consumer.waits.index(0) + 1 :]
     assert set(consumer.waits) == {0, reader_module.READ_S}
     assert 0 not in after
+
+
+async def test_the_messages_of_a_read_are_freed_before_the_next_one(monkeypatch):
+    """Those of two reads would be enough to start Python's garbage collector."""
+    monkeypatch.setattr(reader_module, "READ_MAX", CHUNK)
+    former: list[weakref.ref[FakeMessage]] = []
+    kept_counts: list[int] = []
+
+    class WatchedConsumer(FakeConsumer):
+        def read(self, wait_s):
+            kept_counts.append(sum(1 for message in former if message() is not None))
+            messages = super().read(wait_s)
+            former[:] = map(weakref.ref, messages)
+            return messages
+
+    consumer = WatchedConsumer(5 * CHUNK)
+    async with reading(consumer) as reader:
+        receiver = await opened(reader, feed_of())
+        await take(receiver, 5 * CHUNK)
+
+    assert set(kept_counts) == {0}
+    assert consumer.waits.count(0) >= 4
 
 
 @pytest.mark.parametrize(
