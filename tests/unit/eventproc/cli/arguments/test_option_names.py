@@ -29,10 +29,8 @@ OWN_ROSTER = "--roster MODULE:NAME of a roster that you made with"
             "use --roster replicaset in Deployments, and --roster statefulset elsewhere",
         ),
         (
-            "handler Needy cannot be made: give a function that makes one, such as lambda: "
-            "Needy(...)",
-            "handler Needy cannot be made: define a function that makes one, "
-            "`def make(): return Needy(...)`, and give MODULE:make",
+            "give a function that makes one, such as lambda: Own(...)",
+            "define a function that makes one, `def make(): return Own(...)`, and give MODULE:make",
         ),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],
