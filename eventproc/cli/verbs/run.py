@@ -113,8 +113,8 @@ def run(
     if abandoned:
         print_error(
             "stopped, and the last checkpoint could not be stored for partition"
-            f"{'s' * (len(abandoned) > 1)} {', '.join(abandoned)}: events handled since the checkpoint before will be delivered "
-            "again"
+            f"{'s' * (len(abandoned) > 1)} {', '.join(abandoned)}: events handled since the "
+            "checkpoint before will be delivered again"
         )
         return FAILED
     return OK
