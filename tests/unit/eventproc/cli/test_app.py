@@ -127,7 +127,7 @@ def _help_of(*verbs: str) -> str:
     for verb in verbs:
         command = command.commands[verb]
         context = typer.Context(command, info_name=verb, parent=context)
-    return command.get_help(context)
+    return str(command.get_help(context))
 
 
 def _verbs(group: Any, *above: str) -> list[tuple[str, ...]]:
