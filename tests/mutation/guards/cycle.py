@@ -73,7 +73,7 @@ LIVING = guards_in(
         name="a member whose last partition was taken stays one, however old its member record",
         without_it="the others follow a plan without it, and partitions move twice",
         words="{*live.values(), *written_at}",
-        mutated="live.values()",
+        mutated="{*live.values()}",
     ),
     Guard(
         name="a member whose record is missing keeps its share while it owns something",
