@@ -166,7 +166,10 @@ OFFSETS = guards_in(
     ),
 )
 
-BY_PARTITION = ["tests/unit/spark_integration/sink/test_partition.py"]
+BY_PARTITION = [
+    "tests/unit/spark_integration/sink/test_partition.py",
+    "tests/unit/spark_integration/sink/test_store.py",
+]
 
 SINK_RECORDS = guards_in(
     "spark_integration/sink/records.py",
@@ -224,7 +227,7 @@ SINK_RECORDS = guards_in(
 
 SINK_STORE = guards_in(
     "spark_integration/sink/store.py",
-    [*BY_PARTITION, "tests/unit/spark_integration/sink/test_store.py"],
+    BY_PARTITION,
     Guard(
         name="Spark sink: a lost write is not repeated over the record of another driver",
         without_it="a driver that was paused moves checkpoints back",
