@@ -72,6 +72,8 @@ class Checkpointer:
         self._log = log
         self.stored: Checkpoint | None = None
         """The checkpoint as it was last confirmed."""
+        self.is_adopted_from_operator = False
+        """Whether an operator moved the checkpoint that was adopted, since its last owner."""
         self._noted_revision = self._stored_revision = progress.revision
         """The revisions of the progress that ``note`` counted last, and that is stored."""
         self.uncommitted = UncommittedEvents(
@@ -147,6 +149,8 @@ class Checkpointer:
         self, hub_created_at: datetime | None, *, is_from_first: bool
     ) -> CheckpointResult:
         found = await self._read()
+        # Stays true if the answer to the adoption is lost, and what is read next is our own write.
+        self.is_adopted_from_operator |= found is not None and rules.is_moved_by_operator(found)
         update = rules.adoption(found, self._writer)
         if found is not None and rules.is_of_former_hub(found, hub_created_at):
             policy, number = self._recreated_hub, found.sequence_number

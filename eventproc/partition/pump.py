@@ -223,6 +223,7 @@ class PartitionPump:
             is_stalled=self._watchdog.is_stalled,
             progress_age_seconds=self._watchdog.progress_age_s,
             call_seconds=self._watchdog.call_s,
+            stalled_sequence_number=self._watchdog.stalled_at,
             counters=self.counters.copy(),
         )
 
@@ -279,7 +280,11 @@ class PartitionPump:
         self._is_initialized = True
         await self._calls.initialize(self._context)
         self._scope.activity.is_served = True
-        self._log.info("partition_started", sequence_number=self._context.sequence_number)
+        self._log.info(
+            "partition_started",
+            sequence_number=self._context.sequence_number,
+            is_moved_by_operator=self._checkpointer.is_adopted_from_operator or None,
+        )
 
         def position() -> EventPosition:
             offset, number = self._progress.offset, self._progress.sequence_number
