@@ -1,7 +1,7 @@
 """Process partitioned event streams with a group of equal processes.
 
-Users import from here, from ``eventproc.sources.eventhubs`` or ``eventproc.sources.kafka``,
-``eventproc.testing`` and ``checkpointstores``.
+Users import from here, from the packages in ``eventproc.sources`` (such as
+``eventproc.sources.eventhubs``), from ``eventproc.testing`` and from ``checkpointstores``.
 
 ``import eventproc`` takes a few milliseconds: a name is imported when it is first used. The command
 needs this, to be ready for signals early.

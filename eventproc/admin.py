@@ -189,7 +189,7 @@ async def live_owners(
 ) -> dict[str, PartitionOwnership]:
     """Return the ownership records whose owner is alive, by partition id.
 
-    An owner is alive if it renewed its lease, or its member record in session mode, in time.
+    An owner is alive if it renewed its lease, or its member record with session leases, in time.
     """
     present = await store.list_members(group)
     owned = await store.list_ownership(group)

@@ -264,11 +264,11 @@ class StateUnreadableError(EventProcError, ValueError):
 
 
 class StateRefusedError(EventProcError):
-    """A handler set ``context.state`` where no state belongs to a position.
+    """A handler set ``context.state`` where no state can be stored.
 
-    State belongs to one position: what is handled below it. With key lanes, events above the
-    position are handled as well, so no state is that of a position. Nor does a dead letter that is
-    replayed straight through a handler change the position.
+    State is stored with a position, and must contain exactly the events up to it. With key lanes,
+    events above the position are handled as well. And a dead letter that is replayed through a
+    handler does not change the position.
     """
 
     def __init__(

@@ -123,6 +123,10 @@ class PumpStatistics:
     call_seconds: float | None = None
     """For how long a call of the handler has completed nothing; ``None``: there is no call."""
 
+    stalled_sequence_number: int | None = None
+    """The first event that is not handled of the call that stalls, as ``stall_detected`` logged it;
+    ``None``: there is no stall, or no call."""
+
     counters: DeliveryCounters
     """Counted since the pump was started."""
 

@@ -13,6 +13,7 @@ from checkpointstores.retry import retried
 from eventproc.errors import ConfigurationError, StoreRejectedError
 from eventproc.extras import needing
 from eventproc.identity import SharedCredential, shared
+from eventproc.identity.storage_account import require_endpoint
 from eventproc.network import HttpProxy
 from eventproc.settings import SECRET, Count, PositiveSpan, checked
 
@@ -128,8 +129,10 @@ class BlobCheckpointStore(BlobRecords):
         The other arguments are those of the class.
 
         Raises:
-            ConfigurationError: the text is not a connection string of a storage account.
+            ConfigurationError: the text is not a connection string of a storage account, or names
+                only other services of it.
         """
+        require_endpoint(connection_string, "blob")
         try:
             client = ContainerClient.from_connection_string(connection_string, "any")
         except (ValueError, TypeError):

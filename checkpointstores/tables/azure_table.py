@@ -28,6 +28,7 @@ from checkpointstores.tables.table import (
 from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError
+from eventproc.identity.storage_account import require_endpoint
 
 with needing("tables"):
     import aiohttp
@@ -44,7 +45,6 @@ T = TypeVar("T")
 _TIME_IN_ETAG: Final = re.compile(r"datetime'([^']+)'")
 _INT32: Final = range(-(2**31), 2**31)
 _SYSTEM: Final = ("PartitionKey", "RowKey", "Timestamp")
-_OTHER_ENDPOINTS: Final = {"blobendpoint", "fileendpoint", "queueendpoint"}
 _NO_ENTITY: Final = Key(partition="!", row="!")
 """The key of an entity that does not exist. Listing its partition checks the right to read."""
 
@@ -56,15 +56,7 @@ def account_of(connection_string: str) -> tuple[str, Any]:
         ConfigurationError: the text is not a connection string of a storage account, or names only
             other services of it.
     """
-    names = [part.partition("=")[0].strip() for part in connection_string.split(";")]
-    others = [name for name in names if name.lower() in _OTHER_ENDPOINTS]
-    if others and "tableendpoint" not in map(str.lower, names):
-        raise ConfigurationError(
-            f"this connection string has {others[0]}=... and no TableEndpoint=...: add the address "
-            "of the account's table service, such as TableEndpoint=https://NAME.table.core."
-            "windows.net, or for Azurite http://127.0.0.1:10002/NAME. Accounts for blobs alone "
-            "(premium) have no tables"
-        )
+    require_endpoint(connection_string, "table")
     try:
         client = TableClient.from_connection_string(connection_string, "any")
     except (ValueError, TypeError):

@@ -23,7 +23,7 @@ class CheckpointPolicy:
     """When checkpoints are written automatically: after ``max_events`` or ``interval``.
 
     The first of the two that is reached counts. Progress is also stored when a partition is drained
-    and by ``context.checkpoint()``: with both ``None``, by these alone.
+    and by ``context.checkpoint()``; if both are ``None``, only then.
     """
 
     max_events: Count | None = 1000

@@ -13,8 +13,8 @@ from eventproc.settings import PositiveSpan
 class ResourceProcessorConfig(GroupConfig):
     """Every setting of a ``ResourceProcessor``.
 
-    All processors of a group should have the same ``ownership_expiration``: after a crash, its
-    resources are without a holder for that long.
+    All processors of a group should have the same ``ownership_expiration``: for that long, the
+    resources of a processor that crashed have no holder.
     """
 
     failover_timeout: PositiveSpan | None = timedelta(minutes=5)

@@ -91,13 +91,12 @@ class RetryState:
 
         They failed *attempts_max* times, or cannot be decoded.
         """
-        numbers = sorted(
+        numbers = [
             number
             for number, count in self.attempt_by_number.items()
             if number in self._final or (attempts_max is not None and count >= attempts_max)
-        )
-        found = [(number, bisect_left(pending, number, key=NUMBER_OF)) for number in numbers]
-        return [pending[at] for number, at in found if _is_at(pending, at, number)]
+        ]
+        return [pending[at] for at in _places(pending, numbers)]
 
 
 def blame(
@@ -116,7 +115,7 @@ def blame(
             All others of *part* are done. If it names none of *part*, any of them may have failed.
         untried: The events that it names as not handled, by sequence number.
     """
-    named = {n: why for n, why in (failed or {}).items() if _is_in(part, n)}
+    named = {n: why for n, why in (failed or {}).items() if _places(part, [n])}
     if named:
         return FailureReport(failed=named, done=_parts_without(part, {*named, *untried}))
     if len(part) == 1:
@@ -139,18 +138,14 @@ def _parts_without(
 ) -> Sequence[Sequence[ReceivedEvent]]:
     """Return the parts between the events with these sequence numbers."""
     parts, begin = [], 0
-    for number in sorted(numbers):
-        at = bisect_left(events, number, begin, key=NUMBER_OF)
-        if _is_at(events, at, number):
-            parts.append(events[begin:at])
-            begin = at + 1
+    for at in _places(events, numbers):
+        parts.append(events[begin:at])
+        begin = at + 1
     parts.append(events[begin:])
     return tuple(part for part in parts if part)
 
 
-def _is_in(events: Sequence[ReceivedEvent], number: int) -> bool:
-    return _is_at(events, bisect_left(events, number, key=NUMBER_OF), number)
-
-
-def _is_at(events: Sequence[ReceivedEvent], at: int, number: int) -> bool:
-    return at < len(events) and events[at].sequence_number == number
+def _places(events: Sequence[ReceivedEvent], numbers: Collection[int]) -> list[int]:
+    """Return the indexes, in order, of those of the events that have one of these numbers."""
+    found = [(bisect_left(events, number, key=NUMBER_OF), number) for number in sorted(numbers)]
+    return [at for at, n in found if at < len(events) and events[at].sequence_number == n]

@@ -141,6 +141,7 @@ def _partition(pump: PumpStatistics) -> PartHealth:
             "paused_since": None if pump.paused_since is None else pump.paused_since.isoformat(),
             "pause_reason": pump.pause_reason,
             "is_stalled": pump.is_stalled,
+            "stalled_sequence_number": pump.stalled_sequence_number,
         },
     )
 
@@ -149,7 +150,9 @@ def _reasons(pump: PumpStatistics) -> Iterator[str]:
     if pump.is_stalled:
         age_s, call_s = pump.progress_age_seconds, pump.call_seconds
         if call_s is not None and call_s > CALLS_PART * age_s:
-            yield f"a call of the handler has completed nothing for {call_s:.0f} s"
+            number = pump.stalled_sequence_number
+            where = "" if number is None else f", at event {number}"
+            yield f"a call of the handler has completed nothing for {call_s:.0f} s{where}"
         else:
             yield f"there are events, and none was completed for {age_s:.0f} s"
     if pump.is_served and pump.checkpoint_error is not None:

@@ -1,4 +1,4 @@
-"""How long to wait: before a checkpoint, before the next attempt, and because of a rate limit."""
+"""How long to wait: before the next attempt, and because of a rate limit."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -6,42 +6,6 @@ from typing import Final
 
 BURST_S: Final = 1.0
 """How many seconds' worth of events may be delivered at once after a pause."""
-
-
-def checkpoint_due_in_s(
-    *,
-    handled_count: int,
-    oldest_age_s: float,
-    max_events: int | None,
-    interval: timedelta | None,
-    max_uncommitted_events: int | None,
-) -> float | None:
-    """Seconds until uncommitted progress must be written; ``None``: not before more is handled.
-
-    A write is due when there are *max_events* uncommitted events, when the oldest is *interval*
-    old, or when handling would have to wait because of *max_uncommitted_events*.
-    """
-    if handled_count == 0:
-        return None
-    if max_events is not None and handled_count >= max_events:
-        return 0.0
-    if not has_room(handled_count, max_events, interval, max_uncommitted_events):
-        return 0.0
-    return None if interval is None else max(0.0, interval.total_seconds() - oldest_age_s)
-
-
-def has_room(
-    handled_count: int,
-    max_events: int | None,
-    interval: timedelta | None,
-    max_uncommitted_events: int | None,
-) -> bool:
-    """Whether more events may be handled while *handled_count* are uncommitted.
-
-    Always true without automatic checkpoints: no write would end the wait.
-    """
-    is_manual = max_events is None and interval is None
-    return max_uncommitted_events is None or is_manual or handled_count < max_uncommitted_events
 
 
 def backoff_s(attempt: int, *, initial: timedelta, maximum: timedelta, chance: float) -> float:

@@ -15,6 +15,7 @@ from eventproc.concurrency.tasks import together
 from eventproc.errors import ConfigurationError, DeadLetterError, LetterDamagedError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError, SharedCredential, shared
+from eventproc.identity.storage_account import require_endpoint
 from eventproc.models import DeadLetter, StoredLetter, letter_from_json
 from eventproc.network import HttpProxy
 from eventproc.network.failures import failure_of
@@ -119,6 +120,7 @@ class _Container:
             ConfigurationError: it is not a connection string of a storage account; the message
                 does not contain the key.
         """
+        require_endpoint(connection_string, "blob")
         try:
             client = ContainerClient.from_connection_string(connection_string, "any")
         except (ValueError, TypeError):

@@ -31,7 +31,7 @@ COLUMNS_WANTED: Final = ("body", "partition", "offset", "sequenceNumber", "enque
 
 
 class BatchError(EventProcError):
-    """Raise it from ``process_events`` to name the events that failed; all others are handled.
+    """Raise it from ``process_events`` to name the events that failed; all others count as handled.
 
     Only the failed events are delivered again, one at a time, before any newer event.
     """

@@ -1,6 +1,7 @@
-"""The URL of a storage account that is given by its name, host or URL. Pure."""
+"""The URL of a storage account: by its name, host or URL, or in a connection string. Pure."""
 
 import re
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 from eventproc.errors import ConfigurationError
@@ -8,6 +9,11 @@ from eventproc.errors import ConfigurationError
 Service: TypeAlias = Literal["blob", "table"]
 
 _SERVICE_IN_HOST: Final = re.compile(r"\.(blob|table)\.core\.")
+_HINTS: Final[Mapping[Service, str]] = {
+    "blob": "http://127.0.0.1:10000/NAME",
+    "table": "http://127.0.0.1:10002/NAME. Accounts for blobs alone (premium) have no tables",
+}
+_ENDPOINTS: Final = {f"{service}endpoint" for service in ("blob", "file", "queue", "table")}
 _ACCOUNT_NAME: Final = re.compile(r"[a-z0-9]{3,24}")
 
 
@@ -34,3 +40,22 @@ def account_url(account: str, *, option: str, service: Service = "blob") -> str:
         f"{option} is {place!r}: give the account's name, for example contoso, or its URL, "
         "for example https://contoso.blob.core.windows.net"
     )
+
+
+def require_endpoint(connection_string: str, service: Service) -> None:
+    """Refuse a connection string that names the endpoints of other services alone.
+
+    A client would look for this service at a host in Azure, which the string does not name.
+
+    Raises:
+        ConfigurationError: it names endpoints, and none of *service*.
+    """
+    names = [part.partition("=")[0].strip() for part in connection_string.split(";")]
+    others = [name for name in names if name.lower() in _ENDPOINTS]
+    wanted = f"{service.capitalize()}Endpoint"
+    if others and wanted.lower() not in map(str.lower, names):
+        raise ConfigurationError(
+            f"this connection string has {others[0]}=... and no {wanted}=...: add the address of "
+            f"the account's {service} service, such as {wanted}=https://NAME.{service}.core."
+            f"windows.net, or for Azurite {_HINTS[service]}"
+        )

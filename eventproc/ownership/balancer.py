@@ -13,13 +13,8 @@ from typing import Final
 
 from eventproc.config import GroupConfig
 from eventproc.core.ownership.cycle import Actions, decide, unfenced
-from eventproc.core.ownership.memory import (
-    GroupMemory,
-    Listing,
-    Observed,
-    needs_ownership,
-    observe,
-)
+from eventproc.core.ownership.listing import Listing
+from eventproc.core.ownership.memory import GroupMemory, Observed, needs_ownership, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.pauses import PAUSES_RECORD, Pauses
 from eventproc.core.placement.loads import WorkDone

@@ -16,7 +16,7 @@ the record stays as it is, and the start continues.
 A holder that was away for longer than that wait is too late: the other processor has joined, and
 the holder yields. The age of the other's record shows this; or, if the other one renews its record,
 for how long the holder has acted on nothing that it read. If both consider the id theirs, exactly
-one yields (``core/ownership/rivals.py``).
+one yields (``core/ownership/members/rivals.py``).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from typing import Final, TypeAlias
 
 from eventproc.core.ownership.lease import CHECKS_PER_EXPIRATION, renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import fresh_owners, live_members, recorded_owners
-from eventproc.core.ownership.member_status import (
+from eventproc.core.ownership.members.status import (
     MemberStep,
     OwnRecord,
     find,
@@ -101,7 +101,7 @@ class Membership:
         self._newest: MemberResult | None = None
         """The result of the newest write."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
-        """What this processor knows of its record: the input of ``member_status.member_step``."""
+        """What this processor knows of its record: the input of ``members.status.member_step``."""
 
     async def enter(
         self,

@@ -42,7 +42,8 @@ class PausesReader:
             return self.known
         former = self.known
         try:
-            record = await self._store.read_record(self._group, PAUSES_RECORD) if etag else None
+            # Also without an ETag: a listing that does not show the record may be old.
+            record = await self._store.read_record(self._group, PAUSES_RECORD)
             self.known = pauses_in(record.content) if record else NO_PAUSES
         except StoreCorruptError as error:
             self._unreadable.note(is_error=True, error=str(error))

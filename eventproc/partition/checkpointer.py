@@ -17,9 +17,9 @@ from eventproc.concurrency.tasks import is_cancelled, retrieve_outcome
 from eventproc.config import CheckpointPolicy, RecreatedHub
 from eventproc.core import checkpoint_rules as rules
 from eventproc.core.offset_format import is_of_other_format
-from eventproc.core.policy import checkpoint_due_in_s, has_room
 from eventproc.core.progress import PartitionProgress
 from eventproc.core.snapshot import ProgressSnapshot
+from eventproc.core.uncommitted import UncommittedEvents
 from eventproc.errors import (
     HubRecreatedError,
     OwnershipLostError,
@@ -66,18 +66,22 @@ class Checkpointer:
         self._read = read
         self._write = write
         self.verify = verify
-        self._policy = policy
         self._recreated_hub = recreated_hub
         self._recreation = ConditionLogger(log, "hub_recreated", "hub_recreation_resolved")
         self._wait_s = wait_s
         self._log = log
         self.stored: Checkpoint | None = None
         """The checkpoint as it was last confirmed."""
+        self.is_adopted_from_operator = False
+        """Whether an operator moved the checkpoint that was adopted, since its last owner."""
         self._noted_revision = self._stored_revision = progress.revision
         """The revisions of the progress that ``note`` counted last, and that is stored."""
-        self.handled_count = 0
-        """Events that ``note`` counted and no checkpoint covers."""
-        self._oldest_at_s = 0.0
+        self.uncommitted = UncommittedEvents(
+            max_events=policy.max_events,
+            interval=policy.interval,
+            max_uncommitted_events=policy.max_uncommitted_events,
+        )
+        """The events that ``note`` counted and no checkpoint covers."""
         self._clock = asyncio.get_running_loop().time
         self._writing = asyncio.Lock()
         self._in_flight: asyncio.Future[CheckpointResult] | None = None
@@ -96,9 +100,9 @@ class Checkpointer:
         """
 
     @property
-    def unwritten_age_s(self) -> float:
+    def uncommitted_age_s(self) -> float:
         """Age in seconds of the oldest handled event that no checkpoint covers; 0 if none."""
-        return self._clock() - self._oldest_at_s if self.handled_count else 0.0
+        return self.uncommitted.age_s(self._clock())
 
     async def adopt(
         self, *, is_from_first: bool = False, hub_created_at: datetime | None = None
@@ -145,6 +149,8 @@ class Checkpointer:
         self, hub_created_at: datetime | None, *, is_from_first: bool
     ) -> CheckpointResult:
         found = await self._read()
+        # Stays true if the answer to the adoption is lost, and what is read next is our own write.
+        self.is_adopted_from_operator |= found is not None and rules.is_moved_by_operator(found)
         update = rules.adoption(found, self._writer)
         if found is not None and rules.is_of_former_hub(found, hub_created_at):
             policy, number = self._recreated_hub, found.sequence_number
@@ -185,22 +191,12 @@ class Checkpointer:
         progress = self.progress
         if progress.revision <= self._noted_revision or not progress.has_position:
             return
-        is_first = self.handled_count == 0
-        if is_first:
-            self._oldest_at_s = self._clock()
-        self.handled_count += handled_count
+        is_first = self.uncommitted.count == 0
+        self.uncommitted.add(handled_count, self._clock())
         self._noted_revision = progress.revision
         # Later notes do not change when the write is due, unless ``max_events`` is reached.
-        if is_first or self._due_in_s() == 0:
+        if is_first or self.uncommitted.due_in_s(self._clock()) == 0:
             self._wake.set()
-
-    @property
-    def has_room(self) -> bool:
-        """Whether fewer than ``max_uncommitted_events`` events wait for a checkpoint."""
-        policy = self._policy
-        return has_room(
-            self.handled_count, policy.max_events, policy.interval, policy.max_uncommitted_events
-        )
 
     async def until_room(self) -> None:
         """Wait while ``max_uncommitted_events`` is reached, because the store fails.
@@ -208,7 +204,7 @@ class Checkpointer:
         Raises:
             OwnershipLostError: another processor owns the partition, so nothing will be stored.
         """
-        while not self.has_room:
+        while not self.uncommitted.has_room:
             if self._is_lost:
                 raise OwnershipLostError(self._partition_id)
             self._progressed.clear()
@@ -225,20 +221,11 @@ class Checkpointer:
         """Wait until a write is due, or the partition is lost."""
         while not self._is_lost:
             try:
-                async with asyncio.timeout(self._due_in_s()):
+                async with asyncio.timeout(self.uncommitted.due_in_s(self._clock())):
                     await self._wake.wait()
                     self._wake.clear()
             except TimeoutError:
                 return
-
-    def _due_in_s(self) -> float | None:
-        return checkpoint_due_in_s(
-            handled_count=self.handled_count,
-            oldest_age_s=self.unwritten_age_s,
-            max_events=self._policy.max_events,
-            interval=self._policy.interval,
-            max_uncommitted_events=self._policy.max_uncommitted_events,
-        )
 
     async def flush(self, *, is_of_call: bool = False) -> None:
         """Return when all progress made before the call is stored; retry until it is.
@@ -289,7 +276,7 @@ class Checkpointer:
         """Try one write; return ``False`` if the caller should back off before the next one."""
         if self._in_flight is not None:  # A cancelled caller may have left one.
             await asyncio.wait([self._in_flight])
-        progress, handled_count = self.progress.snapshot(), self.handled_count
+        progress, handled_count = self.progress.snapshot(), self.uncommitted.count
         assert progress is not None, "there is a position to write"
         if progress.revision == self._stored_revision:
             return True
@@ -348,8 +335,7 @@ class Checkpointer:
     def _note_stored(self, revision: int, handled_count: int) -> None:
         self._stored_revision = revision
         self._noted_revision = max(revision, self._noted_revision)
-        self.handled_count -= handled_count
-        self._oldest_at_s = self._clock()
+        self.uncommitted.remove(handled_count, self._clock())
         self._progressed.set()
         self._wake.set()  # The next write is due later than computed before.
 

@@ -197,7 +197,7 @@ class PartitionPump:
     @property
     def has_unstored_progress(self) -> bool:
         """Whether handled events would be delivered again if the process died now."""
-        return self._checkpointer.unwritten_age_s > 0
+        return self._checkpointer.uncommitted_age_s > 0
 
     @property
     def work(self) -> WorkDone:
@@ -213,7 +213,7 @@ class PartitionPump:
             checkpointed_sequence_number=self._context.checkpointed_sequence_number,
             lag=self._context.lag,
             lag_seconds=self._context.lag_seconds,
-            checkpoint_age_seconds=self._checkpointer.unwritten_age_s,
+            checkpoint_age_seconds=self._checkpointer.uncommitted_age_s,
             checkpoint_error=None if refusal is None else str(refusal),
             is_served=self._scope.activity.is_served,
             is_trusted=not self._stop_scope.is_waiting_for_trust,
@@ -223,6 +223,7 @@ class PartitionPump:
             is_stalled=self._watchdog.is_stalled,
             progress_age_seconds=self._watchdog.progress_age_s,
             call_seconds=self._watchdog.call_s,
+            stalled_sequence_number=self._watchdog.stalled_at,
             counters=self.counters.copy(),
         )
 
@@ -279,7 +280,11 @@ class PartitionPump:
         self._is_initialized = True
         await self._calls.initialize(self._context)
         self._scope.activity.is_served = True
-        self._log.info("partition_started", sequence_number=self._context.sequence_number)
+        self._log.info(
+            "partition_started",
+            sequence_number=self._context.sequence_number,
+            is_moved_by_operator=self._checkpointer.is_adopted_from_operator or None,
+        )
 
         def position() -> EventPosition:
             offset, number = self._progress.offset, self._progress.sequence_number

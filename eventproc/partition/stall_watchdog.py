@@ -57,6 +57,9 @@ class Watchdog:
         self._was_reopened = False
         self._is_reported = False
 
+        self.stalled_at: int | None = None
+        """The first unhandled event of the call that stalls, as it was reported."""
+
     @property
     def is_stalled(self) -> bool:
         """Whether there is a stall. May be read from another thread, while the loop is blocked."""
@@ -127,12 +130,14 @@ class Watchdog:
         match step:
             case StallStep.NOTHING:
                 self._was_reopened = False
+                self.stalled_at = None
                 if not is_new:
                     self._log.info("stall_recovered")
             case StallStep.REPORT | StallStep.REOPEN:
                 is_reopened = self._was_reopened = step is StallStep.REOPEN
                 if is_new:
                     facts = self._facts(condition)
+                    self.stalled_at = self._first_unhandled()
                     self._log.warning("stall_detected", **facts, is_reopened=is_reopened)
                 if is_reopened:
                     self._reader.restart()
@@ -142,6 +147,10 @@ class Watchdog:
             case StallStep.WAIT:
                 pass
 
+    def _first_unhandled(self) -> int | None:
+        unhandled = self._lanes.unhandled_range
+        return None if unhandled is None else unhandled.first
+
     def _facts(self, condition: Condition) -> dict[str, float | None]:
         """Return for how long nothing was completed, and where in the partition."""
         call_s, unhandled = condition.call_s, self._lanes.unhandled_range
@@ -149,7 +158,7 @@ class Watchdog:
             "idle_s": round(condition.idle_s, 3),
             "call_s": None if call_s is None else round(call_s, 3),
             "after_sequence_number": self._lanes.contexts[0].sequence_number,
-            "sequence_number": None if unhandled is None else unhandled.first,
+            "sequence_number": self._first_unhandled(),
             "last_sequence_number": None if unhandled is None else unhandled.last,
         }
 

@@ -184,11 +184,11 @@ class EventSource(AsyncResource):
 
     @property
     def unsettled_max(self) -> int | None:
-        """How many events of a partition are received at most that are not settled yet.
+        """The most received events of a partition that may wait to be settled; ``None``: no limit.
 
-        Not ``None``: the service itself keeps how far a partition is done, as a queue does. Then a
-        link begins at the first event that was not settled, whatever position is asked for, and
-        numbers its events from that position on.
+        If there is a limit, the service itself keeps how far a partition is done, as a queue does.
+        Then a link begins at the first event that was not settled, whatever position is asked for,
+        and numbers its events from that position on.
         """
         return None
 

@@ -159,25 +159,22 @@ class ProcessorRun(Generic[PumpT]):
                 f"its entry into the group, up to {answer_within.total_seconds():.3g} s if the "
                 "last process with its owner id did not leave"
             )
-            try:
-                await self.executor.call(
-                    self._membership.enter(
-                        answer_within=answer_within,
-                        poll_interval=self._config.rebalance_interval,
-                        check=self._compatibility.check_records,
-                    )
+            await self.executor.call(
+                self._membership.enter(
+                    answer_within=answer_within,
+                    poll_interval=self._config.rebalance_interval,
+                    check=self._compatibility.check_records,
                 )
-                await self.executor.call(self._compatibility.check(parts.store))
-            except BaseException:
-                await self._try_until(self._announced_by_s(), self._membership.retreat())
-                raise
+            )
+            await self.executor.call(self._compatibility.check(parts.store))
             self.renewing = asyncio.create_task(self.executor.call(self._renew()))
             self._open.push("renewals", self._stop_renewals)
-        except StoreRejectedError as error:
-            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
-            raise ConfigurationError(str(error)) from error
-        except BaseException:
-            await self._open.close(self._stopped_by_s() + CLOSE_GRACE_S)
+        except BaseException as error:
+            until_s = self._stopped_by_s()
+            await self._try_until(self._announced_by_s(), self._membership.retreat())
+            await self._open.close(until_s + CLOSE_GRACE_S)
+            if isinstance(error, StoreRejectedError):
+                raise ConfigurationError(str(error)) from error
             raise
 
     def _stopped_by_s(self) -> float:

@@ -247,8 +247,8 @@ def _check_class(cls: type, key_concurrency: int) -> None:
         if key_concurrency > 1 and is_called and always_sets_state(cls, method):
             raise ConfigurationError(
                 f"{_name(cls)}.{name} sets the state, and key_concurrency is "
-                f"{key_concurrency}: with lanes, events above a position are handled as well, "
-                "so no state belongs to one; keep it elsewhere, or set key_concurrency to 1"
+                f"{key_concurrency}: lanes complete events out of order, and a state is that of "
+                "one position; keep it elsewhere, or set key_concurrency to 1"
             )
 
 

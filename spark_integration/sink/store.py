@@ -12,6 +12,7 @@ from eventproc.config import Backoff
 from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
+    CheckpointResult,
     CheckpointUpdate,
     ConsumerGroup,
     OffsetFormat,
@@ -79,25 +80,26 @@ class Checkpoints:
         """
         is_unsure = is_replay = False
 
-        async def attempt() -> StartedBatch:
-            nonlocal found, is_unsure, is_replay
-            while not is_handled(first, found):
-                is_begun = found is not None and found.writer == me.writer
-                if not (is_begun and is_unsure):  # Otherwise an unanswered write may have made it.
-                    is_replay = found is not None and found.delivery_count > 0
-                update = begin_update(partition_id, found, first, me)
-                if update is None or is_begun:
-                    return StartedBatch(found, is_replay=is_replay)
-                result = await self._store.update_checkpoint(self._group, update)
-                if result.outcome is WriteOutcome.WON:
-                    return StartedBatch(result.checkpoint, is_replay=is_replay)
-                if result.outcome is WriteOutcome.UNKNOWN:
-                    is_unsure = True
-                    raise _unknown(update, result.error)
-                found = await self.read(partition_id, me, wanted)
-            return StartedBatch(found, is_replay=False)
+        async def write(update: CheckpointUpdate) -> CheckpointResult:
+            nonlocal is_unsure
+            result = await self._store.update_checkpoint(self._group, update)
+            if result.outcome is WriteOutcome.UNKNOWN:
+                is_unsure = True
+                raise _unknown(update, result.error)
+            return result
 
-        return await self._attempts(attempt)
+        while not is_handled(first, found):
+            is_begun = found is not None and found.writer == me.writer
+            if not (is_begun and is_unsure):  # Otherwise an unanswered write may have made it.
+                is_replay = found is not None and found.delivery_count > 0
+            update = begin_update(partition_id, found, first, me)
+            if update is None or is_begun:
+                return StartedBatch(found, is_replay=is_replay)
+            result: CheckpointResult = await self._attempts(write, update)
+            if result.outcome is WriteOutcome.WON:
+                return StartedBatch(result.checkpoint, is_replay=is_replay)
+            found = await self.read(partition_id, me, wanted)
+        return StartedBatch(found, is_replay=False)
 
     async def commit(self, update: CheckpointUpdate) -> None:
         """Write the commit of a batch in one partition.

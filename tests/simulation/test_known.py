@@ -99,6 +99,8 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 94502, id="hand-overs although a silent member renewed"),
         pytest.param("small", 95038, id="hand-overs to a dead member after an outage"),
         pytest.param("small", 46421, id="a processor that starts again while all stop"),
+        pytest.param("small", 9115907, id="a moved position that another program rewrites"),
+        pytest.param("small", 9111478, id="a listing that is older than a pause"),
         pytest.param("small", 7600973, id="weights of which one is due more than the leaver had"),
         pytest.param("small", 7601164, id="a long call that fails, and stalls its partition"),
         pytest.param("small", 7602323, id="a start that fails after it wrote its member record"),

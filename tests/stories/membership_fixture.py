@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.core.ownership.member_status import member_step
+from eventproc.core.ownership.members.status import member_step
 from eventproc.logs import get_logger
 from eventproc.models import LeaseMode, Member
 from eventproc.ownership.membership import Membership

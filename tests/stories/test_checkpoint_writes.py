@@ -45,9 +45,9 @@ def test_the_age_of_unwritten_progress_is_that_of_its_oldest_event():
             await seconds(2)
             if number is not None:
                 handle(checkpointer, number)
-            ages_s.append(checkpointer.unwritten_age_s)
+            ages_s.append(checkpointer.uncommitted_age_s)
         await checkpointer.flush()
-        return [*ages_s, checkpointer.unwritten_age_s]
+        return [*ages_s, checkpointer.uncommitted_age_s]
 
     assert run_virtual(scenario()) == [0, 0, 2, 0]
 
@@ -101,7 +101,11 @@ def test_without_progress_that_can_be_stored_nothing_is_counted(has_position):
                 checkpointer.note(1)
                 await seconds(0)
             await checkpointer.flush()
-        return checkpointer.has_room, checkpointer.unwritten_age_s, len(fixture.written_at_s)
+        return (
+            checkpointer.uncommitted.has_room,
+            checkpointer.uncommitted_age_s,
+            len(fixture.written_at_s),
+        )
 
     assert run_virtual(scenario()) == (True, 0, int(has_position))
 
@@ -322,7 +326,7 @@ def test_progress_behind_the_stored_position_counts_as_stored():
         seen = []
         for number in (6, 7, 8, 9):
             await write(checkpointer, number)
-            seen.append((fixture.scene.checkpointed(), checkpointer.unwritten_age_s))
+            seen.append((fixture.scene.checkpointed(), checkpointer.uncommitted_age_s))
             await seconds(1)
         return seen, len(fixture.written_at_s)
 

@@ -30,9 +30,9 @@ class UnreadableStore(MemoryCheckpointStore):
         raise StoreUnavailableError("no answer")
 
 
-def failing(scene: Scene, owner_id: str, mode: LeaseMode, *, is_slow: bool = False):
+def failing(scene: Scene, owner_id: str, mode: LeaseMode, *, make=UnreadableStore, is_slow=False):
     """A processor that cannot start."""
-    store = UnreadableStore(scene.account)
+    store = make(scene.account)
     store.is_slow = is_slow
     return EventProcessor(
         source=scene.make_source(),
@@ -84,3 +84,28 @@ def test_a_start_that_is_cancelled_leaves_no_member_record():
         return before, members(scene)
 
     assert run_virtual(story()) == ({"b"}, set())
+
+
+class SilentStore(UnreadableStore):
+    """Answers no request to delete a member record either."""
+
+    async def withdraw_member(self, group, member):
+        """Wait for ever."""
+        await asyncio.sleep(1e9)
+        raise AssertionError
+
+
+def test_a_store_that_does_not_answer_delays_the_error_of_a_start_by_little():
+    """By a fifth of ``shutdown_timeout``; the record then expires."""
+
+    async def story():
+        scene = Scene()
+        processor = failing(scene, "b", LeaseMode.PARTITION, make=SilentStore)
+        with pytest.raises(StoreUnavailableError):
+            await processor.start()
+        return scene.now_s, members(scene)
+
+    took_s, left = run_virtual(story())
+
+    assert took_s < 30 / 5 + 1
+    assert left == {"b"}

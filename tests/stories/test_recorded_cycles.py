@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from eventproc.core.ownership.cycle import Actions, decide
-from eventproc.core.ownership.memory import GroupMemory, Listing, observe
+from eventproc.core.ownership.listing import Listing
+from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.models import LoadBalancingStrategy, MemberStatus
 from eventproc.ownership import balancer

@@ -263,6 +263,8 @@ def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
 
     assert (during.pumps[0].is_stalled, after.pumps[0].is_stalled) == (True, False)
     assert (stall.sequence_number, stall.last_sequence_number) == (0, 0)
+    assert during.pumps[0].stalled_sequence_number == 0
+    assert after.pumps[0].stalled_sequence_number is None
     assert after.counters.stall_count == 1
 
 

@@ -91,7 +91,7 @@ def test_progress_noted_during_a_write_is_still_due():
             handle(checkpointer, number)
         unwritten_s = 0.0
         await seconds(1.5)
-        unwritten_s = checkpointer.unwritten_age_s
+        unwritten_s = checkpointer.uncommitted_age_s
         await seconds(8)
         running.cancel()
         return scene.checkpointed(), unwritten_s > 0
@@ -114,10 +114,10 @@ def test_progress_noted_during_a_write_counts_as_uncommitted():
         for number in range(1, 4):
             handle(checkpointer, number)
         await seconds(1.5)  # The first is written; of the others none.
-        has_room = checkpointer.has_room
+        has_room = checkpointer.uncommitted.has_room
         await seconds(3)
         running.cancel()
-        return has_room, checkpointer.has_room
+        return has_room, checkpointer.uncommitted.has_room
 
     assert run_virtual(story()) == (False, True)
 
@@ -219,7 +219,7 @@ def test_events_that_are_counted_after_they_were_stored_are_not_due():
         await checkpointer.flush()
         checkpointer.note(1)
         await seconds(1)
-        return checkpointer.unwritten_age_s
+        return checkpointer.uncommitted_age_s
 
     assert run_virtual(scenario()) == 0
 

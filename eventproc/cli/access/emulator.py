@@ -26,6 +26,7 @@ class ServingOptions:
     websocket_port: Annotated[
         int | None,
         typer.Option(
+            metavar="PORT",
             help="Serve AMQP over WebSockets, too, on this port; 0 for any free port. With "
             "--certificate it uses TLS. Needs `pip install 'eventproc[http]'`.",
             min=0,

@@ -175,6 +175,8 @@ def _option(name: str, annotation: object, default: object, option_name: str = "
         parse = _Parser(option, text, is_optional=given_kind is not kind)
         kind, info.metavar = str, text.metavar
         default = "" if default is None else text.show(default)
+    elif given_kind in (int, float) and info.metavar is None:
+        info.metavar = "N"
     if default in (None, ""):
         info.show_default = False
     annotation = Annotated[kind, info]

@@ -75,6 +75,10 @@ _PHRASES: Final = (
         re.compile(r"\bpass its name and its namespace to the roster$"),
         "give --roster MODULE:NAME of a roster that you made with the right name and namespace",
     ),
+    (
+        re.compile(r"give a function that makes one, such as lambda: (\w+)\(\.\.\.\)$"),
+        r"define a function that makes one, `def make(): return \1(...)`, and give MODULE:make",
+    ),
     (re.compile(r"\buse ReplicaSetRoster\b"), "use --roster replicaset"),
     (re.compile(r"\band StatefulSetRoster\b"), "and --roster statefulset"),
 )

@@ -4,6 +4,7 @@
 ``option_names``.
 """
 
+from copy import copy
 from typing import Any, Final
 
 from typer import Option
@@ -118,8 +119,16 @@ PROCESSOR: Final[dict[str, Any]] = {
 }
 """Of ``run``."""
 
+
+def _of_resources(option: Any) -> Any:  # noqa: ANN401 - typer's type of options is private
+    """Return the same option with a help text that speaks of resources."""
+    option = copy(option)
+    option.help = option.help.replace("partition", "resource")
+    return option
+
+
 RESOURCES: Final[dict[str, Any]] = {
-    setting: PROCESSOR[setting]
+    setting: _of_resources(PROCESSOR[setting])
     for setting in (
         *("deployment_id", "static_membership", *BALANCING, "weight", "capacity", "ordinal"),
         "shutdown_timeout",

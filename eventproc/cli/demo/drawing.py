@@ -1,5 +1,6 @@
 """What the screens and the reports of both demos draw alike."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -20,6 +21,20 @@ def heading(scene: Progress, numbers: str) -> tuple[Text, Text]:
             (f"{scene.elapsed_s:5.1f} s  ", "dim"), (scene.headline, "bold"), overflow="ellipsis"
         ),
         Text(f"         published {scene.published:,} of {scene.total:,}   {numbers}"),
+    )
+
+
+def shares(owner_ids: Iterable[str | None]) -> str:
+    """Return how many partitions each owner has: ``A 6, B 5, C 5``."""
+    counts = Counter(owner_id or "unowned" for owner_id in owner_ids)
+    return ", ".join(f"{owner_id} {count}" for owner_id, count in sorted(counts.items()))
+
+
+def summary(scene: Progress, handled: int, shared: str) -> str:
+    """Return a line of text with the numbers of a group, and its ``shares``."""
+    return (
+        f"published {scene.published:,} of {scene.total:,}, handled {handled:,}, "
+        f"lag {scene.published - handled:,}; {shared}"
     )
 
 

@@ -59,6 +59,7 @@ class TextScreen(ABC, Generic[Scene]):
         self._begun_s = time.monotonic()
         self._headline = ""
         self._printed_s = 0.0
+        self._told: set[int] = set()
 
     def print_line(self, line: str) -> None:
         """Print the line, with the time since the beginning."""
@@ -70,8 +71,10 @@ class TextScreen(ABC, Generic[Scene]):
             self._headline = scene.headline
             self._printed_s = scene.elapsed_s
             self._print(scene.elapsed_s, scene.headline)
-        for line in self._news(scene):
-            self._print(scene.elapsed_s, f"  {line}")
+        for number, line in self._news(scene):
+            if number not in self._told:
+                self._told.add(number)
+                self._print(scene.elapsed_s, f"  {line}")
         if scene.elapsed_s - self._printed_s >= self.interval_s:
             self._printed_s = scene.elapsed_s
             self._print(scene.elapsed_s, f"  {self._summary(scene)}")
@@ -79,8 +82,8 @@ class TextScreen(ABC, Generic[Scene]):
     def _print(self, elapsed_s: float, line: str) -> None:
         print(f"{elapsed_s:6.1f} s  {line}", file=self._output, flush=True)
 
-    def _news(self, scene: Scene) -> Iterable[str]:  # noqa: ARG002 - for subclasses
-        """Return lines that are printed at once."""
+    def _news(self, scene: Scene) -> Iterable[tuple[int, str]]:  # noqa: ARG002 - for subclasses
+        """Return lines that are printed at once; of those with the same number, the first one."""
         return ()
 
     @abstractmethod

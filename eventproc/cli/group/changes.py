@@ -326,9 +326,7 @@ def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> Renderable
             change.state,
             change.owner_id or "",
         )
-    again = sum(-c.events for c in changes if c.events is not None and c.events < 0)
-    skipped = sum(c.events for c in changes if c.events is not None and c.events > 0)
-    table.add_row("all", "", "", _total_text(again, skipped), style="bold")
+    table.add_row("all", "", "", _total_text(changes), style="bold")
     return Group(title_of(group), table)
 
 
@@ -338,8 +336,10 @@ def _events_text(events: int | None) -> str:
     return f"{abs(events):,} {'skipped' if events > 0 else 'again'}" if events else "0"
 
 
-def _total_text(again: int, skipped: int) -> str:
-    parts = [_events_text(-again)] * bool(again) + [_events_text(skipped)] * bool(skipped)
+def _total_text(changes: Sequence[Change]) -> str:
+    known = [change.events for change in changes if change.events is not None]
+    sums = [sum(n for n in known if n < 0), sum(n for n in known if n > 0)]
+    parts = [_events_text(each) for each in sums if each] + ["?"] * (len(known) < len(changes))
     return ", ".join(parts) or "0"
 
 

@@ -13,8 +13,8 @@ from eventproc.core.checkpoint_rules import (
 )
 from eventproc.core.offset_format import offset_format_in
 from eventproc.core.ownership.liveness import live_members, live_partitions
+from eventproc.core.ownership.members.standby import active_members
 from eventproc.core.ownership.schemas import leader
-from eventproc.core.ownership.standby import active_members
 from eventproc.core.pauses import NO_PAUSES, Pause, Pauses
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import most_named

@@ -48,13 +48,19 @@ def emulator(
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option(help="The port to listen on; 0 for any free port.", min=0, max=65535)
+        int,
+        typer.Option(
+            metavar="PORT", help="The port to listen on; 0 for any free port.", min=0, max=65535
+        ),
     ] = 5672,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="The address to listen on.")
+    ] = "127.0.0.1",
     serving: ServingOptions,
     health_port: Annotated[
         int | None,
         typer.Option(
+            metavar="PORT",
             help="The port of an HTTP server with GET /health and fault injection; 0 for any free "
             "port.",
             min=0,

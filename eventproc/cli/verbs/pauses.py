@@ -76,7 +76,9 @@ def pause(
                 connection.store, connection.group, ids, reason=reason, expiration=expiration
             )
             running = await _running(connection, expiration)
-        return _show(connection.group, pauses, output, running)
+        noun = "processor follows" if running == 1 else "processors follow"
+        follow = f"{running} {noun}" if running else ""
+        return _show(connection.group, pauses, output, follow, running)
 
     return asyncio.run(run())
 
@@ -102,7 +104,7 @@ def resume(
             await connection.require_records()
             ids = await _known(connection, partition)
             pauses = await resume_group(connection.store, connection.group, ids)
-        return _show(connection.group, pauses, output)
+        return _show(connection.group, pauses, output, follow="Processors follow")
 
     return asyncio.run(run())
 
@@ -127,19 +129,22 @@ async def _running(connection: Connection, expiration: timedelta) -> int:
 
 
 def _show(
-    group: ConsumerGroup, pauses: Pauses, output: options.OutputFormat, running: int | None = None
+    group: ConsumerGroup,
+    pauses: Pauses,
+    output: options.OutputFormat,
+    follow: str,
+    running: int | None = None,
 ) -> int:
-    """Print what is paused; *running*, if given: how many processors follow."""
+    """Print what is paused, and that processors *follow*; empty: none is running."""
     if output is options.OutputFormat.JSON:
         found = {**group_json(group), "paused": json.loads(pauses.as_bytes())}
         print(json.dumps(found if running is None else {**found, "running_processors": running}))
         return OK
     lines = pause_lines(pauses) or ["Nothing is paused."]
-    if running == 0:
+    if follow:
+        lines.append(f"{follow} at the next poll, within --interval (default 10 s).")
+    else:
         lines.append("No processor of the group is running; those that start follow the pause.")
-    elif running is not None:
-        noun = "processor follows" if running == 1 else "processors follow"
-        lines.append(f"{running} {noun} at the next poll, within --interval (default 10 s).")
     standard_output().print(title_of(group))
     for line in lines:
         standard_output().print(line, highlight=False, markup=False)

@@ -27,7 +27,7 @@ def run(
         typer.Argument(
             metavar="MODULE:CLASS",
             help="Your handler: orders:OrderHandler is the class OrderHandler in orders.py, in "
-            "this folder or in an installed package.",
+            "this folder or in an installed package. A function that makes one will do.",
         ),
     ],
     address: HubAddress,
@@ -112,9 +112,9 @@ def run(
     abandoned = processor.statistics().abandoned
     if abandoned:
         print_error(
-            "stopped, and the last checkpoint could not be stored for partition "
-            f"{', '.join(abandoned)}: events handled since the checkpoint before will be delivered "
-            "again"
+            "stopped, and the last checkpoint could not be stored for partition"
+            f"{'s' * (len(abandoned) > 1)} {', '.join(abandoned)}: events handled since the "
+            "checkpoint before will be delivered again"
         )
         return FAILED
     return OK

@@ -28,7 +28,7 @@ from typing import Final
 
 from eventproc.core.ownership.balance import Moves
 from eventproc.core.ownership.lease import Lease
-from eventproc.core.ownership.member_status import (
+from eventproc.core.ownership.members.status import (
     ACTIVE,
     DEAD,
     MemberStep,
@@ -126,7 +126,7 @@ class Actions:
 
 def decide(memory: GroupMemory, rules: Rules) -> Actions:
     """Return what this processor writes after its newest poll."""
-    listing, observed = memory.listing, memory.observed
+    listing, living, observed = memory.listing, memory.living, memory.observed
     assert listing is not None, "a listing was observed"
     assert observed is not None, "a listing was observed"
     group, moved = observed.group, observed.moves
@@ -134,7 +134,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     standings, owners = group.standing_by_owner, group.live_owner_by_partition.values()
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
-    not_dead = (*observed.members, *observed.silent)
+    not_dead = (*living.members, *living.silent)
     if ends_standby(own, not_dead, rules, memory.now_s, has_replaced=has_replaced):
         own = own.changed_to(ACTIVE)
     step = member_step(
@@ -152,16 +152,16 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         return Actions(member=member, renews_records=renews_records, owner_by_partition=planned)
     return Actions(
         member=member,
-        renewals=observed.contradicted,
+        renewals=living.contradicted,
         renews_records=renews_records,
-        fenced=tuple(replace(m, status=DEAD) for m in observed.silent),
+        fenced=tuple(replace(m, status=DEAD) for m in living.silent),
         moves=moved,
         is_resuming=any(
             group.recorded_owner(c.partition_id) == rules.owner_id for c in moved.claims
         ),
         transfers=_transfers(observed, listing.running, moved.hand_overs),
         publish=None if listing.owned is None else observed.publication,
-        forgotten=members_to_forget(listing.present, {*owners, *memory.written_at}, rules),
+        forgotten=members_to_forget(listing.present, {*owners, *living.written_at}, rules),
         owner_by_partition=planned,
         unplaced=observed.shares.unplaced,
         backed_up=observed.shares.backed_up,

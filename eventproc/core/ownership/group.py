@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from eventproc.core.ownership.members.standby import active_members
 from eventproc.core.ownership.rules import Rules
-from eventproc.core.ownership.standby import active_members
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.names import agreed
 from eventproc.core.placement.placement import Placement

@@ -16,6 +16,8 @@ Rule 4: ownership moves only after a processor has joined, left or become silent
 records show that. So the ownership records need not be read while the member records are unchanged.
 """
 
+from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -26,7 +28,7 @@ from eventproc.core.ownership.liveness import (
     live_members,
     recorded_owners,
 )
-from eventproc.core.ownership.member_status import FENCED_FROM
+from eventproc.core.ownership.members.status import FENCED_FROM
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.placement.rank import rank
 from eventproc.models import (
@@ -63,6 +65,20 @@ def silent_members(
         if member.owner_id in owning - {me} - fresh
         and member.status in FENCED_FROM
         and not is_fresh(member, present, fence_after)
+    )
+
+
+def as_fenced(present: MembershipSnapshot, silent: Collection[Member]) -> MembershipSnapshot:
+    """Return the listing as it will be when the silent members are fenced."""
+    names = {member.owner_id for member in silent}
+    return replace(
+        present,
+        members=tuple(
+            replace(m, status=MemberStatus.DEAD, last_modified=present.as_of)
+            if m.owner_id in names
+            else m
+            for m in present.members
+        ),
     )
 
 

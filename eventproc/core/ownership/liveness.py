@@ -8,7 +8,7 @@ Rule 3: an ownership record shows for a whole expiration that its owner is alive
 owner has replaced it. A member whose last partition another one took has no fresh record until it
 has read that, and has written its member record.
 Rule 4: after an outage of the store a member may have had no time to renew. During the *grace*
-that follows, those that were alive before it are alive (``spared`` in ``memory.py``).
+that follows, those that were alive before it are alive (``living.py``).
 Rule 5: a member with the status *dead* is not alive, however fresh its record is.
 """
 

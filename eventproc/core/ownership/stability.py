@@ -1,14 +1,18 @@
-"""For how long has the plan's input been the same? A processor acts when others have seen it, too.
+"""For how long has something been true? By this processor's own clock, from poll to poll.
 
+A processor acts when the plan's input has been the same for so long that others have seen it, too.
 The input is what the plan depends on besides the owners: the members, or the number of the schema
 that they follow.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from datetime import timedelta
+from typing import Final, TypeVar
 
 from eventproc.core.ownership.rules import Rules
+
+K = TypeVar("K", bound=Hashable)
 
 STABLE_AFTER_CYCLES: Final = 0.8
 """How many rebalance intervals an input must last before this processor acts on it: two polls then
@@ -77,3 +81,13 @@ def observe_plan_input(
         unstable_since_s=known.unstable_since_s,
         unconfirmed_count=known.unconfirmed_count,
     )
+
+
+def since(known: Mapping[K, float], true_now: Collection[K], now_s: float) -> dict[K, float]:
+    """Return since when each of these has been true."""
+    return {key: known.get(key, now_s) for key in true_now}
+
+
+def longer_than(span: timedelta, since_s: Mapping[K, float], now_s: float) -> frozenset[K]:
+    """Return what has been true for longer than *span*."""
+    return frozenset(key for key, at_s in since_s.items() if now_s - at_s > span.total_seconds())

@@ -22,7 +22,7 @@ from typing import Annotated, Final
 
 from eventproc.core.scaling.readings import Rates, Reading, extended, rates_between
 from eventproc.errors import ConfigurationError
-from eventproc.settings import Within, check_settings
+from eventproc.settings import Within, check_settings, shown
 
 PATIENCE: Final = 4
 """A backlog that needs longer than this many drain targets counts as one that does not drain."""
@@ -72,8 +72,9 @@ class ScalingRules:
             )
         if self.start_time >= self.drain_target:
             raise ConfigurationError(
-                f"start_time ({self.start_time}) is not below drain_target ({self.drain_target}): "
-                "no backlog can be drained before a process has started"
+                f"start_time ({shown(self.start_time)}) is not below drain_target "
+                f"({shown(self.drain_target)}): no backlog can be drained before a process has "
+                "started. Raise drain_target, or lower start_time if processes start sooner"
             )
 
 

@@ -114,7 +114,8 @@ class Commits:
             PositionUnknownError: nothing was committed.
         """
         checkpointer = self._checkpointer
-        snapshot, handled_count = checkpointer.progress.after(events), checkpointer.handled_count
+        snapshot = checkpointer.progress.after(events)
+        handled_count = checkpointer.uncommitted.count
         if snapshot is None:
             raise PositionUnknownError(self._partition_id)
         if is_behind(snapshot.sequence_number, checkpointer.stored):

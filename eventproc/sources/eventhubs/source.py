@@ -158,7 +158,7 @@ class EventHubSource(EventSource):
                 ". Check the namespace, the names of event hub and consumer group, and that the "
                 "credential may listen"
             )
-            raise ConfigurationError(f"{what} cannot be read. {explained}") from error
+            raise ConfigurationError(f"{what} cannot be read: {explained}") from error
 
     async def partition_ids(self) -> Sequence[str]:
         async with (

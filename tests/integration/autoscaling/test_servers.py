@@ -145,7 +145,7 @@ def test_one_vote_is_printed_after_two_readings(command, env, publish):
     ("options", "message"),
     [
         (("--min", "5", "--max", "2"), "--min (5) is above --max (2)"),
-        (("--drain-target", "20s"), "--start-time (0:00:30) is not below --drain-target"),
+        (("--drain-target", "20s"), "--start-time (30 s) is not below --drain-target (20 s)"),
         (("--rate-of-one", "0"), "--rate-of-one is 0.0"),
         (("--http", "here"), "--http is 'here': give PORT for"),
         (("--grpc", "1.2.3.4:6000"), "--grpc 1.2.3.4:6000 cannot be listened on"),

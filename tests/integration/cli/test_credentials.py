@@ -169,7 +169,7 @@ def test_a_sas_that_expires_during_a_run_makes_the_exit_code_failed(shop):
     events = events_of(err)
 
     assert process.returncode == FAILED
-    assert "could not be stored for partition 0, 1, 2, 3" in err.splitlines()[-1]
+    assert "could not be stored for partitions 0, 1, 2, 3" in err.splitlines()[-1]
     assert events.count("checkpoint_abandoned") == 4
     assert events.count("store_refused") == 1
     assert "the SAS token expired at" in err

@@ -62,7 +62,9 @@ def test_a_pause_is_shown_with_its_reason_until_it_is_resumed(tool):
 
     assert (code, json.loads(out)["paused"]["partitions"]) == (0, {})
     assert json.loads(text)["partitions"][0]["pause_reason"] is None
-    assert "Nothing is paused." in tool("resume", *ALONE)[1]
+    out = tool("resume", *ALONE)[1]
+    assert "Nothing is paused." in out
+    assert "Processors follow at the next poll" in out
 
 
 @pytest.mark.parametrize(

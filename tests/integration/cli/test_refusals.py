@@ -64,6 +64,13 @@ REFUSED = {
         ],
         ["has BlobEndpoint=", "add the address", "TableEndpoint="],
     ),
+    "blobs without their endpoint": (
+        [
+            *[*RUN, "--store", "blob:checkpoints", "--storage-connection-string"],
+            f"AccountName=a;AccountKey={SECRET};TableEndpoint=http://127.0.0.1:1/a",
+        ],
+        ["has TableEndpoint=", "add the address", "BlobEndpoint="],
+    ),
     "a key property without key concurrency": (
         [*RUN, "--store", "sqlite:g.db", "--key-property", "customer"],
         ["--key-property customer", "--key-concurrency"],

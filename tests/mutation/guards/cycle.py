@@ -47,14 +47,6 @@ STABILITY = guards_in(
         words="if self.unconfirmed_count >= UNSTABLE_CYCLES_MAX:",
         mutated="if False:",
     ),
-)
-
-MEMORY = guards_in(
-    "eventproc/core/ownership/memory.py",
-    [
-        "tests/unit/eventproc/core/ownership/test_memory.py",
-        "tests/unit/eventproc/core/ownership/test_cycle.py",
-    ],
     Guard(
         name="handoff_timeout is counted from when a partition was first due",
         suites=("liveness",),
@@ -62,6 +54,14 @@ MEMORY = guards_in(
         words="{key: known.get(key, now_s) for key in true_now}",
         mutated="dict.fromkeys(true_now, now_s)",
     ),
+)
+
+LIVING = guards_in(
+    "eventproc/core/ownership/living.py",
+    [
+        "tests/unit/eventproc/core/ownership/test_memory.py",
+        "tests/unit/eventproc/core/ownership/test_cycle.py",
+    ],
     Guard(
         name="a partition with a lease counts as owned, whatever an old listing says",
         without_it="an old listing makes a processor claim what it owns",
@@ -73,20 +73,38 @@ MEMORY = guards_in(
         name="a member whose last partition was taken stays one, however old its member record",
         without_it="the others follow a plan without it, and partitions move twice",
         words="{*live.values(), *written_at}",
-        mutated="live.values()",
+        mutated="{*live.values()}",
     ),
     Guard(
         name="a member whose record is missing keeps its share while it owns something",
         without_it="when an operator deletes a member record, partitions move",
-        words="    members += _unrecorded(memory, absent_since_s.keys() - absent, live)\n",
+        words="    members += _unrecorded(known, unrecorded - absent, live)\n",
         mutated="",
     ),
+    suites=("moves", "safety", "liveness"),
+)
+
+LISTING = guards_in(
+    "eventproc/core/ownership/listing.py",
+    [
+        "tests/unit/eventproc/core/ownership/test_memory.py",
+        "tests/unit/eventproc/core/ownership/test_cycle.py",
+    ],
     Guard(
         name="a partition that is being handed over counts as held",
         without_it="a partition whose lease expires while it drains is claimed a second time",
         words="return self.handing_over.union(self.leases)",
         mutated="return frozenset(self.leases)",
     ),
+    suites=("moves", "safety", "liveness"),
+)
+
+MEMORY = guards_in(
+    "eventproc/core/ownership/memory.py",
+    [
+        "tests/unit/eventproc/core/ownership/test_memory.py",
+        "tests/unit/eventproc/core/ownership/test_cycle.py",
+    ],
     Guard(
         name="a pause between polls as long as an outage is noticed",
         without_it="after an outage the first processor that polls claims everything",
@@ -105,7 +123,7 @@ MEMORY = guards_in(
         without_it="a processor whose partition was stolen plans as if it held it, and partitions "
         "move twice",
         words="""is_unsure = (schema_age or membership).is_unstable(now_s, rules) or any(
-        not lease.is_doubtful for lease in suspects
+        not lease.is_doubtful for lease in living.contradicted
     )""",
         mutated="is_unsure = (schema_age or membership).is_unstable(now_s, rules)",
         is_simulated=False,
@@ -131,7 +149,7 @@ CYCLE = guards_in(
     Guard(
         name="the member record of one that gave its last partition away is not deleted",
         without_it="others follow a plan without it for a moment, and a partition is stolen",
-        words="{*owners, *memory.written_at}",
+        words="{*owners, *living.written_at}",
         mutated="owners",
         killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
         suites=("planned", "moves"),
@@ -159,7 +177,7 @@ CYCLE = guards_in(
 )
 
 STATUS = guards_in(
-    "eventproc/core/ownership/member_status.py",
+    "eventproc/core/ownership/members/status.py",
     [
         "tests/unit/eventproc/core/ownership/test_cycle.py",
         "tests/unit/eventproc/ownership/test_membership.py",
@@ -218,9 +236,9 @@ STATUS = guards_in(
 )
 
 RIVALS = guards_in(
-    "eventproc/core/ownership/rivals.py",
+    "eventproc/core/ownership/members/rivals.py",
     [
-        "tests/unit/eventproc/core/ownership/test_rivals.py",
+        "tests/unit/eventproc/core/ownership/members/test_rivals.py",
         "tests/unit/eventproc/ownership/test_membership.py",
     ],
     Guard(

@@ -193,8 +193,8 @@ BALANCE = guards_in(
 )
 
 STANDBY = guards_in(
-    "eventproc/core/ownership/standby.py",
-    ["tests/unit/eventproc/core/ownership/test_standby.py"],
+    "eventproc/core/ownership/members/standby.py",
+    ["tests/unit/eventproc/core/ownership/members/test_standby.py"],
     Guard(
         name="new processors of another deployment wait until one of the old ones leaves",
         without_it="a rolling deployment moves each partition nearly twice",

@@ -29,7 +29,15 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *decisions.STANDBY,
         *cycle.GROUP,
     ],
-    "The cycle": [*cycle.STABILITY, *cycle.MEMORY, *cycle.CYCLE, *sessions.SESSION_MEMORY],
+    "The cycle": [
+        *cycle.STABILITY,
+        *cycle.LISTING,
+        *cycle.LIVING,
+        *cycle.MEMORY,
+        *cycle.CYCLE,
+        *sessions.SESSION_LIVING,
+        *sessions.SESSION_MEMORY,
+    ],
     "Members and their liveness": [
         *decisions.LEASE,
         *decisions.LIVENESS,

@@ -28,6 +28,13 @@ READER = guards_in(
         mutated="if self._etag is not None:",
     ),
     Guard(
+        name="a listing without the record of pauses does not end them: the record is read",
+        without_it="a listing of a replica that lags ends a pause",
+        words="record = await self._store.read_record(self._group, PAUSES_RECORD)\n",
+        mutated="record = await self._store.read_record(self._group, PAUSES_RECORD) if etag else "
+        "None\n",
+    ),
+    Guard(
         name="a record that cannot be read pauses a processor that knows no other",
         without_it="a damaged record ends a pause when the group restarts",
         words="self.known = unreadable(error, as_of)",

@@ -108,18 +108,24 @@ SESSION_MEMORY = guards_in(
         words="        or now_s - known.at_s > full_poll_interval.total_seconds()\n",
         mutated="",
     ),
+    suites=("edges", "safety"),
+)
+
+SESSION_LIVING = guards_in(
+    "eventproc/core/ownership/living.py",
+    ["tests/unit/eventproc/core/ownership/test_cycle.py"],
     Guard(
         name="session: no member is fenced in the grace period after a store outage",
         without_it="the first processor that reaches the store again fences all that could not "
         "renew either",
-        words="    has_to_fence = is_session and not memory.is_grace\n",
+        words="    has_to_fence = is_session and not is_grace\n",
         mutated="    has_to_fence = is_session\n",
         killers=("tests/stories/test_session_polls.py",),
     ),
     Guard(
         name="after a store outage members that own nothing have time to renew",
         without_it="partitions move and come back, because the plan changes for a moment",
-        words="*written_at} | memory.spared",
+        words="*written_at} | spared",
         mutated="*written_at}",
         killers=("tests/unit/eventproc/core/ownership/test_memory.py",),
         is_simulated=False,
@@ -140,8 +146,8 @@ SESSION_CYCLE = guards_in(
     Guard(
         name="session: a standby stays one until the silent member that it waits for is fenced",
         without_it="it gets a share of all members, though the one that it replaces has renewed",
-        words="(*observed.members, *observed.silent)",
-        mutated="observed.members",
+        words="(*living.members, *living.silent)",
+        mutated="living.members",
         killers=("tests/unit/eventproc/core/ownership/test_cycle.py",),
         is_simulated=False,
     ),

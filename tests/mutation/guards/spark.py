@@ -166,7 +166,10 @@ OFFSETS = guards_in(
     ),
 )
 
-BY_PARTITION = ["tests/unit/spark_integration/sink/test_partition.py"]
+BY_PARTITION = [
+    "tests/unit/spark_integration/sink/test_partition.py",
+    "tests/unit/spark_integration/sink/test_store.py",
+]
 
 SINK_RECORDS = guards_in(
     "spark_integration/sink/records.py",
@@ -224,7 +227,7 @@ SINK_RECORDS = guards_in(
 
 SINK_STORE = guards_in(
     "spark_integration/sink/store.py",
-    [*BY_PARTITION, "tests/unit/spark_integration/sink/test_store.py"],
+    BY_PARTITION,
     Guard(
         name="Spark sink: a lost write is not repeated over the record of another driver",
         without_it="a driver that was paused moves checkpoints back",
@@ -236,22 +239,22 @@ SINK_STORE = guards_in(
     Guard(
         name="Spark sink: a batch that was begun before is delivered as a replay",
         without_it="a handler repeats its external effects without knowing it",
-        words="                    is_replay = found is not None and found.delivery_count > 0\n",
-        mutated="                    is_replay = False\n",
+        words="                is_replay = found is not None and found.delivery_count > 0\n",
+        mutated="                is_replay = False\n",
         is_simulated=False,
     ),
     Guard(
         name="|| a handler repeats the effects of the first attempt without knowing it",
         without_it="what the first attempt did is done again without a word",
-        words="                if not (is_begun and is_unsure):",
-        mutated="                if not is_begun:",
+        words="            if not (is_begun and is_unsure):",
+        mutated="            if not is_begun:",
         is_simulated=False,
     ),
     Guard(
         name="Spark sink: a task's own begin record, whose answer was lost, is not a replay",
         without_it="an outage of the store makes new events look repeated",
-        words="                if not (is_begun and is_unsure):",
-        mutated="                if True:",
+        words="            if not (is_begun and is_unsure):",
+        mutated="            if True:",
         is_simulated=False,
     ),
     Guard(

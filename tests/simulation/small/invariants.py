@@ -182,15 +182,17 @@ class SmallInvariants(PauseInvariants):
             self._drained.add((actor, partition_id))
 
     def checkpointed(self, actor: Actor, update: CheckpointUpdate) -> None:
-        """The first checkpoint after an operator moved the position repeats it."""
+        """The first checkpoint after an operator moved the position repeats it.
+
+        Unless another program writes before that, as it may for a paused partition: its checkpoint
+        does not say any more that the operator moved it.
+        """
         super().checkpointed(actor, update)
-        if actor.process is not None:
-            self._begin(actor, update)
-        to = self.moved_to.get(update.partition_id)
-        if to is None or actor.process is None:
+        to = self.moved_to.pop(update.partition_id, None)
+        if actor.process is None:
             return
-        del self.moved_to[update.partition_id]
-        if update.sequence_number != to:
+        self._begin(actor, update)
+        if to is not None and update.sequence_number != to:
             self.report(
                 "moved",
                 f"{actor.name} wrote {update.sequence_number} over {update.partition_id}, which "

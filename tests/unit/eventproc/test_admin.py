@@ -142,6 +142,30 @@ def test_a_running_owner_continues_from_the_operators_checkpoint(to, policy, not
     assert (last.sequence_number, last.state) == (COUNT - 1, str(COUNT - 1 - to).encode())
 
 
+def test_a_start_after_a_move_says_that_an_operator_moved_the_checkpoint(caplog):
+    """The next start, after a stop without a move, does not say it again."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(COUNT)
+        for _ in range(2):
+            async with scene.processor():
+                await seconds(5)
+            if scene.checkpointed() == COUNT - 1:
+                await move(scene, 3)
+        async with scene.processor():
+            await seconds(5)
+
+    caplog.set_level("INFO")
+    run_virtual(scenario())
+    started = [r for r in caplog.records if getattr(r, "event", "") == "partition_started"]
+    marks = [(r.sequence_number, getattr(r, "is_moved_by_operator", None)) for r in started]
+
+    assert marks[0] == (None, None)
+    assert (3, True) in marks
+    assert all(is_moved is None for number, is_moved in marks if number != 3)
+
+
 def test_a_move_drops_completed_ranges_and_the_delivery_count():
     """They belong to the position before. State is kept only if the operator asks for it."""
 

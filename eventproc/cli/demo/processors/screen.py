@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import Final, TextIO
+from typing import Final
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from eventproc.cli.demo.drawing import bar, bar_scale, heading
+from eventproc.cli.demo.drawing import bar, bar_scale, heading, shares, summary
 from eventproc.cli.demo.live import TextScreen
 from eventproc.cli.demo.processors.scene import Change, PartitionScene, Scene
 
@@ -30,28 +30,17 @@ class Lines(TextScreen[Scene]):
 
     interval_s = 5.0
 
-    def __init__(self, output: TextIO) -> None:
-        super().__init__(output)
-        self._balanced: set[int] = set()
-
-    def _news(self, scene: Scene) -> Iterable[str]:
+    def _news(self, scene: Scene) -> Iterable[tuple[int, str]]:
         for index, change in enumerate(scene.changes):
-            if change.seconds_to_balance is not None and index not in self._balanced:
-                self._balanced.add(index)
-                yield f"balanced after {change.seconds_to_balance:.1f} s: {shares(scene)}"
+            if change.seconds_to_balance is not None:
+                yield index, f"balanced after {change.seconds_to_balance:.1f} s: {_shares(scene)}"
 
     def _summary(self, scene: Scene) -> str:
-        lag = scene.published - scene.handled
-        return (
-            f"published {scene.published:,} of {scene.total:,}, handled {scene.handled:,}, "
-            f"lag {lag:,}; {shares(scene)}"
-        )
+        return summary(scene, scene.handled, _shares(scene))
 
 
-def shares(scene: Scene) -> str:
-    """Return how many partitions each processor owns: ``A 6, B 5, C 5``."""
-    counts = Counter(row.owner_id or "unowned" for row in scene.partitions)
-    return ", ".join(f"{owner_id} {count}" for owner_id, count in sorted(counts.items()))
+def _shares(scene: Scene) -> str:
+    return shares(row.owner_id for row in scene.partitions)
 
 
 def draw(scene: Scene) -> Group:

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, TextIO
+from typing import Final
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from eventproc.cli.demo.drawing import bar, bar_scale, heading
+from eventproc.cli.demo.drawing import bar, bar_scale, heading, shares, summary
 from eventproc.cli.demo.live import TextScreen
 from eventproc.cli.demo.rabbitmq.scene import Scene
 
@@ -23,28 +23,18 @@ class Lines(TextScreen[Scene]):
 
     interval_s = 5.0
 
-    def __init__(self, output: TextIO) -> None:
-        super().__init__(output)
-        self._told: set[int] = set()
-
-    def _news(self, scene: Scene) -> Iterable[str]:
+    def _news(self, scene: Scene) -> Iterable[tuple[int, str]]:
         for index, step in enumerate(scene.steps):
-            if step.seconds is not None and index not in self._told:
-                self._told.add(index)
-                yield f"settled after {step.seconds:.1f} s, {step.moves} moves: {shares(scene)}"
+            if step.seconds is not None:
+                took = f"settled after {step.seconds:.1f} s, {step.moves} moves"
+                yield index, f"{took}: {_shares(scene)}"
 
     def _summary(self, scene: Scene) -> str:
-        lag = scene.published - scene.handled
-        return (
-            f"published {scene.published:,} of {scene.total:,}, handled {scene.handled:,}, "
-            f"lag {lag:,}; {shares(scene)}"
-        )
+        return summary(scene, scene.handled, _shares(scene))
 
 
-def shares(scene: Scene) -> str:
-    """Return how many queues each pod has: ``consumer-0 6, consumer-1 6``."""
-    counts = Counter(row.owner_id or "unowned" for row in scene.queues)
-    return ", ".join(f"{owner_id} {count}" for owner_id, count in sorted(counts.items()))
+def _shares(scene: Scene) -> str:
+    return shares(row.owner_id for row in scene.queues)
 
 
 def draw(scene: Scene) -> Group:

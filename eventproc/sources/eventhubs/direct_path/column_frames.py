@@ -6,6 +6,7 @@ delivery id and tag; numpy compares these bytes in all frames at once. Every oth
 """
 
 import struct
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,32 +65,23 @@ class ColumnFrameParser:
         starts, ends = edges[:-1], edges[1:]
         begins = self._begins(data, starts, ends)
         found = ParsedFrames(used=int(edges[-1]))
-        others = np.flatnonzero(begins < 0).tolist()
-        if not others and not self._parser.parts:
-            found.payloads = EncodedMessages(data, begins, ends)
-            found.transfer_count = found.delivery_count = len(begins)
-            return found
+        others = [*np.flatnonzero(begins < 0).tolist(), len(begins)]
         parts: list[EncodedMessages] = []
         row = 0
-
-        def keep_whole(stop: int) -> None:
-            parts.append(EncodedMessages(data, begins[row:stop], ends[row:stop]))
-            found.transfer_count += stop - row
-            found.delivery_count += stop - row
-
-        for other in [*([0] if self._parser.parts else []), *others]:
-            if other < row:
-                continue
-            keep_whole(other)
-            row = other
+        while row < len(begins):
+            stop = others[bisect_left(others, row)]
             # While a message is incomplete, each frame may belong to it.
-            while row < len(starts) and (row == other or self._parser.parts):
+            if stop == row or self._parser.parts:
                 message = self._parser.take_other(data[starts[row] : ends[row]], found)
                 if message is not None:
                     parts.append(EncodedMessages.of([message]))
                 row += 1
-        keep_whole(len(starts))
-        found.payloads = EncodedMessages.chain(parts)
+            else:
+                parts.append(EncodedMessages(data, begins[row:stop], ends[row:stop]))
+                found.transfer_count += stop - row
+                found.delivery_count += stop - row
+                row = stop
+        found.payloads = parts[0] if len(parts) == 1 else EncodedMessages.chain(parts)
         return found
 
     def _begins(self, data: bytes, starts: Indexes, ends: Indexes) -> Indexes:

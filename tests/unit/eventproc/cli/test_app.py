@@ -1,5 +1,6 @@
 """The overview of the command leads an operator to the right verb."""
 
+import re
 from typing import Any
 
 import pytest
@@ -117,3 +118,40 @@ def test_the_form_of_a_duration_is_stated_once_where_there_is_one(path):
 def test_a_verb_answers_what_readers_asked(path, words):
     """Each of these was missing, and somebody did the wrong thing."""
     assert words in help_of(path)
+
+
+def _help_of(*verbs: str) -> str:
+    """Return what ``eventproc VERB --help`` prints."""
+    command = GROUP
+    context = typer.Context(command, info_name="eventproc")
+    for verb in verbs:
+        command = command.commands[verb]
+        context = typer.Context(command, info_name=verb, parent=context)
+    return str(command.get_help(context))
+
+
+def _verbs(group: Any, *above: str) -> list[tuple[str, ...]]:
+    """Return the words of each verb."""
+    return [
+        words
+        for name, command in group.commands.items()
+        for words in (
+            _verbs(command, *above, name) if hasattr(command, "commands") else [(*above, name)]
+        )
+    ]
+
+
+@pytest.mark.parametrize("verb", _verbs(GROUP), ids=" ".join)
+def test_an_option_says_what_to_give_in_words_and_not_as_a_type_of_python(verb):
+    """``--port PORT`` and ``--seed N``, never ``--port <int range>``."""
+    assert not re.findall(r"--\S+ <(?:int|float|str|path)[^>]*>", _help_of(*verb))
+
+
+def test_the_help_of_hold_speaks_of_resources():
+    """Its options are those of run, and a group of resources has no partitions."""
+    text = " ".join(_help_of("hold").split())
+    for kept in ("/partitions", "<partition|session>", "[default: partition]"):
+        text = text.replace(kept, "")
+
+    assert "partition" not in text
+    assert "the owner of a resource counts as dead" in text

@@ -161,6 +161,10 @@ def test_what_is_handed_over_is_not_missed():
             "a call of the handler has completed nothing for 399 s",
         ),
         (
+            {"is_stalled": True, "call_seconds": 399.0, "stalled_sequence_number": 0},
+            "a call of the handler has completed nothing for 399 s, at event 0",
+        ),
+        (
             {"is_stalled": True, "call_seconds": 5.0},
             "there are events, and none was completed for 400 s",
         ),

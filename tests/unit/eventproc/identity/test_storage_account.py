@@ -3,7 +3,7 @@
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.identity.storage_account import account_url
+from eventproc.identity.storage_account import account_url, require_endpoint
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,26 @@ def test_anything_else_is_refused(account):
     """The message names the option."""
     with pytest.raises(ConfigurationError, match=r"^storageAccount is .*: give the account's name"):
         account_url(account, option="storageAccount")
+
+
+@pytest.mark.parametrize(("service", "other"), [("blob", "Table"), ("table", "Blob")])
+def test_a_connection_string_with_the_endpoints_of_other_services_alone_is_refused(service, other):
+    """A client would look for a host that the string does not name."""
+    given = f"AccountName=shop;AccountKey=aHVzaA==;{other}Endpoint=http://127.0.0.1:1/shop"
+    own = f"{service.upper()}Endpoint=http://127.0.0.1:2/shop"
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"has {other}Endpoint=\.\.\. and no {service.capitalize()}Endpoint=",
+    ) as refused:
+        require_endpoint(given, service)
+
+    assert "aHVzaA" not in str(refused.value)
+    require_endpoint(f"{given}; {own}", service)
+
+
+@pytest.mark.parametrize(
+    "given", ["AccountName=shop;AccountKey=aHVzaA==", "UseDevelopmentStorage=true"]
+)
+def test_a_connection_string_without_any_endpoint_is_accepted(given):
+    """Its services have the usual addresses."""
+    require_endpoint(given, "blob")

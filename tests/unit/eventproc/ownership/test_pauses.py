@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD
 from eventproc.logs import get_logger
@@ -48,8 +50,22 @@ async def test_a_damaged_record_pauses_the_group_until_it_is_away():
     async with Counting(MemoryAccount()) as store:
         reader = PausesReader(store, GROUP, get_logger("test"))
         damaged = await reader.read(await write(store, b"?"), NOW)
+        del store.account.records(GROUP).record_by_name[PAUSES_RECORD]
         after = await reader.read(None, NOW)
 
     assert damaged.group is not None
     assert damaged.group.since == NOW
     assert after == NO_PAUSES
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_an_old_listing_does_not_end_a_pause(is_first):
+    """It shows no record, or an earlier version of it: the record itself is read."""
+    paused = NO_PAUSES.paused(["0"], NOW, "a wrong price")
+    async with MemoryCheckpointStore(MemoryAccount()) as store:
+        reader = PausesReader(store, GROUP, get_logger("test"))
+        old = None if is_first else await write(store, NO_PAUSES.as_bytes())
+        await reader.read(old, NOW)
+        await reader.read(await write(store, paused.as_bytes(), old), NOW)
+
+        assert await reader.read(old, NOW) == paused

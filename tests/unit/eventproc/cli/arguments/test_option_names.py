@@ -28,6 +28,10 @@ OWN_ROSTER = "--roster MODULE:NAME of a roster that you made with"
             "use ReplicaSetRoster in Deployments, and StatefulSetRoster elsewhere",
             "use --roster replicaset in Deployments, and --roster statefulset elsewhere",
         ),
+        (
+            "give a function that makes one, such as lambda: Own(...)",
+            "define a function that makes one, `def make(): return Own(...)`, and give MODULE:make",
+        ),
         ("a topic of its own, in an interval", "a topic of its own, in an interval"),
     ],
 )

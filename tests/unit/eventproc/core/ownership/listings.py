@@ -23,8 +23,9 @@ from typing import Any
 
 from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.lease import Lease
-from eventproc.core.ownership.member_status import OwnRecord
-from eventproc.core.ownership.memory import GroupMemory, Listing, observe
+from eventproc.core.ownership.listing import Listing
+from eventproc.core.ownership.members.status import OwnRecord
+from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.schema import Schema, StoredSchema

@@ -53,6 +53,7 @@ SITUATIONS = {
     "surplus": ("0:me 1:me", "me b", {}, "drain 1 for b"),
     "surplus, new membership": ("0:me 1:me", "me b", {"lasting_s": 0.0}, "wait"),
     "surplus, begun": ("0:me 1:me>", "me b", NEW, "drain 1 for b"),
+    "being handed over, and their records expired": ("0:me!> 1:me!> 2:b 3:-", "me b", {}, "rest"),
     "surplus for a member without hand-over": ("0:me 1:me", "me b~", {}, "drain 1 for b"),
     "surplus for a foreign member": ("0:me 1:me 2:x", "me", {}, "rest"),
     "GREEDY: surplus stays": ("0:me 1:me", "me~ b~", GREEDY, "rest"),

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc.core.ownership.cycle import decide, unfenced
-from eventproc.core.ownership.memory import GroupMemory, Listing, needs_ownership, observe
+from eventproc.core.ownership.listing import Listing
+from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
 from eventproc.core.placement.rank import rank
 from eventproc.core.placement.weighted import Weighted
 from eventproc.models import LeaseMode

@@ -186,8 +186,8 @@ def test_an_absence_counts_from_the_first_poll_without_the_member_record():
     second = observe(first, missing, RULES, BEGIN_S + 1)
     back = observe(second, listing("0:x", "me x"), RULES, BEGIN_S + 2)
 
-    assert first.absent_since_s == second.absent_since_s == {"x": BEGIN_S}
-    assert back.absent_since_s == {}
+    assert first.living.absent_since_s == second.living.absent_since_s == {"x": BEGIN_S}
+    assert back.living.absent_since_s == {}
 
 
 def test_an_outage_starts_a_grace_and_restarts_what_was_waited_for():
@@ -215,5 +215,5 @@ def test_after_an_outage_members_that_own_nothing_have_time_to_renew(mode):
     again = poll(during, "me b! c!", BEGIN_S + outage_s + 1)
     later = poll(again, "me b! c!", BEGIN_S + outage_s + 21)
 
-    found = [{m.owner_id for m in memory.observed.members} for memory in (during, again, later)]
+    found = [{m.owner_id for m in memory.living.members} for memory in (during, again, later)]
     assert found == [{"me", "b"}, {"me", "b"}, {"me"}]

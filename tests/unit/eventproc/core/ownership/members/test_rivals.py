@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.core.ownership.rivals import OVERWRITES_MAX, Rivals
+from eventproc.core.ownership.members.rivals import OVERWRITES_MAX, Rivals
 from eventproc.models import Member, MembershipSnapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

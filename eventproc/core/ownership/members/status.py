@@ -16,7 +16,7 @@ from typing import Final
 
 from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import is_fresh
-from eventproc.core.ownership.rivals import Rivals
+from eventproc.core.ownership.members.rivals import Rivals
 from eventproc.core.ownership.rules import Rules
 from eventproc.models import LeaseMode, Member, MembershipSnapshot, MemberStatus
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.ownership.standby import active_members
+from eventproc.core.ownership.members.standby import active_members
 from eventproc.core.placement.even import even_plan
 
 OLD = [f"old{number}" for number in range(8)]

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from eventproc.core.ownership.member_status import CHANGES, FENCED_FROM, OwnRecord, member_step
+from eventproc.core.ownership.members.status import CHANGES, FENCED_FROM, OwnRecord, member_step
 from eventproc.models import Member, MembershipSnapshot, MemberStatus
 from tests.unit.eventproc.core.ownership.listings import NOW, RULES
 

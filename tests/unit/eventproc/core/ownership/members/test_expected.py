@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.ownership.cycle import decide
-from eventproc.core.ownership.expected import ExpectedMembers, observe_expected
+from eventproc.core.ownership.members.expected import ExpectedMembers, observe_expected
 from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
