@@ -16,7 +16,7 @@ BYTES_MAX: Final = 2**31 - 1
 
 
 class ColumnBatch(KafkaBatch):
-    """A batch whose values were joined when they were read, while the processor's cache has them.
+    """A batch whose values are put into an array when they are read, while the cache has them.
 
     A tombstone is a null.
     """
@@ -34,7 +34,7 @@ class ColumnBatch(KafkaBatch):
         """Return a batch of the same messages."""
         if isinstance(batch, cls):
             return batch
-        return cls(_array(batch.values(slice(None))), batch.details)
+        return cls(pa.array(batch.values(slice(None)), COLUMNS["body"]), batch.details)
 
     @classmethod
     def joined(cls, batches: Sequence[KafkaBatch]) -> KafkaBatch:
@@ -75,18 +75,6 @@ class ColumnBatch(KafkaBatch):
             of_events = to_columns(tuple(self), others, partition_id)
             arrays |= {name: of_events.column(name) for name in others}
         return pa.RecordBatch.from_arrays([arrays[name] for name in names], schema=schema_of(names))
-
-
-def _array(values: Sequence[bytes | None]) -> pa.BinaryArray:
-    """Join values: Arrow takes twice as long to build an array from Python's objects."""
-    try:
-        joined = b"".join(values)  # type: ignore[arg-type]
-    except TypeError:  # A tombstone has none.
-        return pa.array(values, COLUMNS["body"])
-    ends = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=ends[1:])  # type: ignore[arg-type]
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(joined)]
-    return pa.Array.from_buffers(COLUMNS["body"], len(values), buffers)
 
 
 def _numbers(details: Details) -> pa.Array:

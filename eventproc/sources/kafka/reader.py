@@ -24,8 +24,9 @@ from eventproc.sources.kafka.errors import END_OF_PARTITION, OUT_OF_RANGE, error
 from eventproc.sources.kafka.event import Error, Message
 from eventproc.sources.kafka.feed import Feed
 
-READS_MAX: Final = 8
-"""Most reads before receivers are woken."""
+READS_MAX: Final = 16
+"""Most reads before receivers are woken. A batch of columns needs fewer, if messages are there, so
+that its receiver is not woken twice."""
 
 READ_S: Final = 0.05
 """Longest time of one read without messages, and so the longest time that a request waits."""

@@ -27,6 +27,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
+from eventproc.sources.rabbitmq.queues.options import CONNECT_TIMEOUT, HEARTBEAT_S
 
 QUEUE_ARGUMENTS: Final[Mapping[str, Any]] = {
     "x-queue-type": "quorum",
@@ -193,7 +194,9 @@ class _Connection(aio_pika.Connection):
 class Broker:
     """A connection to one broker, opened when it is needed."""
 
-    def __init__(self, url: str, *, heartbeat_s: int, timeout: timedelta) -> None:
+    def __init__(
+        self, url: str, *, heartbeat_s: int = HEARTBEAT_S, timeout: timedelta = CONNECT_TIMEOUT
+    ) -> None:
         """Keep the address.
 
         Raises:

@@ -17,8 +17,6 @@ from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import Broker
 from eventproc.sources.rabbitmq.queues.held_messages import HeldMessage, HeldMessages
-from eventproc.sources.rabbitmq.queues.options import QueueOptions
-from eventproc.sources.rabbitmq.queues.source import HEARTBEAT_DEFAULT
 
 
 class RabbitDeadLetterSink(DeadLetterSink):
@@ -44,11 +42,7 @@ class RabbitDeadLetterSink(DeadLetterSink):
             raise ConfigurationError("give exchange=, or routing_key= with the name of a queue")
         self._exchange = exchange
         self._routing_key = routing_key
-        self._broker = Broker(
-            url,
-            heartbeat_s=int(HEARTBEAT_DEFAULT.total_seconds()),
-            timeout=QueueOptions().connect_timeout,
-        )
+        self._broker = Broker(url)
 
     async def open(self) -> None:
         """Check that the exchange, or the queue, exists.
@@ -115,11 +109,7 @@ class RabbitDeadLetterReader(DeadLetterReader):
         if not queue:
             raise ConfigurationError("queue is empty: give the name of the queue of the letters")
         self._queue = queue
-        self._broker = Broker(
-            url,
-            heartbeat_s=int(HEARTBEAT_DEFAULT.total_seconds()),
-            timeout=QueueOptions().connect_timeout,
-        )
+        self._broker = Broker(url)
         self._messages = HeldMessages(self._broker, queue, has_delivery_limit=has_delivery_limit)
         self._held: list[StoredLetter] | None = None
 

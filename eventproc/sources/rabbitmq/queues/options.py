@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from eventproc.settings import Count, PositiveSpan, check_settings
 
@@ -29,3 +30,10 @@ class QueueOptions:
     def __post_init__(self) -> None:
         """Check the values; a ``ConfigurationError`` says how to correct them."""
         check_settings(self)
+
+
+HEARTBEAT_S: Final = 10
+"""The heartbeat of publishers, dead letters, and sources without a processor."""
+
+CONNECT_TIMEOUT: Final = QueueOptions().connect_timeout
+"""The time limit of requests of publishers and dead letters."""

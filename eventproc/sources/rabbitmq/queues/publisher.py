@@ -21,8 +21,6 @@ from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker
 from eventproc.sources.rabbitmq.queues.event import KEY_HEADER
 from eventproc.sources.rabbitmq.queues.names import QueueHash, QueueNames
-from eventproc.sources.rabbitmq.queues.options import QueueOptions
-from eventproc.sources.rabbitmq.queues.source import HEARTBEAT_DEFAULT
 
 
 class QueuePublisher(AsyncResource):
@@ -52,11 +50,7 @@ class QueuePublisher(AsyncResource):
     ) -> None:
         self._names = QueueNames(prefix, count)
         self._key_hash = key_hash
-        self._broker = Broker(
-            url,
-            heartbeat_s=int(HEARTBEAT_DEFAULT.total_seconds()),
-            timeout=QueueOptions().connect_timeout,
-        )
+        self._broker = Broker(url)
 
     async def open(self) -> None:
         """Connect, and declare the queues that are missing.
@@ -118,11 +112,7 @@ class PartitionPublisher(EventPublisher):
     @checked
     def __init__(self, url: Annotated[str, SECRET], *, prefix: str, count: int) -> None:
         self._names = QueueNames(prefix, count)
-        self._broker = Broker(
-            url,
-            heartbeat_s=int(HEARTBEAT_DEFAULT.total_seconds()),
-            timeout=QueueOptions().connect_timeout,
-        )
+        self._broker = Broker(url)
 
     async def open(self) -> None:
         """Connect, and check that the queues exist.

@@ -19,16 +19,13 @@ from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker, shown_address
 from eventproc.sources.rabbitmq.queues.event import DELIVERIES, offset_text
 from eventproc.sources.rabbitmq.queues.names import QueueNames
-from eventproc.sources.rabbitmq.queues.options import QueueOptions
+from eventproc.sources.rabbitmq.queues.options import HEARTBEAT_S, QueueOptions
 from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
 
 HEARTBEATS_PER_EXPIRATION: Final = 5
 """The broker ends a connection two to three heartbeats after it last received something. The leases
 of a suspended process expire at the earliest after two thirds of ``ownership_expiration``, so by
 then its queues are free."""
-
-HEARTBEAT_DEFAULT: Final = timedelta(seconds=10)
-"""The heartbeat of publishers, dead letters, and sources without a processor."""
 
 
 class RabbitQueues(EventSource):
@@ -62,7 +59,7 @@ class RabbitQueues(EventSource):
         self._url = url
         self._names = QueueNames(prefix, count)
         self._options = options or QueueOptions()
-        self._heartbeat = self._options.heartbeat or HEARTBEAT_DEFAULT
+        self._heartbeat = self._options.heartbeat or timedelta(seconds=HEARTBEAT_S)
         self._broker: Broker | None = None
         self._receivers: dict[str, QueueReceiver] = {}
         self._measuring: asyncio.Task[None] | None = None
