@@ -226,6 +226,27 @@ async def test_a_read_that_has_a_message_twice_returns_it_once(read, expected):
         assert await take(receiver, len(expected)) == expected
 
 
+async def test_messages_of_a_closed_partition_do_not_hide_those_after_them():
+    """The client may return some that it had when the partition was closed."""
+    consumer = FakeConsumer()
+    async with reading(consumer) as reader:
+        receiver = await opened(reader, feed_of())
+        consumer.put.extend([FakeMessage(7, partition=1), FakeMessage(0)])
+
+        assert await take(receiver, 1) == [0]
+
+
+async def test_a_reader_that_waits_for_room_goes_on_when_messages_are_taken(monkeypatch):
+    """Not only when its longest wait is over."""
+    monkeypatch.setattr(reader_module, "HOLD_S", 600)
+    consumer = FakeConsumer(100)
+    async with reading(consumer) as reader:
+        receiver = await opened(reader, feed_of(room=CHUNK))
+
+        assert await take(receiver, 100) == list(range(100))
+        assert not consumer.paused
+
+
 async def test_a_read_after_one_that_was_full_does_not_wait(monkeypatch):
     """The messages of the first one would wait for it."""
     monkeypatch.setattr(reader_module, "READ_MAX", CHUNK)
