@@ -81,8 +81,8 @@ def hold(
     EVENTPROC_STORAGE_CONNECTION_STRING for --store blob:CONTAINER and tables:TABLE; for --store
     postgres:NAME it is the variable NAME.
 
-    Exit codes: 0 stopped gracefully, 1 failed, 2 an option is wrong, 3 the store did not answer at
-    the start.
+    Exit codes: 0 stopped gracefully, 1 failed, 2 an option, the handler or a credential cannot
+    work, 3 the store did not answer at the start.
     """
     code = process.supervise(config)
     if code is not None:

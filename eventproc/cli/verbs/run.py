@@ -81,7 +81,8 @@ def run(
     postgres:NAME it is the variable NAME.
 
     Exit codes: 0 stopped gracefully, 1 failed, or stopped without storing all progress, 2 an
-    option is wrong, 3 the store or the hub did not answer at the start.
+    option, the handler or a credential cannot work, 3 the store or the hub did not answer at the
+    start.
     """
     code = process.supervise(config)
     if code is not None:

@@ -96,7 +96,9 @@ class Worker:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._stopping.wait()
-                    return result
+            # Also if the wait was over at the moment of ``stop``, which found no process to end.
+            if self._stopping.is_set():
+                return result
 
     def _note_end(self, code: int, ran_s: float, restart_in_s: float | None = None) -> None:
         """Log how a process ended; wrong input is the supervisor's last message, so not here."""
