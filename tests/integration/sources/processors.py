@@ -60,7 +60,7 @@ def numbered(first, end):
 
 
 async def until(condition):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - threads and handlers set no events
             await asyncio.sleep(0.01)
 

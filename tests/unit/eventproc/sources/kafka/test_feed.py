@@ -5,6 +5,7 @@ from typing import cast
 import pytest
 
 from eventproc.sources.kafka.columns import ColumnBatch
+from eventproc.sources.kafka.event import time_of
 from eventproc.sources.kafka.feed import OVERHEAD_BYTES, Feed
 from eventproc.sources.kafka.reader import Reader
 from eventproc.sources.kafka.receiver import KafkaReceiver
@@ -31,6 +32,42 @@ def test_after_read_columns_a_feed_returns_columns(reads):
         feed.put([FakeMessage(first)])
 
     assert isinstance(feed.take(9), ColumnBatch)
+
+
+def test_a_part_of_a_read_is_of_columns_as_the_whole():
+    """What was asked for, and what still waits."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)
+    KafkaReceiver(cast("Reader", None), feed).read_columns()
+    feed.put([FakeMessage(n) for n in range(3)])
+
+    assert [type(feed.take(most)) for most in (1, 1, 1)] == 3 * [ColumnBatch]
+
+
+def test_a_message_that_the_next_read_repeats_is_returned_once():
+    """Also if it is the last one of the read before."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)
+    for read in ((0, 1, 2), (2, 3)):
+        feed.put([FakeMessage(n) for n in read])
+
+    assert [event.sequence_number for event in feed.take(9)] == [0, 1, 2, 3]
+
+
+def test_after_the_first_event_of_the_start_time_older_ones_are_returned():
+    """Times of later reads need not rise either."""
+    feed = Feed(0, 0, after_ms=100, room=1000, room_bytes=10**9)
+    for read in (((0, 50), (1, 101)), ((2, 60), (3, 200))):
+        feed.put([FakeMessage(n, ms=ms) for n, ms in read])
+
+    assert [event.sequence_number for event in feed.take(9)] == [1, 2, 3]
+
+
+def test_the_newest_event_has_the_time_of_the_last_message():
+    """Of those that were read together."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)
+    feed.put([FakeMessage(n, ms=1000 * n) for n in range(3)])
+
+    assert feed.last_enqueued is not None
+    assert feed.last_enqueued.enqueued_time == time_of(2000)
 
 
 def test_bytes_that_wait_are_those_of_messages_that_were_not_taken():
