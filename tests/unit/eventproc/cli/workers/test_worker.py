@@ -1,11 +1,11 @@
 """A worker between two of its processes."""
 
 import asyncio
+import logging
 
 import pytest
 
 from eventproc.cli.terminal.exits import FAILED
-from eventproc.cli.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
 from eventproc.cli.workers.output import Output
 from eventproc.cli.workers.worker import Worker
 from eventproc.logs import get_logger
@@ -27,7 +27,7 @@ def test_a_worker_that_is_stopped_between_two_processes_starts_none(part, caplog
     """Also at the moment at which the wait ends: the new process would not know of the stop."""
 
     async def scenario():
-        output = Output(log_to_stderr(LogFormat.TEXT, LogLevel.INFO), is_json=False)
+        output = Output(logging.StreamHandler(), is_json=False)
         worker = Roomless(0, "a-0", [], output=output, log=get_logger("eventproc.workers"))
         worker._chance = lambda: 0.0
         keeping = asyncio.create_task(worker.keep())
