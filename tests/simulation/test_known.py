@@ -64,6 +64,9 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 1796, id="a member whose last partition others took"),
         pytest.param("small", 2431, id="a stop during a renewal of the member record"),
         pytest.param("small", 5102, id="a renewal after one whose answer was lost"),
+        pytest.param(
+            "small", 5177, id="a call that hangs for longer than a stop and handoff_timeout"
+        ),
         pytest.param("small", 5485, id="a leave while a dead processor is still a member"),
         pytest.param("small", 5494, id="a restart before the former record is deleted"),
         pytest.param("small", 5850, id="two leaves, and the second one owns nothing"),

@@ -1,5 +1,6 @@
 """Invariants of small worlds, which know what happens."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -259,10 +260,10 @@ class SmallInvariants(PauseInvariants):
         if partition_id not in self._moved:  # A move begins a new state.
             super()._check_state(partition_id, number, state)
 
-    def is_stolen_from(self, victim: Actor, since_s: float) -> bool:
-        """Whether another processor has stolen a partition from this one."""
+    def is_stolen_from(self, victim: Actor, since_s: float, *, until_s: float = math.inf) -> bool:
+        """Whether another processor stole a partition from this one in that time."""
         stolen = self._stolen_at_s.items()
-        return any(actor is victim and at_s >= since_s for (_, actor), at_s in stolen)
+        return any(actor is victim and since_s <= at_s < until_s for (_, actor), at_s in stolen)
 
     def handling_of_others(self, partition_id: str) -> list[str]:
         """Return the calls under way whose processor trusts a lease that names another owner."""

@@ -97,11 +97,12 @@ async def hang_on(world: SmallWorld, rng: Random) -> None:
                 else fate
             )
             await asyncio.sleep(rng.uniform(0.5, 1) * world.expiration_s)
+        overdue_s = world.now_s + handoff_s
         world.leave(left)
         await world.until_gone(left)
         await asyncio.sleep(0.4)
         if left.connection.fate is None:
-            is_stolen = world.invariants.is_stolen_from(left.actor, began_s)
+            is_stolen = world.invariants.is_stolen_from(left.actor, began_s, until_s=overdue_s)
             world.expect(not is_stolen, "a leaver is stolen from")
     world.behaviour.ignores_cancellation = False
     await asyncio.sleep(world.behaviour.seconds_per_event)
