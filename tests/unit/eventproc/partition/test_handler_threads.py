@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any, cast
 
@@ -191,10 +190,14 @@ def test_a_call_that_was_cancelled_before_its_turn_is_not_made():
     async def scenario():
         threaded: PartitionHandler = ThreadedHandler(Blocked())
         context = cast("PartitionContext", FakeContext())
-        for name in ("running", "waiting"):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.02):
-                    await threaded.process_events(context, cast("Any", [name]))
+        running, waiting = (
+            asyncio.create_task(threaded.process_events(context, cast("Any", [name])))
+            for name in ("running", "waiting")
+        )
+        await until(lambda: called)
+        for call in (running, waiting):
+            call.cancel()
+        await asyncio.wait((running, waiting))
         release.set()
         await threaded.close(context, CloseReason.SHUTDOWN)
 
