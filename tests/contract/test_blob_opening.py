@@ -1,7 +1,6 @@
 """Opening a blob store: errors come at once, name value and remedy, and never contain the key."""
 
 import pickle
-import socket
 import traceback
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +20,7 @@ from eventproc.models import (
     OwnershipClaim,
     WriteOutcome,
 )
+from eventproc.testing.servers.child_server import free_port
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 CLAIM = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
@@ -287,9 +287,7 @@ async def test_a_service_that_does_not_answer_is_unavailable():
     The error has the reason of the first attempt: the vendor's client does not retry until the
     request's time is over.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     store = BlobCheckpointStore(
         f"http://127.0.0.1:{port}/account", "container", KEY, request_timeout=timedelta(seconds=5)
     )

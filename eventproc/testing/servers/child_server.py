@@ -1,6 +1,8 @@
 """The base class of servers in child processes: start and stop, pause and resume, the port."""
 
+import errno
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -15,12 +17,27 @@ from typing import Final, Self
 STOP_MAX_S: Final = 20.0
 """Longer than any of the servers needs to end."""
 
+_PORTS: Final = range(15_000, 32_000)
+"""Below the ports that Linux and macOS give to outgoing connections. One of those can be taken
+between the look at it and the server's start, or while the server is down."""
+
 
 def free_port() -> int:
-    """Return a port on loopback on which nothing listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port on loopback on which nothing listens now.
+
+    Ports are drawn at random, so that processes which look at the same time find different ones.
+    """
+    draw = random.SystemRandom()  # Not the shared generator, which tests seed.
+    while True:
+        port = draw.choice(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port
 
 
 def wait_for_end(pids: Iterable[int]) -> None:

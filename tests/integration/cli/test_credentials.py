@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 from datetime import UTC, datetime, timedelta
 from textwrap import dedent
 
@@ -11,6 +10,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
 from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
+from eventproc.testing.servers.child_server import free_port
 
 HANDLER = """
     from eventproc import PartitionHandler
@@ -126,9 +126,7 @@ def test_run_with_a_malformed_key_says_that_it_cannot_sign(shop):
 
 def test_run_with_an_unreachable_store_names_its_address(shop):
     """The message has the system's error, and the exit code means that a restart may help."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     elsewhere = f"BlobEndpoint=http://127.0.0.1:{port}/shop;AccountName=shop;AccountKey=c2VjcmV0"
     code, err = shop.run(elsewhere)
 

@@ -1,11 +1,10 @@
 """What the command says when identity, certificate or proxy are refused: one line, one code."""
 
-import socket
-
 import pytest
 
 from eventproc.cli.terminal.exits import BAD_INPUT, UNREACHABLE
 from eventproc.emulator import EventHubsEmulator, Right, TokenRules
+from eventproc.testing.servers.child_server import free_port
 
 from .connect_proxy import ConnectProxy
 from .played_storage import PlayedStorage
@@ -140,9 +139,7 @@ def test_a_proxy_that_refuses_is_named(refused, hub, part, user, status, code, r
 @pytest.mark.parametrize("part", [HUB, STORE])
 def test_a_proxy_that_is_away_may_come_back(refused, hub, part):
     """So the exit code means that a restart may help."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     code, err = refused(part, "--proxy", f"http://127.0.0.1:{port}", port=hub.websocket_port)
 
     assert code == UNREACHABLE
