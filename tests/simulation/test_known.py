@@ -108,6 +108,9 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 7601164, id="a long call that fails, and stalls its partition"),
         pytest.param("small", 7602323, id="a start that fails after it wrote its member record"),
         pytest.param("small", 7603075, id="a long call that fails, with a slow store"),
+        pytest.param("small", 9308842, id="an edited record that its owner has not read yet"),
+        pytest.param("small", 9309340, id="a twin of a process that has read nothing for long"),
+        pytest.param("small", 9312672, id="an outage after many processes came and went"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):

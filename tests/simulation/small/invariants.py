@@ -91,6 +91,9 @@ class SmallInvariants(PauseInvariants):
     """For each pump, the events of calls that ended without having handled them. It delivers them
     again, or it ends, and the next one begins."""
 
+    _edited: dict[str, Start | None] = field(default_factory=dict)
+    """The pumps under way when an operator edited a record: their owner makes others."""
+
     _moved: set[str] = field(default_factory=set)
 
     _drained: set[tuple[Actor, str]] = field(default_factory=set)
@@ -213,6 +216,11 @@ class SmallInvariants(PauseInvariants):
         self._cut_off.pop((actor, update.partition_id), None)
         self._starts[update.partition_id] = Start(actor, holding, update)
 
+    def edited(self, partition_id: str) -> None:
+        """The owner does not know yet that its record was edited."""
+        super().edited(partition_id)
+        self._edited[partition_id] = self._starts.get(partition_id)
+
     def _others(self, partition_id: str, actor: Actor) -> bool:
         """Whether another processor, which lost the partition, still handles events of it."""
         calls = self._calls.get(partition_id, ())
@@ -244,6 +252,8 @@ class SmallInvariants(PauseInvariants):
         owner = start.actor if holding is None else holding.actor
         if owner.is_foreign or self.pauses.of(partition_id) is not None:
             return True
+        if self._edited.get(partition_id) is start:
+            return False
         is_alone = owner is start.actor and not self._others(partition_id, owner)
         is_cut_off = bool(self._cut_off.get((owner, partition_id)))
         return is_alone and not is_cut_off and not start.awaits(self._count(partition_id))

@@ -14,7 +14,7 @@ from eventproc.admin import pause_group, resume_group
 from eventproc.core.pauses import NO_PAUSES
 from tests.simulation.actor import Actor
 from tests.simulation.nodes import CheckedNode
-from tests.simulation.small.world import LOOK_S, POLL_FACTOR_MAX, SmallWorld
+from tests.simulation.small.world import LOOK_S, SmallWorld
 
 PAUSED_RATE: Final = 0.7
 """How often an operator pauses something in a situation."""
@@ -85,17 +85,10 @@ class PausingOperator:
         await world.catch_up()
 
     async def _expect_known(self) -> None:
-        """Check that every processor learns within one poll what is paused, without faults.
-
-        A request of the situation before may still be under way. Its processor polls again only
-        when it has the answer, or gives up.
-        """
+        """Check that every processor learns within one poll what is paused, without faults."""
         world = self._world
-        polled_s = POLL_FACTOR_MAX * world.interval_s + 2 * world.requests_s
-        await asyncio.sleep(polled_s)
-        while any(  # noqa: ASYNC110 - nobody there could set an event
-            node.connection.faulty_until_s + polled_s > world.now_s for node in self._ignorant()
-        ):
+        await asyncio.sleep(world.polled_s)
+        while any(map(world.may_not_have_polled, self._ignorant())):  # noqa: ASYNC110 - no event
             await asyncio.sleep(LOOK_S)
         ignorant = [node.owner_id for node in self._ignorant()]
         world.expect(not ignorant, f"{ignorant} have not read what is paused")

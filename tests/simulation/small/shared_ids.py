@@ -78,10 +78,10 @@ async def _refuse(
     """Start a second process with the owner id of a live node, and expect that it is refused.
 
     After an outage the records may show for some seconds that the node is dead. It is then its
-    successor that stays.
+    successor that stays. So it is if the node has not polled since its listings were lost.
     """
     began_s = world.now_s
-    while node.owner_id in world.stale_members():
+    while node.owner_id in world.stale_members() or world.may_not_have_polled(node):
         world.expect(world.now_s - began_s <= PLANNED_S, f"{node.owner_id} is not a member again")
         await asyncio.sleep(LOOK_S)
     world.shares()

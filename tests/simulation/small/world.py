@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from eventproc import LoadBalancingStrategy, PartitionHandler
@@ -22,6 +22,7 @@ from tests.simulation.moves import fewest_moves
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.handlers import SmallHandler, SmallKeyedHandler
 from tests.simulation.small.invariants import SmallInvariants, SmallLaneInvariants
+from tests.simulation.small.snapshots import Cost, Shares
 from tests.simulation.small.sources import CountedSource, EarlySource
 from tests.simulation.world import World
 
@@ -45,15 +46,6 @@ STARTED_S = 1.0
 """Within so many seconds the pump of a new owner delivers."""
 
 CAUGHT_UP_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What happened up to some moment."""
-
-    duplicate_count: int
-    stolen_count: int
-    restart_count: int
 
 
 class SmallWorld(World):
@@ -95,7 +87,19 @@ class SmallWorld(World):
         """The longest time that the requests of one cycle take, while the store works."""
         return REQUESTS_MAX * self.usual_faults.delay_max.total_seconds()
 
-    def further_s(self, before: "Shares", left: str) -> float:
+    @property
+    def polled_s(self) -> float:
+        """The longest time until a processor has polled, and acted on what it read."""
+        return POLL_FACTOR_MAX * self.interval_s + 2 * self.requests_s
+
+    def may_not_have_polled(self, node: CheckedNode) -> bool:
+        """Whether a processor may not have polled since a situation delayed or lost its requests.
+
+        It polls again only when it has the answer of the last one, or gives up.
+        """
+        return node.connection.faulty_until_s + self.polled_s > self.now_s
+
+    def further_s(self, before: Shares, left: str) -> float:
         """The longest time that the others need after their first claims, when one has left.
 
         ``BALANCED`` claims or steals once in a cycle, and every strategy without a hand-over steals
@@ -115,8 +119,7 @@ class SmallWorld(World):
         is_single = self.config.load_balancing_strategy is LoadBalancingStrategy.BALANCED
         cycle_counts = claimed + stolen if is_single else stolen
         further_count = max(0, max(cycle_counts.values(), default=0) - 1)
-        noticed_s = POLL_FACTOR_MAX * self.interval_s + 2 * self.requests_s
-        return further_count * self.cycle_s + (noticed_s if stolen else 0.0)
+        return further_count * self.cycle_s + (self.polled_s if stolen else 0.0)
 
     @property
     def is_session(self) -> bool:
@@ -197,6 +200,10 @@ class SmallWorld(World):
         """The processors that should own a share, without foreign members."""
         return [node for node in self.there if not node.actor.is_foreign]
 
+    def had_rival(self, node: CheckedNode) -> bool:
+        """Whether another process had its owner id, now or before."""
+        return sum(other.owner_id == node.owner_id for other in self.nodes) > 1
+
     def choose(self, rng: Random) -> CheckedNode:
         """Return a processor that should own a share, and has started unless none has."""
         return rng.choice([node for node in self.ours if node.has_started] or self.ours)
@@ -238,7 +245,7 @@ class SmallWorld(World):
         planned, there = self.planned(owners), {node.owner_id for node in self.there}
         return any(owner in there and planned.get(p) != owner for p, owner in owners.items())
 
-    def expect_free_leave(self, before: Cost, shares: "Shares", what: str) -> None:
+    def expect_free_leave(self, before: Cost, shares: Shares, what: str) -> None:
         """Check that a leave cost nothing, unless the plan then takes from others what they hold.
 
         Without a hand-over that is stolen.
@@ -314,7 +321,7 @@ class SmallWorld(World):
             waited_s = calm_since_s - began_s
             self.expect(waited_s <= CAUGHT_UP_S, "events are delivered again and again")
 
-    def shares(self) -> "Shares":
+    def shares(self) -> Shares:
         """Return the owners of partitions, to count the moves from here."""
         self.invariants.moves.clear()
         return Shares(
@@ -322,7 +329,7 @@ class SmallWorld(World):
             self.owned_counts(),
         )
 
-    def expect_fewest_moves(self, before: "Shares", what: str, late: Collection[str] = ()) -> None:
+    def expect_fewest_moves(self, before: Shares, what: str, late: Collection[str] = ()) -> None:
         """Check that no more partitions moved than had to, and none twice.
 
         If some were so *late* that the plan without them may have been carried out, that is said of
@@ -340,7 +347,7 @@ class SmallWorld(World):
             f"{what}: moves {dict(moves)}, {least} are enough from {before.owners}",
         )
 
-    def _fewest_moves(self, before: "Shares", without: Collection[str] = ()) -> int:
+    def _fewest_moves(self, before: Shares, without: Collection[str] = ()) -> int:
         if self.config.placement == Even():
             there = [n for n in self.owned_counts() if n not in without]
             staying = {n: before.counts[n] for n in there if n in before.counts}
@@ -369,14 +376,6 @@ class SmallWorld(World):
             if newest >= 0 and (p not in stored or stored[p].sequence_number != newest):
                 return False
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """The owners of partitions at one moment."""
-
-    owners: Mapping[str, str | None]
-    counts: Mapping[str, int]
 
 
 class SmallLanesWorld(SmallWorld):
