@@ -91,8 +91,9 @@ class SmallInvariants(PauseInvariants):
     """For each pump, the events of calls that ended without having handled them. It delivers them
     again, or it ends, and the next one begins."""
 
-    _edited: dict[str, Start | None] = field(default_factory=dict)
-    """The pumps under way when an operator edited a record: their owner makes others."""
+    _edited_at_s: dict[str, float] = field(default_factory=dict)
+    """For each partition whose record an operator edited, and whose owner perhaps has not read that
+    yet, when the record last got another owner."""
 
     _moved: set[str] = field(default_factory=set)
 
@@ -113,6 +114,9 @@ class SmallInvariants(PauseInvariants):
         if holding is not None and is_other and holding.actor.name == actor.name:
             self.taken.append((actor, after.partition_id))
         self._note_write(actor, after.partition_id)
+        is_moved = before is not None and before.owner_id != after.owner_id
+        if is_moved and after.partition_id in self._edited_at_s:
+            self._edited_at_s[after.partition_id] = self.now_s()
         is_taken = after.owner_id == actor.name and not actor.is_foreign and not was_live
         if is_taken and holding is not None and holding.actor.name != actor.name:
             for call in self._calls.get(after.partition_id, ()):
@@ -214,12 +218,12 @@ class SmallInvariants(PauseInvariants):
         is_withdrawn = is_drained and self.has_left(self.handoff_timeout.total_seconds())
         self.restart_count += is_same and holding is not None and not is_withdrawn
         self._cut_off.pop((actor, update.partition_id), None)
+        self._edited_at_s.pop(update.partition_id, None)
         self._starts[update.partition_id] = Start(actor, holding, update)
 
     def edited(self, partition_id: str) -> None:
-        """The owner does not know yet that its record was edited."""
         super().edited(partition_id)
-        self._edited[partition_id] = self._starts.get(partition_id)
+        self._edited_at_s[partition_id] = self.now_s()
 
     def _others(self, partition_id: str, actor: Actor) -> bool:
         """Whether another processor, which lost the partition, still handles events of it."""
@@ -252,7 +256,8 @@ class SmallInvariants(PauseInvariants):
         owner = start.actor if holding is None else holding.actor
         if owner.is_foreign or self.pauses.of(partition_id) is not None:
             return True
-        if self._edited.get(partition_id) is start:
+        edited_s = self.now_s() - self._edited_at_s.get(partition_id, float("-inf"))
+        if edited_s < self.expiration.total_seconds():
             return False
         is_alone = owner is start.actor and not self._others(partition_id, owner)
         is_cut_off = bool(self._cut_off.get((owner, partition_id)))
