@@ -34,6 +34,11 @@ WATCHED_DIRECTORIES = (*GUARDED_DIRECTORIES, "contract")
 ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
 """asyncio's log messages on an exception that was not retrieved, and on a pending task."""
 
+OF_COMMAND = re.compile(
+    "EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$|POSTGRES$|RABBITMQ$|TANSU$|MUTANT_VERDICT$)"
+)
+"""Environment variables of the command's options; the others are of the tests themselves."""
+
 SEEDS_BY_DEFAULT = 25
 SEEDS_OF_QUICK_TESTS = 10
 """``make test`` plays so many of them; ``make test-long`` plays the others."""
@@ -109,6 +114,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     asyncio.run(pyfuncitem.obj(**arguments))
     return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_options_of_the_shell() -> Iterator[None]:
+    """Run the command as if the shell had set none of its options, such as ``EVENTPROC_STORE``."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in filter(OF_COMMAND.match, [*os.environ]):
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -80,6 +80,15 @@ class Autoscaler:
                 shown = self.vote
             yield shown
 
+    async def activity(self) -> AsyncIterator[bool]:
+        """Yield whether the group needs any process, then each change of that."""
+        former: bool | None = None
+        async for vote in self.changes():
+            replicas = vote.decision.replicas
+            if replicas is not None and (replicas > 0) is not former:
+                former = replicas > 0
+                yield former
+
     async def _decide_on(self, reading: Reading | None, error: str | None) -> None:
         self._memory, decision = decide(self._memory, reading, self._rules)
         async with self._changed:

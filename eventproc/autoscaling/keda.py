@@ -171,15 +171,11 @@ class _Service:
         self._scaler = scaler
 
     async def is_active(self, _: _Message, call: _Message) -> _Message:
-        return _is_active(await self._replicas(call))
+        return _is_active(await self._replicas(call) > 0)
 
     async def stream_is_active(self, _: _Message, __: _Message) -> AsyncIterator[_Message]:
-        former: bool | None = None
-        async for vote in self._scaler.changes():
-            replicas = vote.decision.replicas
-            if replicas is not None and (replicas > 0) is not former:
-                former = replicas > 0
-                yield _is_active(replicas)
+        async for is_active in self._scaler.activity():
+            yield _is_active(is_active)
 
     async def get_metric_spec(self, scaled: _Message, call: _Message) -> _Message:
         try:
@@ -208,5 +204,5 @@ class _Service:
         return vote.decision.replicas
 
 
-def _is_active(replicas: int) -> _Message:
-    return message_class("IsActiveResponse")(result=replicas > 0)
+def _is_active(is_active: bool) -> _Message:  # noqa: FBT001 - the message's only field
+    return message_class("IsActiveResponse")(result=is_active)

@@ -73,8 +73,7 @@ def supervise(
             )
             for number, own_id in enumerate(ids)
         ]
-        stop_within = config.shutdown_timeout + GRACE + OWN_GRACE
-        supervisor = Supervisor(workers, stop_within=stop_within, log=log)
+        supervisor = Supervisor(workers, shutdown_timeout=config.shutdown_timeout, log=log)
         addresses = dict(zip(workers, own_addresses, strict=False))
         return asyncio.run(_run(supervisor, address, addresses, log))
 
@@ -115,9 +114,12 @@ def sockets(count: int) -> Iterator[Sequence[ListenAddress]]:
 class Supervisor:
     """Keeps workers running until a signal comes, or until one finds that it cannot work."""
 
-    def __init__(self, workers: Sequence[Worker], *, stop_within: timedelta, log: Logger) -> None:
+    def __init__(
+        self, workers: Sequence[Worker], *, shutdown_timeout: timedelta, log: Logger
+    ) -> None:
+        """Stop workers that have this timeout; one that takes longer than it may is killed."""
         self._workers = workers
-        self._stop_within_s = stop_within.total_seconds()
+        self._stop_within_s = (shutdown_timeout + GRACE + OWN_GRACE).total_seconds()
         self._log = log
 
     async def run(self) -> int:

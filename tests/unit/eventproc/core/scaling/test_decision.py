@@ -170,6 +170,16 @@ def test_an_idle_group_goes_to_its_minimum_after_the_cooldown():
     assert found[5].reason is Reason.SCALED_IN
 
 
+def test_a_group_at_its_minimum_is_not_cooling_down():
+    """Fewer would be enough, but there will never be fewer."""
+    rules = ScalingRules(replicas_min=2, cooldown=timedelta(minutes=2))
+
+    found = decisions(rules, *(reading(n * 30, last=99, handled=99) for n in range(7)))
+
+    assert {d.replicas for d in found} == {2}
+    assert {d.reason for d in found[2:]} == {Reason.ENOUGH}
+
+
 def test_the_highest_vote_of_the_cooldown_counts():
     """A short lull does not stop processes that were needed a minute ago."""
     rules = ScalingRules(rate_of_one=100.0, cooldown=timedelta(minutes=2))
