@@ -95,7 +95,7 @@ def test_another_number_is_a_change():
     ]
 
 
-def test_activity_is_told_when_it_changes():
+def test_activity_is_yielded_when_it_changes():
     """Not again at begin or end of an outage, nor before the first answer."""
     answers = (STORE_AWAY, EMPTY, HUB_AWAY, EMPTY, WAITING, WORKING, HUB_AWAY, WORKING)
 
