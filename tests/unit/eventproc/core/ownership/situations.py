@@ -101,6 +101,18 @@ SITUATIONS = {
         {},
         "renew 1, check owner id, claim 0",
     ),
+    "stolen, a hand-over was begun: it goes on": (
+        "0:me 1:me> 2:b* 3:b",
+        "me b",
+        {},
+        "renew 2, drain 1 for b",
+    ),
+    "stolen, and I leave": (
+        "0:me 1:b*",
+        "me=leaving b",
+        {},
+        "renew 1, drain 0 for b, drain 1 for b",
+    ),
     # Session leases.
     "session: silent owner": ("0:b 1:me", "me b!", SESSION, "fence b, claim 0"),
     "session: standby, and a silent owner": (

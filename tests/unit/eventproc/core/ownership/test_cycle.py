@@ -31,16 +31,25 @@ def test_a_listing_gives_these_actions(partitions, members, changed, written):
     assert actions(partitions, members, **changed) == written
 
 
-def test_a_contradicted_lease_delays_other_moves_once():
-    """If its renewal has no known outcome, the next poll decides as if the listing were right."""
-    seen = listing("0:me 1:b* 2:me 3:me", "me b")
+@pytest.mark.parametrize(
+    ("found", "moved"),
+    [
+        ("2:b*", "drain 1 for b"),
+        ("2:b!*", "drain 3 for b, drain 1 for b"),
+        ("2:-*", "drain 3 for b, drain 1 for b"),
+    ],
+    ids=["recorded for another", "it has expired", "released"],
+)
+def test_a_contradicted_lease_delays_other_moves_once(found, moved):
+    """If its renewal has no known outcome, the next poll plans without it, if another has it."""
+    seen = listing(f"0:me 1:me {found} 3:me", "me b")
     doubtful = {p: replace(lease, is_doubtful=True) for p, lease in seen.leases.items()}
     memory = observe(GroupMemory(), seen, RULES, BEGIN_S)
     memory = observe(memory, seen, RULES, BEGIN_S + 1)
     again = observe(memory, replace(seen, leases=doubtful), RULES, BEGIN_S + 2)
 
-    assert described(decide(memory, RULES)) == "renew 1"
-    assert described(decide(again, RULES)) == "renew 1, drain 3 for b"
+    assert described(decide(memory, RULES)) == "renew 2"
+    assert described(decide(again, RULES)) == f"renew 2, {moved}"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.unit.eventproc.core.ownership.listings import (
     NOW,
     RULES,
     actions,
+    described,
     listing,
     member,
     schema,
@@ -239,6 +240,12 @@ SITUATIONS = {
         "publish 0:me 1:me",
     ),
     "it cannot be read": ("0:me 1", "me/P", PUBLISHED, "wait"),
+    "a member joins, and a lease of mine is contradicted": (
+        "0:me 1:b*",
+        "me/P b/P",
+        publishing("5 me 0:me 1:me"),
+        "renew 1",
+    ),
     "session": (
         "0:me 1",
         "me/P",
@@ -260,6 +267,54 @@ SITUATIONS = {
 def test_a_listing_and_a_schema_give_these_actions(partitions, members, changed, written):
     """Each situation names the partitions, the members, what is changed, and the actions."""
     assert actions(partitions, members, **changed) == written
+
+
+CHANGES = {
+    "members, and I am given something": (
+        ("0 1:b", "me/P b/P", "5 b 0:me 1:b"),
+        ("0 1:b", "me/P b/P c/P", "5 b 0:me 1:b"),
+        "claim 0",
+        "claim 0",
+    ),
+    "members, and I lead": (
+        ("0:me 1:me", "me/P", "5 me 0:me 1:me"),
+        ("0:me 1:me", "me/P b/P", "5 me 0:me 1:me"),
+        "wait",
+        "publish 0:me 1:b",
+    ),
+    "the schema, and I am given something": (
+        ("0 1:b", "me/P b/P", "5 b 0:b 1:b :me"),
+        ("0 1:b", "me/P b/P", "6 b 0:me 1:b"),
+        "wait",
+        "claim 0",
+    ),
+    "the schema, and I lead": (
+        ("0:me 1:b", "me/P b/P", "5 me 0:me 1:b"),
+        ("0:me 1:b", "me/P b/P", "6 me 0:me 1:b :c"),
+        "wait",
+        "publish 0:me 1:b",
+    ),
+    "the placement, and there is no schema any more": (
+        ("0 1 2 3", "me/P b/P c/P", "5 b 0:b 1:b 2:c 3:c :me"),
+        ("0 1 2 3", "me/P b c", "5 b 0:b 1:b 2:c 3:c :me"),
+        "wait",
+        "claim 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "then", "at_once", "settled"), CHANGES.values(), ids=CHANGES)
+def test_a_change_of_members_or_schema_gives_these_actions(before, then, at_once, settled):
+    """Members that follow one schema have one plan, whichever members each of them has read."""
+    earlier, later = (
+        listing(partitions, members, RULES_P, stored=schema(stored))
+        for partitions, members, stored in (before, then)
+    )
+    changed = observe(watched([earlier]), later, RULES_P, BEGIN_S + 2)
+
+    assert described(decide(changed, RULES_P)) == at_once
+    assert decide(changed, RULES_P).settles_in_s == pytest.approx(0.2)
+    assert described(decide(watched([earlier, later]), RULES_P)) == settled
 
 
 @pytest.mark.parametrize("now", ["6 me 0:me 1:b", "", "4 me 0:me 1:b"])

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.members.expected import ExpectedMembers, observe_expected
-from eventproc.core.ownership.memory import GroupMemory, observe
+from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.published import Published
@@ -162,3 +163,41 @@ def test_a_leader_that_waits_polls_as_often_as_one_that_changes_something():
     assert actions.awaited == {"c"}
     assert actions.is_leader
     assert not actions.is_balanced
+
+
+RULES_S = replace(RULES_R, lease_mode=LeaseMode.SESSION)
+
+
+def quiet(leader, *expected):
+    """Return a listing in which nobody has anything to do, and the memory after it has lasted."""
+    found = replace(schema_expecting(f"5 {leader} 0:me 1:b", *expected), members=("b", "me"))
+    stored = StoredSchema(etag="1", schema=found)
+    seen = replace(
+        listing("0:me 1:b", "me/P b/P", RULES_S, stored=stored), expected=frozenset(expected)
+    )
+    memory = GroupMemory()
+    for at_s in range(3):
+        memory = observe(memory, seen, RULES_S, BEGIN_S + at_s)
+    return seen, memory
+
+
+@pytest.mark.parametrize("roster", [{"me", "b", "c"}, {"me"}, None])
+def test_a_quiet_session_reads_ownership_when_the_roster_changes(roster):
+    """The plan may wait for other members then, although no record of a member shows that."""
+    seen, memory = quiet("me", "b", "me")
+    later = replace(seen, expected=None if roster is None else frozenset(roster))
+
+    assert not needs_ownership(memory, seen, RULES_S, BEGIN_S + 3)
+    assert needs_ownership(memory, later, RULES_S, BEGIN_S + 3)
+
+
+@pytest.mark.parametrize(
+    ("leader", "expected", "is_read"),
+    [("me", ("b", "c", "me"), True), ("b", ("b", "c", "me"), False), ("me", ("b", "me"), False)],
+    ids=["the leader waits", "another one leads", "all have come"],
+)
+def test_a_session_reads_ownership_at_each_poll_while_it_leads_and_waits(leader, expected, is_read):
+    """When the patience is over it has to publish, and no record changes at that moment."""
+    seen, memory = quiet(leader, *expected)
+
+    assert needs_ownership(memory, seen, RULES_S, BEGIN_S + 3) is is_read
