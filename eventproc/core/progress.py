@@ -177,7 +177,7 @@ class PartitionProgress:
             checkpoint.delivery_count,
             self._place.revision,
         )
-        self._state = self._kept_state = checkpoint.state
+        self._state = checkpoint.state
         self._restored = checkpoint.completed
         self._newest = -1 if checkpoint.sequence_number is None else checkpoint.sequence_number
 

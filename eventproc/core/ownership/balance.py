@@ -134,7 +134,7 @@ def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:
     dead. If others claimed the share of a dead one, they would hand it over to that one at once,
     and these writes would make it look alive.
     """
-    if not unclaimed or not group.followers:
+    if not unclaimed:
         return {}
     fallback_by_partition = fallback_owners(
         group.partition_ids, group.live_owner_by_partition, group.followers

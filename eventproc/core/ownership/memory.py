@@ -228,7 +228,7 @@ def _observed(memory: GroupMemory, group: Group, rules: Rules) -> Observed:
     shared = shares(group)
     moved = moves(group, shared, rules.strategy)
     outsiders = _outsiders(group, listing, rules)
-    is_quiet = not (outsiders or living.silent or living.contradicted) and _is_quiet(memory, rules)
+    is_quiet = not (outsiders or living.contradicted) and _is_quiet(memory, rules)
     return Observed(
         listing=listing,
         at_s=memory.now_s,

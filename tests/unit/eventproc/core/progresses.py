@@ -10,14 +10,19 @@ from eventproc.models import Checkpoint, SequenceRange
 
 
 def restored(
-    completed=(), *, number: int | None = 0, has_state: bool = True, **fields
+    completed=(),
+    *,
+    number: int | None = 0,
+    has_offset: bool = True,
+    has_state: bool = True,
+    **fields,
 ) -> PartitionProgress:
     """Progress that continues from a checkpoint."""
     progress = PartitionProgress(has_state=has_state)
     progress.restore(
         Checkpoint(
             partition_id="0",
-            offset=None if number is None else f"o{number}",
+            offset=None if number is None or not has_offset else f"o{number}",
             sequence_number=number,
             completed=tuple(SequenceRange(*ends) for ends in completed),
             etag="1",

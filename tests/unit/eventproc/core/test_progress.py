@@ -25,6 +25,8 @@ def test_without_a_position_there_is_nothing_to_store():
     """Neither before the first event, nor where only a sequence number is known."""
     assert PartitionProgress().snapshot() is None
     assert not restored(number=None).has_position
+    assert not restored(number=5, has_offset=False).has_position
+    assert restored(number=5, has_offset=False).snapshot() is None
     assert serial([0]).snapshot() is None
 
 
@@ -228,6 +230,17 @@ def test_only_changes_raise_the_revision():
     assert all(earlier < later for earlier, later in pairwise(seen))
 
 
+def test_a_position_has_the_time_of_the_event_that_was_handled():
+    """A checkpoint does not have it."""
+    progress = restored()
+    assert progress.enqueued_time is None
+    first = event(1)
+    progress.admit([first])
+    progress.done([first])
+
+    assert progress.enqueued_time == first.enqueued_time
+
+
 def test_a_pinned_position_is_where_events_are_admitted_after():
     """As the end of the partition, for a first owner that begins there."""
     progress = PartitionProgress()
@@ -279,6 +292,7 @@ def test_what_a_transaction_would_store_is_what_is_stored_after_it(history, has_
 
     assert progress.snapshot() == now
     assert expected is not None
+    assert expected.revision == progress.revision
     progress.done_in_call(part)
     stored_after = snapshot(progress)
     assert replace(stored_after, revision=expected.revision) == expected
@@ -294,3 +308,8 @@ def test_a_transaction_above_an_event_that_is_not_done_cannot_be_stored_with_a_s
 
     assert progress.after(events([2])) is None
     assert restored(number=None, has_state=False).after([]) is None
+
+
+def test_a_transaction_with_an_event_that_was_not_admitted_cannot_be_stored():
+    """Without a state either: no range would show that it is done."""
+    assert restored(has_state=False).after(events([1])) is None

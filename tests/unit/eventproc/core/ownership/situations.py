@@ -30,6 +30,7 @@ SITUATIONS = {
     "expired": ("0:me 1:b!", "me", {}, "claim 1"),
     "expired, and planned for another": ("0:me 1:me 2:b 3:x!", "me b", {}, "rest"),
     "recorded as mine, no lease": ("0:me? 1:b", "me b", {}, "check owner id, claim 0"),
+    "recorded as mine, expired, no lease": ("0:me!? 1:b", "me b", {}, "check owner id, claim 0"),
     "held, and its record expired": ("0:me! 1:b", "me b", {}, "rest"),
     "BALANCED: one claim": ("0 1 2", "me~", BALANCED, "claim 2"),
     "BALANCED: all that is recorded as mine": (
@@ -44,6 +45,7 @@ SITUATIONS = {
     "cooperative owner, at once": ("0:b 1:b", "me b", {}, "wait"),
     "cooperative owner, overdue": ("0:b 1:b", "me b", LATE, "write active, steal 1"),
     "owner without hand-over": ("0:b 1:b", "me b~", {}, "steal 1"),
+    "owner without hand-over: one steal in a cycle": ("0:b 1:b 2:b 3:b", "me b~", {}, "steal 3"),
     "foreign owner": ("0:x 1:x", "me", {}, "steal 1"),
     "foreign owner, new membership": ("0:x 1:x", "me", NEW, "wait"),
     "leaving owner": ("0:b", "me b=leaving", {}, "wait"),
@@ -74,7 +76,7 @@ SITUATIONS = {
     "it is due, and I own nothing": ("0:b", "me b", DUE, "write active"),
     "it is due, and I own something": ("0:me 1:b", "me b", DUE, "rest"),
     "another processor has my owner id": ("0:me", "me#2", {"own": "me"}, "write active"),
-    "it came while I was away": ("0:b", "me#2 b", {"own": "me", "lasting_s": 55.0}, "yield"),
+    "it came while I was away": ("0:b 1", "me#2 b", {"own": "me", "lasting_s": 55.0}, "yield"),
     "I leave, and it came": ("0:b", "me#2 b", {"own": "me=leaving"}, "yield"),
     "I leave and own something, and it came": (
         "0:me",

@@ -164,6 +164,7 @@ def test_a_leaving_owner_hands_over_all_its_partitions():
     moves = decide(group.view("o0", cooperative=frozenset({"o0", "o1"})), COOPERATIVE)
 
     assert moves.hand_overs == {"0": "o1", "1": "o1"}
+    assert not moves.is_balanced
 
 
 def test_a_leaving_owner_hands_nothing_over_to_a_foreign_member():

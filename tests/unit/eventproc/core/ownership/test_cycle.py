@@ -8,7 +8,9 @@ import pytest
 from eventproc.core.ownership.cycle import decide, unfenced
 from eventproc.core.ownership.listing import Listing
 from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.rank import rank
+from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
 from eventproc.models import LeaseMode
 from tests.unit.eventproc.core.ownership.listings import (
@@ -91,6 +93,63 @@ def test_a_leaving_processor_sees_whether_others_move_something(members):
     done = after(listing("0:b 1:b", f"me=leaving {members}"), RULES, lasting_s=1.0)
 
     assert done.others_move is (members in {"b=leaving", "b c"})
+    own = after(listing("0:me 1:b", "me=leaving b"), RULES, lasting_s=1.0)
+    assert not own.others_move
+
+
+def test_what_the_plan_gives_to_its_own_processor_is_not_handed_over():
+    """Another one has it in the records, and the renewal of the lease has no known outcome."""
+    rules = replace(RULES, placement=Ordinal(), facts=MemberFacts(ordinal=0))
+    seen = listing("0:b* 1:me 2:b 3:b", "me/Ordinal/0 b/Ordinal/1", rules)
+    doubtful = {p: replace(lease, is_doubtful=True) for p, lease in seen.leases.items()}
+
+    done = after(replace(seen, leases=doubtful), rules, lasting_s=1.0)
+
+    assert done.owner_by_partition["0"] == "me"
+    assert described(done) == "renew 0"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "mode", "is_renewed"),
+    [
+        ("0:me 1:b", LeaseMode.PARTITION, True),
+        ("0:me 1:b", LeaseMode.SESSION, False),
+        ("0:me 1:x", LeaseMode.SESSION, True),
+    ],
+)
+def test_each_record_is_renewed_without_session_leases_and_beside_a_foreign_member(
+    partitions, mode, is_renewed
+):
+    """An Azure SDK processor reads no member records: it would take over what is not renewed."""
+    rules = replace(RULES, lease_mode=mode)
+
+    done = after(listing(partitions, "me b", rules), rules, lasting_s=1.0)
+
+    assert done.renews_records is is_renewed
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members", "unplaced"),
+    [
+        ("0:me 1", "me/Weighted", {"1"}),
+        ("0:me 1", "me/Weighted b/Weighted", set()),
+        ("0:me 1", "me/Weighted b/app.Own c/app.Own", set()),
+        ("0:me 1", "me=leaving/Weighted", set()),
+    ],
+    ids=["too few places", "enough", "the plan is not known", "nobody stays"],
+)
+def test_resources_are_unplaced_only_by_a_plan_with_too_few_places(partitions, members, unplaced):
+    """This processor has a capacity of 1; what is free without a plan is not counted."""
+    rules = replace(RULES, placement=Weighted(), facts=MemberFacts(capacity=1))
+
+    assert after(listing(partitions, members, rules), rules, lasting_s=1.0).unplaced == unplaced
+
+
+def test_a_hand_over_is_accepted_by_members_with_a_share_that_hand_over():
+    """Not by this processor itself, one that leaves or waits, and a foreign one."""
+    seen = listing("0:me 1:e 2:x", "me@1 e@1 c~@1 d=leaving@1 f=standby@2 b@1")
+
+    assert after(seen, RULES, lasting_s=1.0).others == ("b", "e")
 
 
 def test_a_listing_older_than_the_lease_contradicts_nothing():
@@ -183,7 +242,7 @@ def test_ownership_is_read_when_something_may_have_changed(partitions, members):
         ("0:me 1", "me"),
         ("0:me 1:x", "me"),
         ("0:me> 1:b", "me b"),
-        ("0:me 1:b*", "me b"),
+        ("0:b* 1:b", "me b"),
         ("0:b 1:b", "me=leaving b"),
     ],
     ids=["something to do", "a foreign member", "handing over", "a contradicted lease", "leaving"],
@@ -234,12 +293,38 @@ def test_ownership_is_read_while_a_former_process_may_hand_over():
     before = observe(GroupMemory(), left, rules, BEGIN_S)
     memory = observe(before, seen, rules, BEGIN_S + 1)
     late = memory
-    for after_s in (21, 41, 62):
+    for after_s in (21, 41, 61, 62):
         assert needs_ownership(late, seen, rules, BEGIN_S + after_s)
         late = observe(late, seen, rules, BEGIN_S + after_s)
 
     assert described(decide(memory, rules)) == "rest"
     assert not needs_ownership(late, seen, rules, BEGIN_S + 63)
+
+
+def test_ownership_is_read_again_after_a_hand_over():
+    """Its last write may have no known outcome; then the lease is still there."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    begun, ended = (listing(partitions, "me b", rules) for partitions in ("0:me> 1:b", "0:me 1:b"))
+    memory = observe(GroupMemory(), begun, rules, BEGIN_S)
+
+    assert described(decide(memory, rules)) == "rest"
+    assert needs_ownership(memory, ended, rules, BEGIN_S + 1)
+    assert not needs_ownership(
+        observe(memory, ended, rules, BEGIN_S + 1), ended, rules, BEGIN_S + 2
+    )
+
+
+def test_ownership_is_read_until_the_grace_after_an_outage_is_over():
+    """A member that did not renew may have died; no record changes when that becomes certain."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen = listing("0:me 1:b", "me b", rules)
+    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
+    for at_s in (61, 71):
+        memory = observe(memory, seen, rules, BEGIN_S + at_s)
+        assert needs_ownership(memory, seen, rules, BEGIN_S + at_s + 1)
+    memory = observe(memory, seen, rules, BEGIN_S + 81)
+
+    assert not needs_ownership(memory, seen, rules, BEGIN_S + 82)
 
 
 def test_ownership_is_read_at_least_twice_in_an_expiration():

@@ -9,6 +9,7 @@ from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.ownership.stability import observe_plan_input, settles_in_s
 from eventproc.core.placement.ordinal import Ordinal
+from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
 from eventproc.models import LeaseMode
@@ -161,6 +162,37 @@ def test_after_an_outage_only_a_member_that_renewed_is_given_something(
     assert described(decide(memory, rules)) == written
 
 
+@pytest.mark.parametrize("mode", LeaseMode)
+def test_after_an_outage_an_owner_is_not_forgotten_however_old_its_record_is(mode):
+    """It had no time to renew; its member record says how it takes part."""
+    rules = replace(RULES, lease_mode=mode)
+    before, then = listing("0:me 1:b", "me b", rules), listing("0:me 1:b!", "me b!!", rules)
+    memory = observe(GroupMemory(), before, rules, BEGIN_S)
+    memory = observe(memory, then, rules, BEGIN_S + 3600)
+
+    assert described(decide(memory, rules)) == "rest"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members", "changed", "outsiders"),
+    [
+        ("0:me 1:x", "me b", {}, set()),
+        ("0:me 1:x", "me/Ring b/Ring", {"placement": Ring()}, {"x"}),
+        ("0:me 1:x", "me b", SESSION, {"x"}),
+        ("0:me 1:b", "me/Ring b/Ring", {"placement": Ring(), **SESSION}, set()),
+    ],
+    ids=["admitted", "not by the placement", "not by session leases", "no foreign member"],
+)
+def test_foreign_members_are_outsiders_where_they_are_not_admitted(
+    partitions, members, changed, outsiders
+):
+    """The balancer reports them."""
+    rules = replace(RULES, **changed)
+    memory = observe(GroupMemory(), listing(partitions, members, rules), rules, BEGIN_S)
+
+    assert memory.outsiders == outsiders
+
+
 def waiting(memory: GroupMemory, partitions: str, now_s: float) -> GroupMemory:
     """The memory after a poll of members a, b and this processor."""
     return observe(memory, listing(partitions, "me a b"), RULES, now_s)
@@ -198,6 +230,7 @@ def test_an_outage_starts_a_grace_and_restarts_what_was_waited_for():
     assert not waiting(first, "0:a 1:a 2:b", 1.0 + silent_s).is_grace
     after = waiting(first, "0:a 1:a 2:b", 1.1 + silent_s)
     assert after.is_grace
+    assert not replace(after, now_s=after.grace_until_s).is_grace
     assert set(after.waiting_since_s.values()) == {1.1 + silent_s}
 
 

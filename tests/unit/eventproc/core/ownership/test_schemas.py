@@ -11,7 +11,7 @@ from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
 from eventproc.core.ownership.schemas import highest, leader
 from eventproc.core.placement.even import Even
-from eventproc.core.placement.published import Published
+from eventproc.core.placement.published import Published, Unavailable
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.schema import Schema, StoredSchema
 from eventproc.models import LeaseMode
@@ -225,6 +225,24 @@ SITUATIONS = {
         publishing("5 b 0:b 1:b"),
         "drain 0 for b",
     ),
+    "I leave, and the plan is as uneven as the leader wants": (
+        "0:me 1:me",
+        "me=leaving/P b/P c/P",
+        publishing("5 b 0:b 1:b :c"),
+        "drain 0 for b, drain 1 for b",
+    ),
+    "I leave, and no plan without me is published": (
+        "0:me 1:b",
+        "me=leaving/P b/P",
+        publishing("5 b 0:me 1:b"),
+        "drain 0 for b",
+    ),
+    "I leave, and cannot compute it": (
+        "0:me 1:b",
+        "me=leaving/P b/P",
+        {"placement": Published(Unavailable("Even")), "stored": "5 b 0:me 1:b"},
+        "drain 0 for None",
+    ),
     "by another placement than now": (
         "0:me 1:z",
         "me/Published:Ring z/Published:Ring",
@@ -315,6 +333,30 @@ def test_a_change_of_members_or_schema_gives_these_actions(before, then, at_once
     assert described(decide(changed, RULES_P)) == at_once
     assert decide(changed, RULES_P).settles_in_s == pytest.approx(0.2)
     assert described(decide(watched([earlier, later]), RULES_P)) == settled
+
+
+@pytest.mark.parametrize(
+    ("stored", "unplaced"), [("5 me 0:me 1:-", {"1"}), ("5 me 0:me", set()), ("", set())]
+)
+def test_what_the_schema_gives_to_no_member_is_unplaced(stored, unplaced):
+    """Not what it does not name."""
+    memory = watched([listing("0:me 1", "me/P", RULES_P, stored=schema(stored))])
+
+    assert decide(memory, RULES_P).unplaced == unplaced
+
+
+def test_nothing_is_published_in_a_cycle_without_ownership_records():
+    """The plan would be of an earlier listing, and so would its ETag."""
+    rules = replace(RULES_P, lease_mode=LeaseMode.SESSION)
+    seen = listing("0:me 1:b", "me/P b/P", rules, stored=schema("5 me 0:me 1:b"))
+    deleted = replace(seen, schema=schema(""))
+    memory = GroupMemory()
+    for at_s, found in enumerate([seen, seen, deleted]):
+        memory = observe(memory, found, rules, BEGIN_S + at_s)
+    later = observe(memory, replace(deleted, owned=None), rules, BEGIN_S + 3)
+
+    assert described(decide(memory, rules)) == "publish 0:me 1:b"
+    assert described(decide(later, rules)) == "rest"
 
 
 @pytest.mark.parametrize("now", ["6 me 0:me 1:b", "", "4 me 0:me 1:b"])

@@ -201,3 +201,4 @@ def test_a_session_reads_ownership_at_each_poll_while_it_leads_and_waits(leader,
     seen, memory = quiet(leader, *expected)
 
     assert needs_ownership(memory, seen, RULES_S, BEGIN_S + 3) is is_read
+    assert bool(decide(memory, RULES_S).awaited) is is_read
