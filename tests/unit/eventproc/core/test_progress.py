@@ -126,6 +126,29 @@ def test_a_failed_call_returns_to_the_state_that_covers_the_later_event():
     assert progress.state == b"two"
 
 
+def test_a_call_that_fails_after_a_later_event_returns_to_the_state_that_covers_it():
+    """``done`` may be called for it in the call itself, and again for what is done already."""
+    progress = serial([1, 2])
+    progress.begin_call()
+    progress.state = b"two"
+    progress.done(events([2]))
+    progress.state = b"lost"
+    assert progress.done(events([2])) == 0
+    progress.end_call(keeps_state=False)
+
+    assert progress.state == b"two"
+
+
+def test_several_parts_are_done_together():
+    """They count as one step."""
+    progress = serial([1, 2, 3, 4])
+
+    assert progress.done(events([1]), events([2])) == 2
+    assert progress.done() == 0
+    assert progress.done(events([3]), events([4])) == 2
+    assert snapshot(progress).sequence_number == 4
+
+
 def test_after_the_earlier_event_is_done_the_position_follows_each_event_again():
     """Also by ``done_through``."""
     progress = serial([1, 2])
@@ -147,6 +170,7 @@ def test_events_done_one_after_the_other_are_counted_when_they_are_settled():
     progress = serial([1, 2, 3, 4])
 
     assert progress.done_through(event(2))
+    assert not progress.done_through(event(2))
     assert not progress.done_through(event(1))
     assert not progress.is_unhandled(event(2))
     assert snapshot(progress).sequence_number == 2
@@ -183,6 +207,17 @@ def test_with_a_state_completed_ranges_of_a_former_owner_are_passed_too():
     assert (snapshot(progress).sequence_number, ranges(progress)) == (5, [(6, 6), (9, 9)])
     assert progress.done(events([4, 5])) == 3
     assert (snapshot(progress).sequence_number, ranges(progress)) == (6, [(9, 9)])
+
+
+def test_an_event_that_a_former_owner_completed_moves_no_position():
+    """Events below it may be waiting: only those that were given to the handler say so."""
+    progress = restored([(2, 3)], state=b"old")
+    progress.admit(events([1, 2, 3, 4]))
+
+    assert not progress.done_through(event(2))
+    assert not progress.done_through(event(3))
+    assert progress.done_through(event(1))
+    assert progress.done_through(event(4))
 
 
 # The delivery count.
