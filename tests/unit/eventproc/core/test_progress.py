@@ -181,6 +181,29 @@ def test_events_done_one_after_the_other_are_counted_when_they_are_settled():
     assert progress.done(events([3, 4])) == 2
 
 
+def test_the_position_does_not_go_back_to_an_event_below_it():
+    """An event that ``done_through`` passed is reported again, before it was settled."""
+    progress = serial([1, 2, 3])
+    progress.done_through(event(2))
+
+    assert progress.done(events([1])) == 2
+    assert snapshot(progress).sequence_number == 2
+
+
+def test_a_failed_call_returns_to_the_state_of_the_event_that_it_passed_last():
+    """Not to the one that it had when the event was settled."""
+    progress = serial([1, 2])
+    progress.begin_call()
+    progress.state = b"one"
+    progress.done_through(event(1))
+    progress.state = b"lost"
+    assert progress.done(events([1])) == 1
+    progress.end_call(keeps_state=False)
+
+    assert stored(progress) == (1, b"one")
+    assert progress.state == b"one"
+
+
 def test_an_event_that_was_not_admitted_is_refused():
     """It is of another partition, or of a later batch."""
     with pytest.raises(ValueError, match="event 2 was not admitted"):
