@@ -86,7 +86,9 @@ class PumpStatistics:
     """The last event that the stored checkpoint covers."""
 
     lag: int | None
-    """Events in the hub that are not handled yet; ``None`` until the hub has reported it."""
+    """Events in the hub that are not handled yet; ``None`` until the hub has reported it, and in a
+    partition that is read from its beginning until an event is handled: what retention has removed
+    there is not known."""
 
     lag_seconds: float | None
     """By how much the last handled event is older than the newest in the hub."""

@@ -16,6 +16,7 @@ from eventproc.cli.terminal.exits import (
     explained,
     print_error,
 )
+from eventproc.cli.terminal.follow_up import with_given_options
 from eventproc.errors import EventProcError
 from eventproc.extras import needing
 
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # the reader of standard output has ended, as `head` does
         return 0
     except EventProcError as error:
-        print_error(in_options(explained(error)))
+        given = sys.argv[1:] if arguments is None else arguments
+        print_error(with_given_options(in_options(explained(error)), given))
         return exit_code_of(error)
     except Exception as error:
         message = getattr(error, "format_message", None)  # typer's errors in a command line have it

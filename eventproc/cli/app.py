@@ -7,6 +7,7 @@ import typer
 
 from eventproc.cli.arguments.grouped import takes_duration, with_groups
 from eventproc.cli.terminal.headings import HeadedCommand
+from eventproc.cli.terminal.plain_help import PlainCommand
 from eventproc.cli.terminal.verb_hints import HintingGroup
 from eventproc.cli.verbs import checkpoints, dead_letters, store
 from eventproc.cli.verbs.dashboard import dashboard
@@ -209,7 +210,7 @@ def _add_verbs(parent: typer.Typer, examples_by_verb: _Examples) -> None:
         note = f"{DURATION_NOTE}\n\n" if takes_duration(command) else ""
         parent.command(
             name,
-            cls=HeadedCommand if verb in _HEADED else None,
+            cls=HeadedCommand if verb in _HEADED else PlainCommand,
             epilog=note + _epilog(EXAMPLES, examples),
             short_help=_sentence(verb),
         )(command)

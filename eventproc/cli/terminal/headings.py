@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from typer.core import TyperCommand
+from eventproc.cli.terminal.plain_help import PlainCommand
 
 HEADINGS: Final[Mapping[str, Sequence[str]]] = {
     "Event hub": (
@@ -39,7 +39,7 @@ OTHERS: Final = "Other options"
 """The last heading, for options that are under none of these."""
 
 
-class HeadedCommand(TyperCommand):
+class HeadedCommand(PlainCommand):
     """A verb whose help has ``HEADINGS``."""
 
     # ``Any``: typer has a click of its own, without public types.
@@ -47,11 +47,10 @@ class HeadedCommand(TyperCommand):
         """Write the arguments, and the options under their headings."""
         rows: dict[str, tuple[str, str]] = {}
         arguments: list[tuple[str, str]] = []
-        for parameter in self.get_params(ctx):
-            row = parameter.get_help_record(ctx)
-            if row is not None and parameter.param_type_name == "argument":
+        for parameter, row in self.rows(ctx):
+            if parameter.param_type_name == "argument":
                 arguments.append(row)
-            elif row is not None:
+            else:
                 rows[parameter.opts[0]] = row
         sections = {"Arguments": arguments}
         for heading, options in HEADINGS.items():

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shlex
 import uuid
 from dataclasses import dataclass
 
@@ -129,3 +130,16 @@ async def test_the_dashboard_shows_owner_and_lag(start_page, place):
 
     assert "worker-1" in message
     assert re.search(r'"samples": \[\[[\d.]+, 30,', message), "the lag from the checkpoint"
+
+
+@pytest.mark.long
+def test_a_message_shows_the_command_that_creates_the_table(command, tables):
+    """It can be typed as it is shown: after it, the command that had failed works."""
+    env = {"EVENTPROC_STORAGE_CONNECTION_STRING": tables.connection_string}
+    check = "store", "check", f"--store=tables:t{uuid.uuid4().hex}"
+    code, _, err = command.run(*check, **env)
+    shown = shlex.split(err.split("`")[1])
+    codes = [command.run(*words, **env)[0] for words in (shown[1:], check)]
+
+    assert (code, shown[0]) == (2, "eventproc")
+    assert codes == [0, 0]

@@ -92,6 +92,27 @@ def test_no_help_is_cut(path):
 
 
 @pytest.mark.parametrize("path", PATHS)
+def test_values_are_shown_as_a_person_writes_them(path):
+    """Without the types and the formulas that typer shows."""
+    assert re.findall(r"<\w+[>|]|[<>]=|\{\S+\}", help_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("run", "run [OPTIONS] MODULE:CLASS Run"),
+        ("run", "Arguments: MODULE:CLASS Your handler"),
+        ("run", "[env var: EVENTPROC_WORKERS; 0 or more]"),
+        ("run", "--strategy balanced|greedy|cooperative|release "),
+        ("demo", "[default: 3; 2 to 8]"),
+    ],
+)
+def test_a_value_is_shown_by_its_name_its_choices_or_its_limits(path, words):
+    """As in the documentation."""
+    assert words in help_of(path)
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_the_form_of_a_duration_is_stated_once_where_there_is_one(path):
     """And each form that it names can be given."""
     text = help_of(path)
@@ -150,7 +171,7 @@ def test_an_option_says_what_to_give_in_words_and_not_as_a_type_of_python(verb):
 def test_the_help_of_hold_speaks_of_resources():
     """Its options are those of run, and a group of resources has no partitions."""
     text = " ".join(_help_of("hold").split())
-    for kept in ("/partitions", "<partition|session>", "[default: partition]"):
+    for kept in ("/partitions", "--lease-mode partition|session", "[default: partition]"):
         text = text.replace(kept, "")
 
     assert "partition" not in text

@@ -20,6 +20,7 @@ from eventproc.cli.group.changes import (
 )
 from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.records import (
+    lag_rows,
     lags_json,
     lags_table,
     read_lags,
@@ -27,6 +28,7 @@ from eventproc.cli.group.records import (
     records_table,
 )
 from eventproc.cli.group.targets import parse_target
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     CheckpointUpdate,
@@ -308,6 +310,27 @@ def test_lag_is_a_number_of_events_and_the_age_of_the_oldest():
     assert trimmed == [(5, 5.0), (0, 0.0), (5, 5.0)]
     assert shown[0].splitlines()[-3].split() == ["0", "7", "19", "12", "12", "s"]
     assert shown[1].splitlines()[-1].split() == ["all", "12", "?"]
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_lag_of_a_group_that_handled_nothing_counts_what_the_hub_retains(has_begun):
+    """It has no checkpoint, or the one before the first event that a first owner stores."""
+
+    async def scenario(scene, connection):
+        if has_begun:
+            update = CheckpointUpdate(
+                partition_id="0",
+                offset=BEFORE_FIRST_OFFSET,
+                sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER,
+                replaces=None,
+                writer="a/1/1",
+            )
+            await connection.store.update_checkpoint(connection.group, update)
+        scene.hub.trim("0", before=15)
+        lags = await read_lags(connection, [], lookup_group="", expiration=LIFE, now=scene.now())
+        return [(lag["lag"], lag["oldest_age_s"]) for lag in lag_rows(lags)]
+
+    assert with_group(scenario) == [(5, 5.0), (0, 0.0)]
 
 
 def test_the_list_of_checkpoints_shows_all_their_parts():
