@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc.autoscaling.autoscaler import Autoscaler
+from eventproc.autoscaling.autoscaler import Autoscaler, Vote
 from eventproc.concurrency.tasks import end
-from eventproc.core.scaling.decision import Reason, ScalingRules
+from eventproc.core.scaling.decision import Decision, Reason, ScalingRules
 from eventproc.core.scaling.readings import PartitionReading, Reading
 from eventproc.errors import SourceUnavailableError, StoreUnavailableError
 from eventproc.testing.virtual_time import run_virtual
@@ -105,6 +105,16 @@ def test_activity_is_yielded_when_it_changes():
 def test_an_idle_group_is_not_active_any_more():
     """Nothing waits and nothing arrives, so after the cool-down it needs no process."""
     assert seen(Autoscaler.activity, *[WORKING] * 10) == [True, False]
+
+
+def test_a_vote_as_json_has_rounded_rates():
+    """What is not known is null, and there is an error only in an outage."""
+    decision = Decision(replicas=2, reason=Reason.ENOUGH, backlog=3, arrival_per_s=2 / 3)
+    common = {"replicas": 2, "reason": Reason.ENOUGH.value, "backlog": 3, "arrival_per_s": 0.667}
+    unknown = {"drain_per_s": None, "rate_of_one": None}
+
+    assert Vote(decision=decision).as_json() == common | unknown
+    assert Vote(decision=decision, error="x").as_json() == common | unknown | {"error": "x"}
 
 
 @pytest.mark.parametrize("error", [STORE_AWAY, HUB_AWAY])

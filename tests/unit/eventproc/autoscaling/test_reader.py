@@ -5,10 +5,13 @@ from datetime import timedelta
 import pytest
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc.admin import pause_group
 from eventproc.autoscaling.reader import read_group
+from eventproc.core.pauses import PAUSES_RECORD
 from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,
+    GroupRecord,
     Member,
     MemberStatus,
     OwnershipClaim,
@@ -113,3 +116,28 @@ async def test_a_backlog_counts_from_the_checkpoint():
         found = await reading_of(store, Reporting(beginning=3, last=9, is_empty=False))
 
     assert (found.at_s, found.backlog) == (5.0, 2)
+
+
+async def test_a_checkpoint_of_a_former_hub_counts_as_none():
+    """It lies beyond the end of this one, so all retained events are backlog."""
+    async with MemoryCheckpointStore() as store:
+        update = CheckpointUpdate(
+            partition_id="0", offset="50", sequence_number=50, replaces=None, writer="a"
+        )
+        await store.update_checkpoint(GROUP, update)
+        found = await reading_of(store, Reporting(beginning=3, last=9, is_empty=False))
+
+    assert found.backlog == 7
+
+
+async def test_a_partition_that_is_paused_has_no_backlog():
+    """If the record of pauses cannot be read, all are: processors take it that way, too."""
+    async with MemoryCheckpointStore() as store:
+        await pause_group(store, GROUP, ["1"], reason="x", expiration=EXPIRATION)
+        one = await reading_of(store)
+        etag = (await store.list_members(GROUP)).record_etags[PAUSES_RECORD]
+        await store.write_record(GROUP, GroupRecord(name=PAUSES_RECORD, content=b"?", etag=etag))
+        every = await reading_of(store)
+
+    assert [p.is_paused for p in one.partitions.values()] == [False, True]
+    assert [p.is_paused for p in every.partitions.values()] == [True, True]

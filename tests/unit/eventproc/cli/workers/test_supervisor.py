@@ -78,6 +78,27 @@ def test_a_worker_has_time_to_end_itself_before_it_is_killed(takes, is_killed, c
     assert ended_s <= (TIMEOUT + GRACE + timedelta(seconds=10)).total_seconds()
 
 
+@pytest.mark.parametrize(
+    ("last_words", "printed"),
+    [
+        ("--store is wrong", "eventproc: --store is wrong\n"),
+        ("", "eventproc: worker 0 cannot work; see its lines\n"),
+    ],
+)
+def test_the_last_message_of_a_worker_that_cannot_work_is_that_of_the_command(
+    last_words, printed, capsys
+):
+    """As without workers; if there is none, the line says where to look."""
+
+    async def scenario():
+        worker = Refusing(TIMEOUT)
+        worker.last_words = last_words
+        return await Supervisor([worker], shutdown_timeout=TIMEOUT, log=LOG).run()
+
+    assert run_virtual(scenario()) == BAD_INPUT
+    assert capsys.readouterr().err == printed
+
+
 def test_each_worker_has_a_socket_in_a_folder_of_the_user_that_is_removed_at_the_end():
     """Other users of the machine cannot ask the workers."""
     with sockets(2) as addresses:

@@ -91,6 +91,32 @@ def test_a_hub_that_was_made_anew_shows_no_rates():
     assert (found.arrival, found.drain) == (0, 0)
 
 
+def test_a_checkpoint_of_a_new_hub_beyond_that_of_the_former_one_is_no_progress():
+    """The group was far behind in the former hub, and keeps up in the new one."""
+    found = rates(reading(0, partition(1000, 10)), reading(10, partition(500, 400)))
+
+    assert (found.arrival, found.drain) == (0, 0)
+
+
+def test_the_rate_of_one_is_the_mean_of_the_owners():
+    """The slower ones count as much as the faster ones."""
+    before = reading(0, partition(10_000, 0), partition(10_000, 0, owner_id=B))
+    after = reading(10, partition(11_000, 500), partition(11_000, 1000, owner_id=B))
+
+    assert rates(before, after).of_one == 75
+
+
+def test_an_owner_that_had_nothing_to_do_in_between_shows_no_rate_of_one():
+    """Whatever its backlog is before and after."""
+    readings = [
+        reading(0, partition(10_000, 0)),
+        reading(5, partition(10_000, 10_000)),
+        reading(10, partition(100_000, 10_500)),
+    ]
+
+    assert rates(*readings).of_one is None
+
+
 def test_the_rate_of_one_is_that_of_owners_with_a_backlog():
     """An owner that keeps up with its partitions could handle more, so it is not counted."""
     before = reading(0, partition(10_000, 0), partition(100, 99, owner_id=B))
@@ -120,6 +146,7 @@ def test_readings_of_a_group_that_has_not_settled_are_dropped():
     first, second = reading(0, partition(9, 1)), reading(10, partition(9, 2))
 
     assert extended((first,), second, since_s=30, span_s=30) == (second,)
+    assert extended((first,), second, since_s=0, span_s=30) == (first, second)
 
 
 @pytest.mark.parametrize(
