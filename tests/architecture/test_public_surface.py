@@ -2,12 +2,14 @@
 
 import importlib
 import inspect
+import re
 import types
 from importlib.metadata import version
 
 import pytest
 
 import eventproc
+from eventproc.testing import HandlerTestHarness
 
 PUBLIC_PACKAGES = (
     "eventproc",
@@ -70,3 +72,17 @@ def test_every_package_is_typed(root):
 def test_the_package_has_the_version_of_its_distribution():
     """``eventproc.__version__`` is the version that was installed."""
     assert eventproc.__version__ == version("eventproc")
+
+
+def test_the_page_on_testing_names_what_the_harness_has(root):
+    """Each name in its tables of methods is one of ``HandlerTestHarness``."""
+    page = (root / "docs" / "testing.md").read_text("utf-8")
+    methods = re.search(r"^\| what happens \|.*?\n\n", page, re.MULTILINE | re.DOTALL)
+    results = re.search(r"^\| to inspect \|.*?\n\n", page, re.MULTILINE | re.DOTALL)
+    assert methods is not None
+    assert results is not None
+    called = re.findall(r"`(?:with harness\.)?([a-z_]+)\(", methods[0] + results[0])
+    read = re.findall(r"`([a-z_]+)`", " ".join(re.findall(r"^\|[^|]*", results[0], re.MULTILINE)))
+
+    assert len(called) > 15
+    assert [name for name in called + read if not hasattr(HandlerTestHarness, name)] == []

@@ -35,7 +35,10 @@ def as_tables(view: GroupView) -> RenderableType:
     partitions = _table(partition_cells(view))
     if view.lag is not None:
         partitions.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")
-    return Group(title, partitions, *remarks, Text(), _table(member_cells(view)))
+    members: RenderableType = _table(member_cells(view))
+    if not view.members:
+        members = Text("No members: no process of this group renews its records.")
+    return Group(title, partitions, *remarks, Text(), members)
 
 
 def title_text(view: GroupView) -> str:

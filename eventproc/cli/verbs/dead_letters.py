@@ -153,7 +153,7 @@ def replay(
                 hub = publish_to or _hub_of(found, address.hub_access())
                 publisher = make_publisher(address.hub_access(), hub)
                 target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
-            question = f"Replay {letters_text(len(found))} {name}, and remove them?"
+            question = f"Replay {letters_text(len(found))} {name}, and remove what is delivered?"
             if not await _confirmed(question, mode):
                 return FAILED
             async with target:
@@ -192,7 +192,7 @@ def drop(
             if mode.dry_run or not found:
                 _print_list(place, found, mode.output, None)
                 return OK
-            question = f"Remove {letters_text(len(found))} of {place}? Their events are lost."
+            question = f"Remove {letters_text(len(found))} of {place}, and deliver nothing?"
             if not await _confirmed(question, mode):
                 return FAILED
             dropped = [stored async for stored in drop_letters(reader, found)]

@@ -144,9 +144,10 @@ def _announce(
         print(f"  health: http://{configuration.host}:{server.health_port}/health")
     print("\nConnection string, for any Event Hubs client:\n")
     print(f"  {server.connection_string}\n")
-    print(f"For eventproc: export {HUB_VARIABLE}='{server.connection_string}'")
+    print("For eventproc, in another terminal:\n")
+    print(f"  export {HUB_VARIABLE}='{server.connection_string}'")
     if configuration.certificate is not None:
         # With TLS, clients take a port only from a custom endpoint.
-        print(f"    and: export {ENDPOINT_VARIABLE}='{server.endpoint}'")
-        print("    and: --ca-bundle FILE, if the usual certificates do not include the CA's")
-    print("Ctrl+C ends it.", flush=True)
+        print(f"  export {ENDPOINT_VARIABLE}='{server.endpoint}'\n")
+        print("and --ca-bundle FILE, if the usual certificates do not include the CA's")
+    print("\nCtrl+C ends it.", flush=True)

@@ -19,7 +19,8 @@ def publish(connection_string, hub):
 
 
 def test_the_emulator_prints_a_connection_string_that_works(command):
-    """The text has it on a line of its own; SIGTERM ends the emulator with exit code 0."""
+    """The text has it, and the command that exports it, on lines of their own, to be copied;
+    SIGTERM ends the emulator with exit code 0."""
     emulator = command.start("emulator", "--hub", "orders:3", "--port", 0)
     output = ""
     for line in emulator.stdout:
@@ -27,11 +28,13 @@ def test_the_emulator_prints_a_connection_string_that_works(command):
         if "Ctrl+C" in line:
             break
     (copied,) = re.findall(r"^  (Endpoint=\S+)$", output, re.MULTILINE)
+    exported = re.findall(r"^  export EVENTPROC_CONNECTION_STRING='(.+)'$", output, re.MULTILINE)
     partition_ids = publish(copied, "orders")
     emulator.send_signal(signal.SIGTERM)
     emulator.communicate(timeout=20)
 
     assert partition_ids == ["0", "1", "2"]
+    assert exported == [copied]
     assert "orders: 3 partitions" in output
     assert emulator.returncode == 0
 

@@ -96,7 +96,7 @@ def test_a_replay_asks_and_leaves_what_is_damaged(tool, full, hubs):
     """With the number of letters and the hub; then exit code 1, because one stays."""
     code, out, _ = tool("replay", answer="n\n")
     assert (code, stored(hubs)) == (1, 0)
-    assert "Replay 11 dead letters to orders, and remove them? [y/N]" in out
+    assert "Replay 11 dead letters to orders, and remove what is delivered? [y/N]" in out
 
     code, out, err = tool("replay", answer="y\n")
     assert (code, stored(hubs)) == (1, 10)

@@ -229,6 +229,15 @@ def test_the_tables_show_what_members_have_for_their_placement():
     assert cells["host-2"] == ["0", "Even", "2", "1", "4"]
 
 
+def test_a_group_without_members_has_no_empty_table():
+    """A sentence takes its place, which says that nothing runs."""
+    text = printed(view([owned("0", "host-1", 99)]))
+
+    assert "host-1 (expired)" in text
+    assert "remarks" not in text
+    assert text.splitlines()[-1].startswith("No members: no process of this group")
+
+
 def test_the_tables_have_no_column_that_says_nothing():
     """A number at the end of an owner id means nothing to ``Even``."""
     text = printed(view(members=[member("host-1", ordinal=1), member("host-2", ordinal=2)]))
