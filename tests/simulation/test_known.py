@@ -110,6 +110,7 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 7603075, id="a long call that fails, with a slow store"),
         pytest.param("small", 9308842, id="an edited record that its owner has not read yet"),
         pytest.param("small", 9309340, id="a twin of a process that has read nothing for long"),
+        pytest.param("small", 9419373, id="a twin each of whose writes arrives late"),
         pytest.param("small", 9312672, id="an outage after many processes came and went"),
     ],
 )

@@ -91,9 +91,11 @@ async def _refuse(
     for _ in range(6):
         if not second.is_over:
             await asyncio.sleep(0.5 * world.expiration_s)
-    if not second.is_over:
-        second.connection.fate = None
-        await asyncio.sleep(world.expiration_s)
+    second.connection.fate = None
+    while (
+        not second.is_over and world.now_s < second.connection.faulty_until_s + world.expiration_s
+    ):
+        await asyncio.sleep(LOOK_S)
     world.expect(
         second.is_over and not node.is_over, "the wrong one of two with one owner id ended"
     )
