@@ -92,9 +92,9 @@ async def _refuse(
         if not second.is_over:
             await asyncio.sleep(0.5 * world.expiration_s)
     second.connection.fate = None
-    while (
-        not second.is_over and world.now_s < second.connection.faulty_until_s + world.expiration_s
-    ):
+    while not second.is_over:
+        if world.now_s > second.connection.faulty_until_s + world.expiration_s:
+            break
         await asyncio.sleep(LOOK_S)
     world.expect(
         second.is_over and not node.is_over, "the wrong one of two with one owner id ended"
