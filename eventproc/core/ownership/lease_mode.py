@@ -62,7 +62,7 @@ def silent_members(
     return tuple(
         member
         for member in sessions
-        if member.owner_id in owning - {me} - fresh
+        if member.owner_id in owning - {me}
         and member.status in FENCED_FROM
         and not is_fresh(member, present, fence_after)
     )

@@ -131,7 +131,7 @@ def leads(group: Group, members: Collection[Member], known: Schema | None) -> bo
     if not isinstance(placement, Published) or not placement.can_lead:
         return False
     candidates = {m.owner_id: m for m in members if _may_lead(m, group)}
-    return me in candidates and leader(candidates, known) == me
+    return leader(candidates, known) == me
 
 
 def publication(
@@ -155,7 +155,7 @@ def publication(
     found = next_plan(group, placement, loads)
     planned = {p: found.get(p) for p in group.partition_ids}
     schema = Schema(
-        number=_next_number(known, stored, group.as_of),
+        number=_next_number(known, group.as_of),
         leader=me.owner_id,
         incarnation=me.incarnation,
         placement=placement.name,
@@ -187,9 +187,8 @@ def _may_lead(member: Member, group: Group) -> bool:
     return member.owner_id in group.sharing and member.placement == placement.name
 
 
-def _next_number(known: Schema | None, stored: StoredSchema, as_of: datetime) -> int:
-    seen = [schema.number for schema in (known, stored.schema) if schema is not None]
-    return max(_milliseconds(as_of), *(number + 1 for number in seen), 0)
+def _next_number(known: Schema | None, as_of: datetime) -> int:
+    return max(_milliseconds(as_of), 0 if known is None else known.number + 1)
 
 
 def _milliseconds(at: datetime) -> int:

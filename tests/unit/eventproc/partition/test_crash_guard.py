@@ -103,6 +103,18 @@ def test_an_event_that_no_process_received_is_no_suspect(new_from, marks):
     assert [number for part in fixture.parts for number in part] == [*range(1, 8)]
 
 
+def test_an_event_behind_those_that_the_service_sends_ahead_is_no_suspect():
+    """The process that died cannot have had it: more are sent when earlier ones are settled."""
+
+    async def scenario():
+        fixture = GuardFixture(IN_PART, unsettled_max=2, new_from=5)
+        await fixture.open()
+        await fixture.deliver(range(1, 7))
+        return fixture.marks
+
+    assert run_virtual(scenario()) == [ALONE, ALONE, AMONG_MANY]
+
+
 def test_a_new_event_is_not_given_up_for_one_that_is_gone():
     """The event that killed processes was purged, and its count is still stored."""
 

@@ -73,6 +73,18 @@ SITUATIONS = {
     "GREEDY: I leave": ("0:me 1:b", "me~=leaving b~", GREEDY, "drain 0 for None"),
     # The own member record.
     "it is missing": ("0:me", "b=leaving", {"own": "me"}, "write active"),
+    "it is missing, and I am no foreign member": (
+        "0 1 2 3",
+        "b/Ring",
+        {**RING, **GREEDY, "own": "me~/Ring"},
+        "write active, claim 2, claim 3",
+    ),
+    "it says that a former process leaves": (
+        "0 1",
+        "me=leaving",
+        {"own": "me"},
+        "write active, claim 0, claim 1",
+    ),
     "it is due, and I own nothing": ("0:b", "me b", DUE, "write active"),
     "it is due, and I own something": ("0:me 1:b", "me b", DUE, "rest"),
     "another processor has my owner id": ("0:me", "me#2", {"own": "me"}, "write active"),
@@ -152,12 +164,18 @@ SITUATIONS = {
         "lose all, write active",
     ),
     # Placements. Of 0 to 3, Even gives me 1 and 3 beside b, and 3 beside b and c; Ring gives me
-    # 0 and 2 beside b, and 2 beside b and c.
+    # 2 and 3 beside b, and 2 beside b and c.
     "all have Even": ("0 1 2 3", "me b c", {}, "claim 3"),
     "all have Ring": ("0 1 2 3", "me/Ring b/Ring c/Ring", RING, "claim 2"),
     "most have Ring": ("0 1 2 3", "me b/Ring c/Ring", {}, "claim 2"),
     "most have Even": ("0 1 2 3", "me/Ring b c", RING, "claim 3"),
     "as many have Even as Ring": ("0 1 2 3", "me/Ring b", RING, "claim 1, claim 3"),
+    "as many have Even as Ring, and I leave with Ring": (
+        "0:me 1:me 2:b",
+        "me=leaving/Ring b/Ring c",
+        RING,
+        "drain 0 for c, drain 1 for c",
+    ),
     "a member that leaves does not count": ("0 1 2 3", "me/Ring b=leaving", RING, CLAIM_ALL),
     "most have one that I lack: free": ("0:me 1 2:b!", "me b/app.Own c/app.Own", {}, "rest"),
     "most have one that I lack: surplus": ("0:me 1:me", "me b/app.Own c/app.Own", {}, "rest"),

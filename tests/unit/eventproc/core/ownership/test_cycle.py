@@ -236,6 +236,17 @@ def test_ownership_is_read_when_something_may_have_changed(partitions, members):
     assert needs_ownership(memory, listing(partitions, members, rules), rules, BEGIN_S + 1)
 
 
+@pytest.mark.parametrize(("before", "then"), [("me b c", "me b c!"), ("me b c!", "me b c")])
+def test_ownership_is_read_when_a_member_without_partitions_dies_or_lives_again(before, then):
+    """Nobody has to fence it, but the plan is for other members."""
+    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
+    seen, later = (listing("0:me 1:b", members, rules) for members in (before, then))
+    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
+
+    assert not needs_ownership(memory, seen, rules, BEGIN_S + 1)
+    assert needs_ownership(memory, later, rules, BEGIN_S + 1)
+
+
 @pytest.mark.parametrize(
     ("partitions", "members"),
     [

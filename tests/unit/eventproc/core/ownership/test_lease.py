@@ -69,6 +69,35 @@ def test_a_record_is_renewed_when_it_is_due_or_with_a_session_when_it_is_in_doub
     assert bool(due_leases([lease], expiration, 20.0, renews_records=False)) is by_session
 
 
+@pytest.mark.parametrize(
+    ("owner_id", "etag", "is_doubtful", "asked_at_s", "is_contradicted"),
+    [
+        ("me", "1", False, 2.0, False),
+        ("me", "2", False, 2.0, True),
+        ("me", "2", True, 2.0, False),
+        ("b", "2", True, 2.0, True),
+        (None, "2", True, 2.0, True),
+        ("b", "2", False, 0.5, False),
+        ("b", "2", False, 1.0, True),
+    ],
+)
+def test_another_owner_or_an_etag_that_is_surely_not_its_own_contradicts_a_lease(
+    owner_id, etag, is_doubtful, asked_at_s, is_contradicted
+):
+    """The ETag may be its own if a later write has an unknown outcome."""
+    lease = Lease(
+        partition_id="0", etag="1", sent_at_s=0.0, answered_at_s=1.0, is_doubtful=is_doubtful
+    )
+    found = PartitionOwnership(
+        partition_id="0",
+        owner_id=owner_id,
+        etag=etag,
+        last_modified=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+    assert lease.is_contradicted("me", found, asked_at_s) is is_contradicted
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["claim", "delete", "erase"]), st.integers(1, 10_000)),

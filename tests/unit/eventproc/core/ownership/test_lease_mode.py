@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.core.ownership.lease_mode import live_owners, silent_members
+from eventproc.core.ownership.lease_mode import live_owners, of_another_mode, silent_members
 from eventproc.core.placement.rank import rank
 from eventproc.models import (
     LeaseMode,
@@ -137,3 +137,22 @@ def test_only_another_owner_that_is_not_fenced_yet_is_fenced():
     assert silent_members(present(silent), owned("other"), "me", EXPIRATION) == ()
     assert silent_members(present(dead), owned("b"), "me", EXPIRATION) == ()
     assert silent_members(present(silent), owned("a"), "a", EXPIRATION) == ()
+
+
+@pytest.mark.parametrize(
+    ("mode", "age_s", "found"),
+    [
+        (LeaseMode.SESSION, 1, {"b", "x"}),
+        (LeaseMode.SESSION, 61, {"b"}),
+        (LeaseMode.PARTITION, 1, {"a"}),
+    ],
+)
+def test_foreign_members_and_leases_of_records_go_together(mode, age_s, found):
+    """The record of a former process with this owner id is not another processor."""
+    seen = present(
+        member("a", 1),
+        replace(member("b", 1), lease_mode=LeaseMode.PARTITION),
+        *(replace(member("me", 1), lease_mode=each) for each in LeaseMode if each is not mode),
+    )
+
+    assert of_another_mode(mode, owned("x", age_s), seen, "me", expiration=EXPIRATION) == found

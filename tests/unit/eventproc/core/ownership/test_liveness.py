@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.ownership.liveness import (
+    foreign_owners,
     fresh_owners,
     is_fresh,
     last_writes,
@@ -70,6 +71,7 @@ def test_the_newest_write_for_each_owner_is_known_for_an_expiration():
     later = replace(snapshot(record("0", "b"), record("1", None)), as_of=BEGIN + 40 * SECOND)
 
     assert first == {"a": BEGIN - 20 * SECOND}
+    assert last_writes({}, snapshot(record("0", "a", 60)), EXPIRATION) == {"a": BEGIN - EXPIRATION}
     assert last_writes(first, snapshot(record("0", "a", 30)), EXPIRATION) == first
     assert last_writes(first, later, EXPIRATION) == {**first, "b": BEGIN}
     assert last_writes(first, replace(later, as_of=BEGIN + 41 * SECOND), EXPIRATION) == {"b": BEGIN}
@@ -134,3 +136,13 @@ def test_an_operator_sees_a_silent_owner_as_dead_whatever_its_lease_mode():
     )
 
     assert live_partitions(owned, members, EXPIRATION) == {"0", "3", "5"}
+
+
+def test_a_live_owner_without_a_member_record_is_foreign():
+    """But not the processor itself, which may have written no member record yet."""
+    members = MembershipSnapshot(members=(member("a"),), as_of=BEGIN)
+    owned = snapshot(
+        record("0", "a"), record("1", "x"), record("2", "y", age_s=61), record("3", "me")
+    )
+
+    assert foreign_owners(owned, members, "me", EXPIRATION) == {"x"}

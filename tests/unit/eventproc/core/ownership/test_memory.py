@@ -7,7 +7,7 @@ import pytest
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.memory import GroupMemory, observe
-from eventproc.core.ownership.stability import observe_plan_input, settles_in_s
+from eventproc.core.ownership.stability import longer_than, observe_plan_input, settles_in_s
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import MemberFacts
@@ -28,6 +28,7 @@ def test_a_membership_is_stable_after_it_lasted_for_the_interval():
     assert not seen.is_unstable(11.0, SECOND)
     assert settles_in_s([None, seen], SECOND, 10.75) == 0.25
     assert settles_in_s([seen], SECOND, 11.0) == 0
+    assert settles_in_s([seen, observe_plan_input(None, two, SECOND, 10.5)], SECOND, 11.0) == 0.5
     again = observe_plan_input(seen, one, SECOND, 10.5)
     assert again == replace(seen, seen_s=10.5)
 
@@ -36,6 +37,25 @@ def test_a_membership_is_stable_after_it_lasted_for_the_interval():
         members = one if number % 2 else two
         flapping.append(observe_plan_input(flapping[-1], members, SECOND, 20.0 + number / 2))
     assert [now.is_unstable(now.since_s, SECOND) for now in flapping] == [True] * 10 + [False]
+
+
+def test_a_membership_is_unconfirmed_if_only_one_poll_showed_it():
+    """A shorter one, between two polls that are close, neither counts nor ends the row."""
+    seen = observe_plan_input(None, 1, SECOND, 10.0)
+    confirmed = observe_plan_input(observe_plan_input(seen, 1, SECOND, 11.0), 2, SECOND, 11.5)
+    unconfirmed = observe_plan_input(seen, 2, SECOND, 11.0)
+    short = observe_plan_input(unconfirmed, 3, SECOND, 11.5)
+
+    assert (confirmed.unconfirmed_count, confirmed.unstable_since_s) == (0, 11.5)
+    assert (unconfirmed.unconfirmed_count, unconfirmed.unstable_since_s) == (1, 11.0)
+    assert (short.unconfirmed_count, short.unstable_since_s) == (1, 11.0)
+
+
+def test_what_has_lasted_for_just_the_span_has_not_lasted_longer():
+    """An owner has its whole time-out."""
+    span = timedelta(seconds=30)
+
+    assert longer_than(span, {"a": 10.0, "b": 9.9}, 40.0) == {"b"}
 
 
 def test_the_wait_ends_if_every_poll_shows_other_members():
@@ -116,6 +136,12 @@ CHANGES = {
         WEIGHTED,
         "claim 1, claim 2, claim 3",
     ),
+    "it was deleted, and what b had has expired": (
+        ("0:me 1:b 2:b 3:b", HEAVY),
+        ("0:me 1:b! 2:b! 3:b!", NO_RECORD, 2),
+        WEIGHTED,
+        "claim 1, claim 2, claim 3",
+    ),
     "session: b owns something, and its record was deleted": (
         ("0:me 1:b 2:b 3:b", HEAVY),
         ("0:me 1:b 2:b 3:b", NO_RECORD, 60),
@@ -135,6 +161,16 @@ def test_a_change_since_an_earlier_listing_gives_these_actions(before, then, cha
         memory = observe(memory, listing(partitions, members, rules), rules, BEGIN_S + later_s)
 
     assert described(decide(memory, rules)) == written
+
+
+def test_a_process_of_another_deployment_is_no_new_membership():
+    """It starts anew under its owner id, and the plan stays as it is."""
+    before, then = (listing("0:me 1:b 2 3", f"me@1 b@{version}") for version in (1, 2))
+    memory = observe(GroupMemory(), before, RULES, BEGIN_S)
+    memory = observe(memory, then, RULES, BEGIN_S + 1)
+
+    assert memory.membership is not None
+    assert memory.membership.since_s == BEGIN_S
 
 
 AFTER_OUTAGE = BEGIN_S + RULES.expiration.total_seconds() / 2 + 1
@@ -158,6 +194,17 @@ def test_after_an_outage_only_a_member_that_renewed_is_given_something(
     rules = replace(RULES, lease_mode=mode)
     memory = observe(GroupMemory(), listing("0:me 1:me", f"{me} {before}", rules), rules, BEGIN_S)
     memory = observe(memory, listing("0:me 1:me", f"{me} {after}", rules), rules, AFTER_OUTAGE)
+
+    assert described(decide(memory, rules)) == written
+
+
+@pytest.mark.parametrize("mode", LeaseMode)
+@pytest.mark.parametrize(("after", "written"), [("b", "drain 1 for b"), ("b!", "wait")])
+def test_after_an_outage_an_owner_that_has_not_renewed_is_given_no_more(mode, after, written):
+    """It keeps what is recorded as its own, but may be dead."""
+    rules = replace(RULES, lease_mode=mode)
+    before, then = (listing("0:me 1:me 2:me 3:b!", f"me {b}", rules) for b in ("b", after))
+    memory = observe(observe(GroupMemory(), before, rules, BEGIN_S), then, rules, AFTER_OUTAGE)
 
     assert described(decide(memory, rules)) == written
 

@@ -249,6 +249,19 @@ SITUATIONS = {
         {"placement": Published(Ring()), "stored": "5 me 0:me 1:z"},
         "publish 0:z 1:me",
     ),
+    "by another placement than now, and another leads": (
+        "0 1",
+        "me/Published:Ring a/Published:Ring",
+        {"placement": Published(Ring()), "stored": "5 a 0:me 1:me :a"},
+        "wait",
+    ),
+    "a resource comes, another leads": ("0:b 1", "me/P b/P", publishing("5 b 0:b :me"), "wait"),
+    "I would lead, and cannot compute the plan": (
+        "0 1",
+        "me/P z/P",
+        {"placement": Published(Unavailable("Even")), "stored": ""},
+        "wait",
+    ),
     "most have Even": ("0 1 2 3", "me/P b c", publishing("5 me 0:me"), "claim 3"),
     "a foreign member": ("0:x 1", "me/P", publishing("5 me 0:me 1:me"), "claim 1"),
     "no place for one": (
@@ -343,6 +356,17 @@ def test_what_the_schema_gives_to_no_member_is_unplaced(stored, unplaced):
     memory = watched([listing("0:me 1", "me/P", RULES_P, stored=schema(stored))])
 
     assert decide(memory, RULES_P).unplaced == unplaced
+
+
+@pytest.mark.parametrize("now", ["2000000000000 b 0:me 1:b", "", "7 b 0:me 1:b"])
+def test_a_schema_has_a_higher_number_than_each_that_was_seen(now):
+    """Also above the store's time, and if that schema was deleted or replaced by an old one."""
+    text = ["2000000000000 b 0:me 1:b", now]
+    listings = [listing("0:me 1:me", "me/P", RULES_P, stored=schema(each)) for each in text]
+    publish = decide(watched(listings), RULES_P).publish
+
+    assert publish is not None
+    assert publish.schema.number == 2000000000001
 
 
 def test_nothing_is_published_in_a_cycle_without_ownership_records():

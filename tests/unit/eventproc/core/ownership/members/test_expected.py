@@ -63,6 +63,7 @@ def test_a_member_that_has_come_is_awaited_no_more():
     left = observe_expected(came, frozenset("ab"), None, members("a"), 2)
 
     assert known.awaited(PATIENCE, 0) == {"b"}
+    assert known.awaited(PATIENCE, PATIENCE.total_seconds()) == frozenset()
     assert left.awaited(PATIENCE, 2) == frozenset()
 
 
