@@ -375,7 +375,7 @@ class PartitionProgress:
         their events are admitted.
         """
         if self.has_state:
-            return completed_above(self._done_above or self._restored, handled)
+            return self._done_above or completed_above(self._restored, handled)
         return self._done_ranges()
 
     def _done_ranges(self) -> tuple[SequenceRange, ...]:
