@@ -1,11 +1,11 @@
 """How far one partition is handled: what a checkpoint stores. For one lane, and for several.
 
 Rule 1: the position is the last event up to which every event is done.
-Rule 2: a state belongs to exactly one position. So with a state, the position stays while an event
-above it is done and an earlier one is not: the state covers the later event already.
-Rule 3: without a state (several key lanes), events done above the position are stored as ranges,
-the lowest ``COMPLETED_RANGES_MAX``. Events of ranges that do not fit are handled again after a
-restart, never skipped.
+Rule 2: a state belongs to exactly one position. So while there is a state, the position stays
+while an event above it is done and an earlier one is not: the state covers the later event already.
+Rule 3: without a state (several key lanes, or a handler that has set none), events done above the
+position are stored as ranges, the lowest ``COMPLETED_RANGES_MAX``. Events of ranges that do not fit
+are handled again after a restart, never skipped.
 Rule 4: events that a former owner completed are not handled again, with a state or without.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from eventproc.core.checkpoint_rules import completed_above
 from eventproc.core.deliveries import mark_after_progress
 from eventproc.core.snapshot import ProgressSnapshot
-from eventproc.core.window import NUMBER_OF, Placed, Window, above, frozen
+from eventproc.core.window import NUMBER_OF, Placed, Window, above, frozen, without_body
 from eventproc.models import COMPLETED_RANGES_MAX, Checkpoint, ReceivedEvent, SequenceRange
 
 
@@ -38,15 +38,6 @@ class _Place:
     state_sequence_number: int | None = None
     delivery_count: int = 0
     revision: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _WithoutBody:
-    """The fields of an event that are needed to move the position to it."""
-
-    sequence_number: int
-    offset: str
-    enqueued_time: datetime
 
 
 class PartitionProgress:
@@ -71,6 +62,12 @@ class PartitionProgress:
         self._is_in_call = False
         self._is_held = False
         """Whether the state covers an event above one that is not done."""
+
+        self._done_above: tuple[SequenceRange, ...] = ()
+        """In one lane without a state: the ranges done above an event that is not done."""
+
+        self._done_above_count = 0
+        """How many events of the window these ranges cover."""
 
     @property
     def sequence_number(self) -> int | None:
@@ -210,7 +207,7 @@ class PartitionProgress:
                 return ()
         self._newest = events[-1].sequence_number
         # Without bodies: those of done events would fill the memory while one key is slow.
-        self._window.add(events if self.has_state else tuple(map(_without_body, events)))
+        self._window.add(events if self.has_state else tuple(map(without_body, events)))
         if not self._restored or events[0].sequence_number > self._restored[-1].last:
             return events
         for found in self._restored:
@@ -283,7 +280,9 @@ class PartitionProgress:
             raise ValueError(f"event {event.sequence_number} was not admitted")
         number = event.sequence_number
         handled = self._place.sequence_number
-        if self._is_held or not self.has_state or (handled is not None and number <= handled):
+        if self._is_held or self._done_above or not self.has_state:
+            return False
+        if handled is not None and number <= handled:
             return False
         if self._restored and self._was_completed(number):
             return False
@@ -334,16 +333,27 @@ class PartitionProgress:
             self._change(state=self._state)
 
     def _move_over_done(self) -> int:
-        """Move the position over the events done above it; return how many it passed."""
+        """Move the position over the events done above it; return how many more are covered."""
         earlier_count = self.count_passed()
-        self._is_held = self.has_state and self._window.is_held
+        has_gap = self.has_state and self._window.is_held
+        self._is_held = has_gap and bool(self._state or self._place.state)
         if self._is_held:
             return earlier_count
         before = len(self._window)
         last = self._window.drop_done()
         if last is not None:
             self._move(last)
-        return earlier_count + before - len(self._window)
+        return earlier_count + before - len(self._window) + self._note_done_above(has_gap=has_gap)
+
+    def _note_done_above(self, *, has_gap: bool) -> int:
+        """Note what one lane without a state has done above a gap; return how many events more."""
+        ranges = self._done_ranges() if has_gap else ()
+        if ranges != self._done_above:
+            self._done_above = ranges
+            self._change()
+        former_count = self._done_above_count
+        self._done_above_count = self._window.done_count if has_gap else 0
+        return self._done_above_count - former_count
 
     def _pass_first(self, events: Sequence[ReceivedEvent]) -> int:
         """Move the position over events that are the first ones of the window, if they are.
@@ -365,7 +375,10 @@ class PartitionProgress:
         their events are admitted.
         """
         if self.has_state:
-            return completed_above(self._restored, handled)
+            return self._done_above or completed_above(self._restored, handled)
+        return self._done_ranges()
+
+    def _done_ranges(self) -> tuple[SequenceRange, ...]:
         above_window = completed_above(self._restored, self._newest)
         return tuple(chain(self._window.done_ranges(), above_window))[: self._ranges_max]
 
@@ -383,7 +396,3 @@ class PartitionProgress:
 
     def _change(self, **fields: Any) -> None:  # noqa: ANN401 - fields of _Place
         self._place = replace(self._place, revision=self._place.revision + 1, **fields)
-
-
-def _without_body(event: ReceivedEvent) -> _WithoutBody:
-    return _WithoutBody(event.sequence_number, event.offset, event.enqueued_time)

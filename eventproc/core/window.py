@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
@@ -33,6 +34,15 @@ class Placed(Protocol):
         """When the hub received it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _WithoutBody:
+    """These fields alone."""
+
+    sequence_number: int
+    offset: str
+    enqueued_time: datetime
+
+
 _E = TypeVar("_E", bound=Placed)
 
 NUMBER_OF: Final = attrgetter("sequence_number")
@@ -55,6 +65,11 @@ def frozen(events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
     if kind is tuple or (kind is not list and isinstance(events, EventBatch)):
         return events
     return tuple(events)
+
+
+def without_body(event: Placed) -> Placed:
+    """Return what is needed to move the position to an event."""
+    return _WithoutBody(event.sequence_number, event.offset, event.enqueued_time)
 
 
 def above(events: Sequence[_E], number: int) -> Sequence[_E]:

@@ -1,5 +1,6 @@
-"""Progress of several key lanes: a position, and completed ranges above it, over restarts."""
+"""A position, and completed ranges above it, over restarts: of key lanes, and of one lane."""
 
+from ast import literal_eval
 from itertools import pairwise
 
 from hypothesis import given
@@ -127,11 +128,64 @@ def covered(number: int, completed) -> bool:
     return any(first <= number <= last for first, last in completed)
 
 
-@given(histories())
-def test_position_and_ranges_cover_exactly_the_completed_events(history):
-    """In every order of completion."""
+def test_without_a_state_one_lane_stores_what_is_done_above_an_event_that_is_not():
+    """So a stop while that event is retried delivers no other one again. Each counts once."""
+    progress = restored()
+    progress.admit(events([1, 2, 3, 4, 6]))
+
+    assert progress.done(events([1]), events([3, 4, 6])) == 4
+    assert stored(progress) == (1, None)
+    assert ranges(progress) == [(3, 6)]
+    assert progress.done(events([2])) == 1
+    assert stored(progress) == (6, None)
+    assert ranges(progress) == []
+
+
+def test_only_what_was_done_before_the_first_state_is_stored_above_an_event_that_is_not():
+    """What is done later is in the state, which is stored with a position that it fits."""
+    progress = restored()
+    progress.admit(events([1, 2, 3, 4, 5]))
+    progress.done(events([2, 4]))
+    progress.begin_call()
+    progress.state = b"with 3"
+
+    assert progress.done(events([3])) == 0
+    progress.end_call(keeps_state=True)
+    assert stored(progress) == (0, None)
+    assert ranges(progress) == [(2, 2), (4, 4)]
+    assert progress.done(events([1])) == 2
+    assert stored(progress) == (4, b"with 3")
+
+
+def test_what_is_done_above_an_event_that_is_not_is_new_to_store():
+    """Although the position is the same. To do it again is not new."""
+    progress = restored()
+    progress.admit(events([1, 2, 3]))
+    before = progress.revision
+    progress.done(events([2]))
+    between = progress.revision
+    progress.done(events([2]))
+
+    assert before < between == progress.revision
+
+
+def test_no_position_passes_an_event_that_is_not_done_without_a_state_either():
+    """``context.done`` of a later event is refused until the earlier one is done."""
+    progress = restored()
+    progress.admit(events([1, 2, 3]))
+    progress.done(events([2]))
+
+    assert not progress.done_through(event(3))
+    assert stored(progress) == (0, None)
+    progress.done(events([1]))
+    assert progress.done_through(event(3))
+
+
+@given(histories(), st.booleans())
+def test_position_and_ranges_cover_exactly_the_completed_events(history, has_state):
+    """In every order of completion, with key lanes and in one lane that never had a state."""
     found, before, order = history
-    progress = restored([(n, n) for n in sorted(before)], has_state=False)
+    progress = restored([(n, n) for n in sorted(before)], has_state=has_state)
     admitted = set(numbers(progress.admit(events(found))))
     done = set(before)
 
@@ -168,3 +222,30 @@ def test_events_are_handled_once_over_several_restarts(history, has_state):
             break
     progress.done(progress.admit(events(found)))
     assert snapshot(progress).sequence_number == found[-1]
+
+
+@given(histories(), st.sets(st.integers(0, 39)))
+def test_a_restart_loses_and_counts_nothing_twice_whenever_the_state_begins(history, with_state):
+    """The state here is the set of events done by the calls that set one."""
+    found, _, order = history
+    progress = restored()
+    progress.admit(events(found))
+    counted: set[int] = set()
+    for index, number in enumerate(order):
+        progress.begin_call()
+        if index in with_state:
+            counted.add(number)
+            progress.state = repr(sorted(counted)).encode()
+        progress.done(events([number]))
+        progress.end_call(keeps_state=True)
+
+    position, state = stored(progress)
+    successor = restored(ranges(progress), number=position)
+    later = [n for n in found if n > position]
+    again = set(numbers(successor.admit(events(later)))) if later else set()
+    in_state = set(literal_eval((state or b"[]").decode()))
+    assert set(found) - set(order) <= again
+    assert in_state.isdisjoint(again)
+    assert counted <= in_state | again
+    if not counted:
+        assert again == set(found) - set(order)

@@ -17,6 +17,7 @@ from eventproc import (
     PartitionHandler,
 )
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
+from eventproc.models import SequenceRange
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
@@ -192,6 +193,34 @@ def test_no_checkpoint_is_written_while_an_earlier_event_has_failed():
         return stored[0], scene.checkpointed()
 
     assert run_virtual(story()) == (None, None)
+
+
+def test_without_a_state_a_stop_repeats_only_the_events_that_a_batch_error_named():
+    """The checkpoint has the position below them, and the others as completed ranges."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(5)
+
+        class Naming(Noting):
+            async def process_events(self, context, events):
+                failed = [event for event in events if event.sequence_number == 1]
+                scene.handled.extend(("0", event.sequence_number) for event in events)
+                if failed:
+                    raise BatchError([(event, ValueError()) for event in failed])
+
+        async with scene.processor(lambda: Naming(scene)):
+            await seconds(20)
+        stopped = scene.checkpoint()
+        scene.handled.clear()
+        async with scene.processor(lambda: Naming(scene)):
+            await seconds(20)
+        return stopped, scene.numbers()
+
+    stopped, again = run_virtual(story())
+    assert stopped is not None
+    assert (stopped.sequence_number, stopped.completed) == (0, (SequenceRange(2, 4),))
+    assert set(again) == {1}
 
 
 def test_a_transient_error_does_not_count_as_an_attempt():

@@ -103,13 +103,25 @@ def test_the_position_waits_while_a_later_event_is_done_and_an_earlier_one_is_no
     assert progress.done(events([3])) == 0
     progress.end_call(keeps_state=True)
     assert progress.state == b"three"
-    assert stored(progress) == (1, b"old")
+    assert (stored(progress), ranges(progress)) == ((1, b"old"), [])
     assert numbers(progress.unhandled(events([1, 2, 3]))) == [2]
     progress.begin_call()
     assert not progress.done_through(event(2))
     progress.state = b"all"
     assert progress.done(events([2])) == 2
     assert stored(progress) == (3, b"all")
+
+
+def test_the_position_waits_for_an_earlier_event_if_a_later_one_has_cleared_the_state():
+    """The stored state would not fit the later event."""
+    progress = serial([1, 2, 3])
+    progress.done(events([1]))
+    progress.begin_call()
+    progress.state = b""
+
+    assert progress.done(events([3])) == 0
+    progress.end_call(keeps_state=True)
+    assert (stored(progress), ranges(progress)) == ((1, b"old"), [])
 
 
 def test_a_failed_call_returns_to_the_state_that_covers_the_later_event():
