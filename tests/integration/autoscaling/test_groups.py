@@ -130,11 +130,11 @@ async def test_a_group_of_azures_processors_is_scaled(hub, storage, container):
 
     assert 0.5 * RATE <= (measured or 0) <= 1.5 * RATE
     assert 1 < wanted <= PARTITION_COUNT
-    assert numbers == {wanted}
+    assert max(number or 0 for number in numbers) == wanted  # Fewer, once the backlog is drained.
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_an_outage_of_the_storage_changes_nothing(hub, azurite):
     """For all of it, although events arrive and longer than the cool-down."""
     with ContainerClient.from_connection_string(azurite.connection_string, "group") as client:
@@ -169,7 +169,7 @@ async def test_an_outage_of_the_storage_changes_nothing(hub, azurite):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_restart_of_all_processors_does_not_scale_out(hub, tmp_path):
     """By the formula alone the backlog of the time in between would need two processes."""
 

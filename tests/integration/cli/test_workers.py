@@ -33,7 +33,7 @@ HANDLER = """
 """
 HERE = ("--eventhub", "orders", "--store", "sqlite:group.db")
 FAST = ("--interval", "1s", "--expiration", "6s", "--owner-id", "host")
-SHORT = ("--shutdown-timeout", "1s")
+SHORT = ("--shutdown-timeout", "5s")
 TIMEOUT_S = 60
 
 
