@@ -82,9 +82,12 @@ async def checkpoint_of(emulator, account):
         return await store.read_checkpoint(group, "0")
 
 
-@pytest.mark.parametrize(
-    "receive_path", [ReceivePath.DIRECT, pytest.param(ReceivePath.PUBLIC, marks=pytest.mark.long)]
-)
+# Azure's client does not close the connection of a link that was lost.
+UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+PUBLIC = pytest.param(ReceivePath.PUBLIC, marks=(pytest.mark.long, UNCLOSED))
+
+
+@pytest.mark.parametrize("receive_path", [ReceivePath.DIRECT, PUBLIC])
 async def test_a_group_continues_by_sequence_number(emulator, caplog, receive_path):
     """Each event is handled once, with the state; it is logged once, and the checkpoint gets an
     offset."""

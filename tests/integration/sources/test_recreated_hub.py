@@ -52,7 +52,10 @@ class Topic:
         topic.create()
 
 
-EVENT_HUBS = [ReceivePath.DIRECT, pytest.param(ReceivePath.PUBLIC, marks=pytest.mark.long)]
+# Azure's client does not close the connection of a link that was lost.
+UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+PUBLIC = pytest.param(ReceivePath.PUBLIC, marks=(pytest.mark.long, UNCLOSED))
+EVENT_HUBS = [ReceivePath.DIRECT, PUBLIC]
 
 
 @pytest.fixture(name="hub")
