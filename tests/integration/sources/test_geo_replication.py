@@ -21,6 +21,7 @@ from eventproc import (
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import ConsumerGroup
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
+from tests.integration.sources.receive_paths import RECEIVE_PATHS
 
 LONG = timedelta(minutes=10)
 SOON = timedelta(seconds=10)
@@ -82,12 +83,7 @@ async def checkpoint_of(emulator, account):
         return await store.read_checkpoint(group, "0")
 
 
-# Azure's client does not close the connection of a link that was lost.
-UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-PUBLIC = pytest.param(ReceivePath.PUBLIC, marks=(pytest.mark.long, UNCLOSED))
-
-
-@pytest.mark.parametrize("receive_path", [ReceivePath.DIRECT, PUBLIC])
+@pytest.mark.parametrize("receive_path", RECEIVE_PATHS)
 async def test_a_group_continues_by_sequence_number(emulator, caplog, receive_path):
     """Each event is handled once, with the state; it is logged once, and the checkpoint gets an
     offset."""

@@ -9,8 +9,9 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from eventproc import Backoff, RecreatedHub
 from eventproc.emulator import EventHubsEmulator
-from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from tests.integration.sources.processors import Fleet, events_named, numbered, until
+from tests.integration.sources.receive_paths import RECEIVE_PATHS
 
 SOON = timedelta(seconds=0.2)
 
@@ -52,12 +53,6 @@ class Topic:
         topic.create()
 
 
-# Azure's client does not close the connection of a link that was lost.
-UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-PUBLIC = pytest.param(ReceivePath.PUBLIC, marks=(pytest.mark.long, UNCLOSED))
-EVENT_HUBS = [ReceivePath.DIRECT, PUBLIC]
-
-
 @pytest.fixture(name="hub")
 def _hub(request):
     if request.param == "kafka":
@@ -86,7 +81,7 @@ async def handled_before(fleet, hub):
     fleet.handled.clear()
 
 
-@pytest.mark.parametrize("hub", [*EVENT_HUBS, "kafka"], indirect=True)
+@pytest.mark.parametrize("hub", [*RECEIVE_PATHS, "kafka"], indirect=True)
 async def test_a_group_that_starts_after_it_stops_by_default(hub, caplog):
     """Also when the new hub has grown beyond the position; then ``earliest`` handles all of it."""
     caplog.set_level(logging.DEBUG, "eventproc")
@@ -104,7 +99,7 @@ async def test_a_group_that_starts_after_it_stops_by_default(hub, caplog):
     assert [body for p, body in fleet.handled if p == "0"] == [b"a", b"b", b"c", *numbered(0, 20)]
 
 
-@pytest.mark.parametrize("hub", EVENT_HUBS, indirect=True)
+@pytest.mark.parametrize("hub", RECEIVE_PATHS, indirect=True)
 async def test_a_running_group_reads_the_new_hub_from_its_first_event(hub, caplog):
     """With ``earliest``; the report names the last event of the former hub.
 

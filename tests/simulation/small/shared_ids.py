@@ -77,8 +77,8 @@ async def _refuse(
 ) -> CheckedNode:
     """Start a second process with the owner id of a live node, and expect that it is refused.
 
-    After an outage the records may show for some seconds that the node is dead. It is then its
-    successor that stays. So it is if the node has not polled since its listings were lost.
+    The successor stays instead if the records show that the node is dead, as they may for some
+    seconds after an outage, or if the node has read nothing for long. So this waits until it polls.
     """
     began_s = world.now_s
     while node.owner_id in world.stale_members() or world.may_not_have_polled(node):
