@@ -112,6 +112,7 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 9309340, id="a twin of a process that has read nothing for long"),
         pytest.param("small", 9419373, id="a twin each of whose writes arrives late"),
         pytest.param("small", 9312672, id="an outage after many processes came and went"),
+        pytest.param("small", 9515442, id="a long backlog of slow handlers that fail"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):
