@@ -138,7 +138,7 @@ class Watcher:
         entries = [entry for entry in self._pending if entry.at_s <= group.at_s]
         self._pending.clear()
         if before is not None:
-            entries += entries_between(before.group, group)
+            entries += entries_between(before.group, group, expiration_s=self._rules.expiration_s)
         entries += entries_of_findings(() if before is None else before.findings, findings, group)
         self._history.add(
             group,

@@ -6,13 +6,13 @@ Rule 2: what one member did to several partitions at once is one entry.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from eventproc.core.watching.finding import Finding
-from eventproc.core.watching.findings import stuck_partitions
+from eventproc.core.watching.findings import is_late, stuck_partitions
 from eventproc.core.watching.group import (
     WatchedGroup,
     WatchedMember,
@@ -46,11 +46,14 @@ class Entry:
     partition_ids: tuple[str, ...] = ()
 
 
-def entries_between(before: WatchedGroup, after: WatchedGroup) -> list[Entry]:
+def entries_between(
+    before: WatchedGroup, after: WatchedGroup, *, expiration_s: float
+) -> list[Entry]:
     """Return what happened to members, partitions and checkpoints, in this order."""
+    expired = _expired(before, after, expiration_s)
     return [
-        *_members(before, after),
-        *_moves(before, after),
+        *_members(before, after, expired),
+        *_moves(before, after, expired),
         *(
             entry
             for p in after.partitions
@@ -104,17 +107,41 @@ _STATUS: Final = {
 }
 
 
-def _members(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
+RESOLUTION_S: Final = 1.0
+"""The times in blob storage are whole seconds."""
+
+Expired = Mapping[str, float]
+"""The members that expired between two readings and are gone in the second one, and for how many
+seconds each was silent then."""
+
+
+def _expired(before: WatchedGroup, after: WatchedGroup, expiration_s: float) -> Expired:
+    """Return them. In the first reading each was late already: it did not leave in good order."""
+    silent_s = {
+        member.owner_id: member.silent_s + after.at_s - before.at_s
+        for member in before.members
+        if member.silent_s is not None and is_late(member.silent_s, expiration_s)
+    }
+    gone_ids = before.live_ids - after.member_by_id.keys()
+    least_s = expiration_s - RESOLUTION_S
+    return {i: s for i, s in silent_s.items() if i in gone_ids and s >= least_s}
+
+
+def _members(before: WatchedGroup, after: WatchedGroup, expired: Expired) -> Iterable[Entry]:
     for owner_id in sorted({*before.member_by_id, *after.member_by_id}):
         former, now = before.member_by_id.get(owner_id), after.member_by_id.get(owner_id)
-        found = _of_member(former, now, after)
+        found = (
+            _death(owner_id, expired[owner_id], before)
+            if owner_id in expired
+            else _of_member(former, now, before)
+        )
         if found is not None:
             kind, text, tone = found
             yield Entry(at_s=after.at_s, kind=kind, text=text, tone=tone, member_ids=(owner_id,))
 
 
 def _of_member(
-    former: WatchedMember | None, now: WatchedMember | None, after: WatchedGroup
+    former: WatchedMember | None, now: WatchedMember | None, before: WatchedGroup
 ) -> tuple[str, str, Tone] | None:
     """Return kind, text and tone of what happened to one member; ``None`` if nothing did."""
     was_live = former is not None and former.is_live
@@ -123,7 +150,7 @@ def _of_member(
         says = "left" if former.has_record else "owns nothing any more"
         return ("left", f"{former.owner_id} {says}", Tone.PLAIN) if was_live else None
     if former is None or now.is_live is not former.is_live:
-        return _of_life(former, now, after) if now.is_live or was_live else None
+        return _of_life(former, now, before) if now.is_live or was_live else None
     if former.incarnation != now.incarnation and former.has_record and now.has_record:
         return "restarted", f"{now.owner_id} was started anew", Tone.PLAIN
     if now.is_live and former.status is not now.status and now.status in _STATUS:
@@ -132,21 +159,22 @@ def _of_member(
 
 
 def _of_life(
-    former: WatchedMember | None, now: WatchedMember, after: WatchedGroup
+    former: WatchedMember | None, now: WatchedMember, before: WatchedGroup
 ) -> tuple[str, str, Tone]:
-    if now.is_live and former is None:
+    if not now.is_live:
+        return _death(now.owner_id, now.silent_s, before)
+    if former is None:
         sdk = "" if now.has_record else ", a processor of an Azure SDK,"
         return "joined", f"{now.owner_id}{sdk} joined", Tone.GOOD
-    if now.is_live:
-        return "returned", f"{now.owner_id} renews again", Tone.GOOD
-    count = sum(p.owner_id == now.owner_id for p in after.partitions)
-    silent = "" if now.silent_s is None else f" for {span_text(now.silent_s)}"
+    return "returned", f"{now.owner_id} renews again", Tone.GOOD
+
+
+def _death(owner_id: str, silent_s: float | None, before: WatchedGroup) -> tuple[str, str, Tone]:
+    count = sum(p.owner_id == owner_id for p in before.partitions)
+    silent = "" if silent_s is None else f" for {span_text(silent_s)}"
     partitions = f"{count} partition{'s' * (count != 1)}"
-    return (
-        "died",
-        f"{now.owner_id} has not renewed{silent} and counts as dead; it had {partitions}",
-        Tone.BAD,
-    )
+    text = f"{owner_id} has not renewed{silent} and counts as dead; it had {partitions}"
+    return "died", text, Tone.BAD
 
 
 # --- partitions ----------------------------------------------------------------------------------
@@ -157,13 +185,13 @@ def _partitions(ids: Iterable[str], group: WatchedGroup) -> str:
     return f"{'partition' if len(names) == 1 else 'partitions'} {listed(names)}"
 
 
-def _moves(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
+def _moves(before: WatchedGroup, after: WatchedGroup, expired: Expired) -> Iterable[Entry]:
     moved: defaultdict[tuple[str, str | None, str | None], list[str]] = defaultdict(list)
     for p in after.partitions:
         former = before.partition_by_id.get(p.partition_id)
         owner_id = None if former is None else former.owner_id
         if p.owner_id != owner_id:
-            kind = "claimed" if former is None else _kind(former, p, before, after)
+            kind = "claimed" if former is None else _kind(former, p, before, after, expired)
             moved[kind, owner_id, p.owner_id].append(p.partition_id)
     for (kind, former_id, owner_id), ids in moved.items():
         subject = _partitions(ids, after)
@@ -193,7 +221,11 @@ def _sentence(kind: str, subject: str, former_id: str | None, owner_id: str | No
 
 
 def _kind(
-    former: WatchedPartition, p: WatchedPartition, before: WatchedGroup, after: WatchedGroup
+    former: WatchedPartition,
+    p: WatchedPartition,
+    before: WatchedGroup,
+    after: WatchedGroup,
+    expired: Expired,
 ) -> str:
     if former.owner_id is None:
         return "claimed"
@@ -204,7 +236,8 @@ def _kind(
     member = before.member_by_id.get(former.owner_id)
     is_leaving = member is not None and member.status is MemberStatus.LEAVING
     is_gone = former.owner_id not in after.member_by_id
-    has_renewed = not former.is_expired and (member is None or member.has_record)
+    is_expired = former.is_expired or former.owner_id in expired
+    has_renewed = not is_expired and (member is None or member.has_record)
     return "followed" if is_leaving or (is_gone and has_renewed) else "taken over"
 
 

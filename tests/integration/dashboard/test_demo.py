@@ -35,12 +35,6 @@ async def page_of(stage):
         assert await process.wait() == 0
 
 
-GONE = "#log li:is([data-kind=died], [data-kind=left])"
-TAKEN = "#log li:is([data-kind='taken over'], [data-kind=followed])"
-"""What the log says of a member that does not renew, and of its partitions. If the first reading
-after its expiration shows them with others already, it looks as if the member left."""
-
-
 class Changes:
     """The changes of the demo, as it shows them."""
 
@@ -105,12 +99,12 @@ async def test_the_demo_is_seen_as_it_happens(store, monkeypatch):
                 with held(monkeypatch):
                     silent = f"#members tr:has(.owner:text-is('{killed}'))"
                     await shown(page, silent, "not renewing")
-                    await shown(page, GONE, killed)
-                await shown(page, TAKEN, killed)
+                    await shown(page, "#log li[data-kind=died]", killed)
+                await shown(page, "#log li[data-kind='taken over']", killed)
 
                 frozen = await changes.processor(ChangeKind.FREEZE)
                 with held(monkeypatch):
-                    await shown(page, GONE, frozen)
+                    await shown(page, "#log li[data-kind=died]", frozen)
                 await changes.processor(ChangeKind.THAW)
                 await shown(page, "#log li:is([data-kind=joined], [data-kind=returned])", frozen)
                 await shown(page, "#headline", "in good order")

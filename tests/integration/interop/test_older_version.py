@@ -5,6 +5,7 @@ it, which is tested here, too. ``docs/wire-format.md`` says what each version ma
 """
 
 import json
+import signal
 import subprocess
 import tarfile
 import time
@@ -96,6 +97,7 @@ class Group:
                 **self._secrets,
                 **env,
                 PYTHONPATH=str(home),
+                PYTHONFAULTHANDLER="1",
                 EVENTPROC_OWNER_ID=name,
             )
 
@@ -131,17 +133,28 @@ class Group:
             self._publish()
             if self.owned() != counts:
                 since_s = time.monotonic()
-            assert time.monotonic() < give_up_s, (self.owned(), counts)
+            if time.monotonic() > give_up_s:
+                self._fail(f"{dict(self.owned())}, and not {counts}")
 
     def until_standby(self, name):
         """Publish until this processor's member blob has the status for standby."""
         give_up_s = time.monotonic() + TIMEOUT_S
         while self._statuses().get(name) != "reserve":
             self._publish()
-            assert time.monotonic() < give_up_s, self._statuses()
+            if time.monotonic() > give_up_s:
+                self._fail(f"{name} is not on standby: {self._statuses()}")
+
+    def _fail(self, what):
+        """Fail, and say at which line each thread of each process was."""
+        for process in self._process_by_name.values():
+            process.send_signal(signal.SIGABRT)
+        threads = {name: p.communicate()[1] for name, p in self._process_by_name.items()}
+        pytest.fail("\n".join([what, *(f"{name}: {text}" for name, text in threads.items())]))
 
     def _publish(self):
-        """Send a few events to each partition."""
+        """Send a few events to each partition, while all processors run."""
+        for name, process in self._process_by_name.items():
+            assert process.poll() is None, (name, process.returncode, process.communicate())
         for partition_id in self._emulator.partition_ids("orders"):
             send(self._producer, range(3), partition_id)
         time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -157,8 +158,9 @@ class Pods:
         """Suspend a pod for some time."""
         self.events["freeze"] += 1
         name, popen = self.running[ordinal]
-        frozen_at = time.monotonic_ns()
         popen.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, popen.pid, os.WSTOPPED)
+        frozen_at = time.monotonic_ns()  # No call begins after this.
         time.sleep(for_s)
         self.frozen[name] = frozen_at, time.monotonic_ns()
         popen.send_signal(signal.SIGCONT)

@@ -4,14 +4,22 @@ import pytest
 
 from eventproc.core.watching.changes import Tone, entries_between, entries_of_findings
 from eventproc.models import MemberStatus
-from tests.unit.eventproc.core.watching.readings import end, group, member, partition, watched
+from tests.unit.eventproc.core.watching.readings import (
+    RULES,
+    end,
+    group,
+    member,
+    partition,
+    watched,
+)
 
 LEAVING = MemberStatus.LEAVING
 
 
 def happened(before, after):
     """Return kind and text of each entry."""
-    return [(entry.kind, entry.text) for entry in entries_between(before, after)]
+    entries = entries_between(before, after, expiration_s=RULES.expiration_s)
+    return [(entry.kind, entry.text) for entry in entries]
 
 
 def of_members(before, after):
@@ -141,6 +149,41 @@ def test_a_partition_of_a_dead_member_is_taken_over():
     )
 
 
+@pytest.mark.parametrize(
+    ("silent_s", "kinds"),
+    [
+        (27.0, ["died", "taken over"]),  # 29 s in the second reading; times are whole seconds.
+        (26.9, ["left", "followed"]),
+        (None, ["left", "followed"]),
+    ],
+)
+def test_a_member_that_expires_between_two_readings_did_not_leave(silent_s, kinds):
+    """Others already have all its partitions when it is seen again that it is gone."""
+    before = group(0, [partition("0", "a")], [member("a", silent_s=silent_s), member("b")])
+    after = group(2, [partition("0", "b")], [member("b")])
+
+    assert [kind for kind, _ in happened(before, after)] == kinds
+
+
+def test_the_log_says_how_long_the_silence_was_and_what_the_dead_member_had():
+    """Its partitions are those of the reading in which it had them."""
+    before = group(0, [partition("0"), partition("1")], [member("a", silent_s=29), member("b")])
+    after = group(2, [partition("0", "b"), partition("1", "b")], [member("b")])
+
+    assert happened(before, after) == [
+        ("died", "a has not renewed for 31 s and counts as dead; it had 2 partitions"),
+        ("taken over", "b took over partitions 0 and 1 of a, which did not renew"),
+    ]
+
+
+def test_a_member_that_was_not_late_left_although_its_lease_ended_meanwhile():
+    """The two readings are far apart: an outage, or a dashboard that reads seldom."""
+    before = group(0, [partition("0")], [member("a", silent_s=18), member("b")])
+    after = group(60, [partition("0", "b")], [member("b")])
+
+    assert [kind for kind, _ in happened(before, after)] == ["left", "followed"]
+
+
 def test_a_partition_of_a_member_that_left_follows():
     """It gave it up in good order."""
     leaving = [member("a", status=LEAVING), member("b")]
@@ -155,7 +198,8 @@ def test_what_one_member_did_at_once_is_one_entry():
     """With the partitions' names, of many the number."""
     before = [partition(str(n), None) for n in range(40)]
     after = [partition(str(n), "a") for n in range(40)]
-    (entry,) = entries_between(group(0, before, A_AND_B), group(2, after, A_AND_B))
+    readings = group(0, before, A_AND_B), group(2, after, A_AND_B)
+    (entry,) = entries_between(*readings, expiration_s=RULES.expiration_s)
 
     assert entry.text == "a claimed partitions 0, 1, 2, 3, 4 and 35 more"
     assert len(entry.partition_ids) == 40
