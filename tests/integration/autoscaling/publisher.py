@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubProducerClient
+
+from eventproc.concurrency.tasks import cancellation_kept
 
 PERIOD_S = 0.1
 
@@ -20,10 +22,11 @@ async def publishing(connection_string: str, partitions: int, rate: float) -> As
         async with client:
             while True:
                 for partition_id in range(partitions):
-                    await client.send_batch(
-                        [EventData(b"order") for _ in range(count)],
-                        partition_id=str(partition_id),
-                    )
+                    with cancellation_kept():
+                        await client.send_batch(
+                            [EventData(b"order") for _ in range(count)],
+                            partition_id=str(partition_id),
+                        )
                 await asyncio.sleep(PERIOD_S)
 
     task = asyncio.create_task(publish())
@@ -31,4 +34,5 @@ async def publishing(connection_string: str, partitions: int, rate: float) -> As
         yield
     finally:
         task.cancel()
-        await asyncio.wait([task])
+        with suppress(asyncio.CancelledError):
+            await task

@@ -26,7 +26,7 @@ from tests.integration.delivery.fleet import ROOT, send
 OLDER = "dbcb3e1"
 PARTITION_COUNT = 8
 FAST = ["--interval", "500ms", "--expiration", "15s", "--checkpoint-interval", "300ms"]
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 STABLE_S = 2
 HANDLER = """
     import json, os, pathlib
@@ -184,7 +184,7 @@ class Group:
         return {(name, home) for name, home, _, _ in self.deliveries()}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("lease_mode", ["partition", "session"])
 def test_processors_of_both_versions_share_a_group(group, older, lease_mode):
     """Both versions balance, hand over to each other at a SIGTERM, and repeat no event."""
@@ -208,7 +208,7 @@ def test_processors_of_both_versions_share_a_group(group, older, lease_mode):
     }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_a_rolling_deployment_from_the_older_version_moves_each_partition_once(group):
     """The stored words ``generation`` and ``reserve`` mean the same to both versions: a processor
     of the new deployment waits, and takes what one of the old deployment leaves.
