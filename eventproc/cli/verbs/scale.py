@@ -140,6 +140,8 @@ async def _vote_again_and_again(scaler: Autoscaler, every: timedelta) -> None:
         # What a retry cannot heal ends it now. Later, it is an outage like any other.
         if exit_code_of(error) == BAD_INPUT:
             raise
+    else:
+        await asyncio.sleep(every.total_seconds())
     await scaler.run(every)
 
 

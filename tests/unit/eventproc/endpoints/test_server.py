@@ -4,8 +4,9 @@ import asyncio
 import errno
 import os
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import timedelta
+from http.client import HTTPConnection
 
 import pytest
 
@@ -49,6 +50,21 @@ async def test_a_path_answers_with_its_status_and_its_body(address):
     assert index == Answer({"paths": [*ROUTES]})
     assert missing is not None
     assert missing.status == 404
+
+
+async def test_no_cache_on_the_way_may_keep_an_answer():
+    """A probe that gets the answer of a minute ago sees no failure."""
+
+    def headers_of(path):
+        connection = HTTPConnection("127.0.0.1", bound.port)
+        with closing(connection):
+            connection.request("GET", path)
+            return connection.getresponse().headers
+
+    async with serve(ListenAddress(), ROUTES, "--http") as bound:
+        found = [await asyncio.to_thread(headers_of, path) for path in ROUTES]
+
+    assert [headers["Cache-Control"] for headers in found] == ["no-store", "no-store"]
 
 
 async def test_a_closed_server_gives_no_answer(address):

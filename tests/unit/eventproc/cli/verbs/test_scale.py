@@ -3,6 +3,7 @@
 import asyncio
 import json
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -31,22 +32,36 @@ AWAY = [SourceUnavailableError("the hub is away"), StoreUnavailableError("the st
 
 
 def serve(*answers):
-    """Watch a group for an hour whose readings are these answers, the last one again and again."""
+    """Watch a group for an hour whose readings are these answers, the last one again and again.
+
+    Return when each reading began.
+    """
+    begun_s = []
 
     async def scenario():
         given = iter(answers)
 
         async def read():
+            begun_s.append(asyncio.get_running_loop().time())
             await asyncio.sleep(1)
             answer = next(given, answers[-1])
             if isinstance(answer, EventProcError):
                 raise answer
             return answer
 
-        async with asyncio.timeout(3600):
-            await _serve(Autoscaler(read, ScalingRules()), {}, EVERY)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3600):
+                await _serve(Autoscaler(read, ScalingRules()), {}, EVERY)
 
     run_virtual(scenario())
+    return begun_s
+
+
+def test_the_time_between_two_readings_is_kept_from_the_start():
+    """After the end of a reading the next one begins in ``--every``; each takes a second here."""
+    begun_s = serve(GROUP)
+
+    assert {after - before for before, after in pairwise(begun_s)} == {EVERY.total_seconds() + 1}
 
 
 @pytest.mark.parametrize("error", REJECTED)
@@ -62,8 +77,7 @@ def test_wrong_input_ends_the_command_at_once(error, capsys):
 @pytest.mark.parametrize("answers", [(error, GROUP) for error in AWAY])
 def test_an_outage_at_the_start_does_not_end_the_command(answers, capsys):
     """There is a vote as soon as the group can be read."""
-    with pytest.raises(TimeoutError):
-        serve(*answers)
+    serve(*answers)
 
     assert [json.loads(line)["replicas"] for line in capsys.readouterr().out.splitlines()][-1] == 1
 
@@ -71,8 +85,7 @@ def test_an_outage_at_the_start_does_not_end_the_command(answers, capsys):
 @pytest.mark.parametrize("error", [*REJECTED, *AWAY])
 def test_an_error_of_a_later_reading_is_an_outage(error, capsys):
     """Even if it would have ended the command at the start: the vote keeps its number."""
-    with pytest.raises(TimeoutError):
-        serve(GROUP, error)
+    serve(GROUP, error)
 
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(vote["replicas"], vote.get("error")) for vote in found] == [

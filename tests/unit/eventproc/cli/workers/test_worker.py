@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,6 +72,16 @@ def test_a_worker_that_ends_again_and_again_is_an_error_from_the_third_time_on(c
     assert {r.reason for r in ends} == {"no room"}
     waits = [r.restart_in_s for r in ends]
     assert waits == sorted(set(waits))
+
+
+@pytest.mark.parametrize(("returncode", "pid"), [(None, 7), (0, None), (-9, None)])
+def test_a_process_that_has_ended_has_no_process_id(returncode, pid):
+    """The number may belong to another process by then."""
+    worker = worker_of(Worker)
+    before = worker.pid
+    worker._process = SimpleNamespace(pid=7, returncode=returncode)
+
+    assert (before, worker.pid) == (None, pid)
 
 
 @pytest.mark.parametrize("part", [0.5, 1.0])
