@@ -113,6 +113,10 @@ def test_stories_that_once_failed_pass(name):
         pytest.param("small", 9419373, id="a twin each of whose writes arrives late"),
         pytest.param("small", 9312672, id="an outage after many processes came and went"),
         pytest.param("small", 9515442, id="a long backlog of slow handlers that fail"),
+        pytest.param("small", 9630327, id="an edited record that its owner cannot read for long"),
+        pytest.param(
+            "small", 9635659, id="a refused process that starts again when another leaves"
+        ),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):

@@ -93,7 +93,7 @@ class SmallInvariants(PauseInvariants):
 
     _edited_at_s: dict[str, float] = field(default_factory=dict)
     """For each partition whose record an operator edited, and whose owner perhaps has not read that
-    yet, when the record last got another owner."""
+    yet, when the record last got another owner, or when its reads last began to succeed again."""
 
     _moved: set[str] = field(default_factory=set)
 
@@ -233,6 +233,7 @@ class SmallInvariants(PauseInvariants):
     def healed(self) -> None:
         """Faults ended: calls under way may take as long as before, and be cut off if it leaves."""
         self._awaited.extend(call for calls in self._calls.values() for call in calls)
+        self._edited_at_s = dict.fromkeys(self._edited_at_s, self.now_s())
 
     def ended(self, call: Call) -> None:
         """A call ended, and with it what it got again."""

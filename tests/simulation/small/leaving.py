@@ -203,9 +203,14 @@ async def outage_while_joining(world: SmallWorld, rng: Random) -> None:
 
 
 async def late_withdrawal(world: SmallWorld, rng: Random) -> None:
-    """A processor is restarted, and the request that deletes its first record arrives late."""
+    """A processor is restarted, and the request that deletes its first record arrives late.
+
+    Not one whose owner id another process had: a supervisor may start that one again meanwhile.
+    """
     await two_processors(world)
     left = world.choose(rng)
+    if world.had_rival(left):
+        return
     left.connection.fate = _late("withdraw_member", rng.uniform(0.5, 6))
     world.leave(left)
     await world.until_gone(left)
