@@ -83,7 +83,7 @@ class Pump(Protocol):
         """Work until ``end``, ``lose`` or an error; return why it ended."""
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
-        """Stop in good order, within this time; by default within the shutdown time-out."""
+        """Stop gracefully, within this time; by default within the shutdown time-out."""
 
     def lose(self) -> None:
         """End at once: another processor has the lease."""

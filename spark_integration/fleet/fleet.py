@@ -118,7 +118,7 @@ class Fleet:
         return True
 
     def stop(self, timeout: timedelta | None = None) -> None:
-        """Stop every processor in good order, and return when all have ended.
+        """Stop every processor gracefully, and return when all have ended.
 
         They finish the calls under way, checkpoint, and hand over or release their partitions.
         Further calls do nothing.
@@ -238,7 +238,7 @@ class Fleet:
         threading.Thread(target=run, name="eventproc-fleet-progress", daemon=True).start()
 
     def _fail(self, error: ConfigurationError | FleetError) -> None:
-        """Stop the whole fleet in good order; ``wait`` raises the first error given here."""
+        """Stop the whole fleet gracefully; ``wait`` raises the first error given here."""
         if self._error is None:
             self._error = error
         self._begin_stop()

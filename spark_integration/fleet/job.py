@@ -54,7 +54,7 @@ class FleetJob:
     port: int
     token: str = field(repr=False)
     driver_patience: timedelta
-    """How long the driver may be unreachable before a member stops in good order."""
+    """How long the driver may be unreachable before a member stops gracefully."""
 
     stop_timeout: timedelta
     """How long a member may take to stop; after that it ends its process."""

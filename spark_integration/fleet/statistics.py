@@ -17,7 +17,7 @@ from eventproc.statistics import ProcessorStatistics
 
 
 class FleetError(EventProcError):
-    """A fleet could not start, ended by itself, or did not stop in good order."""
+    """A fleet could not start, ended by itself, or did not stop gracefully."""
 
 
 class Phase(StrEnum):

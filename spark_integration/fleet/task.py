@@ -1,6 +1,6 @@
 """Runs one processor of a fleet inside a Spark task.
 
-The processor stops in good order when the driver requests it, when the driver has been unreachable
+The processor stops gracefully when the driver requests it, when the driver has been unreachable
 for ``driver_patience``, on SIGTERM and SIGINT, and when the executor dies, which Spark's daemon
 signals by SIGHUP. If a handler keeps it from stopping in time, the watchdog ends the process.
 """

@@ -1,4 +1,4 @@
-"""The supervisor of ``--workers N``: starts N ``eventproc`` processes, stops them in good order.
+"""The supervisor of ``--workers N``: starts N ``eventproc`` processes, stops them gracefully.
 
 All are asked to stop at the same time: members that announce together that they leave give each
 other no partitions, and so a stop of N workers takes no longer than that of one.

@@ -116,7 +116,7 @@ seconds each was silent then."""
 
 
 def _expired(before: WatchedGroup, after: WatchedGroup, expiration_s: float) -> Expired:
-    """Return them. In the first reading each was late already: it did not leave in good order."""
+    """Return them. In the first reading each was late already: it did not leave gracefully."""
     silent_s = {
         member.owner_id: member.silent_s + after.at_s - before.at_s
         for member in before.members

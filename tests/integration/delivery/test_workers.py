@@ -54,7 +54,7 @@ def _supervisor(tmp_path, hub):
 @pytest.mark.timeout(300)
 def test_workers_that_are_killed_lose_no_event(tmp_path, hub, supervisor):
     """Every event is handled, each partition in order, and only events without a checkpoint are
-    repeated; the stop is in good order nevertheless."""
+    repeated; the stop is graceful nevertheless."""
     fleet = Fleet("", tmp_path)
     rng = random.Random(7)
     hub.publish(range(EVENTS))

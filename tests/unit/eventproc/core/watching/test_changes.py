@@ -185,7 +185,7 @@ def test_a_member_that_was_not_late_left_although_its_lease_ended_meanwhile():
 
 
 def test_a_partition_of_a_member_that_left_follows():
-    """It gave it up in good order."""
+    """It gave it up gracefully."""
     leaving = [member("a", status=LEAVING), member("b")]
 
     assert moved([partition("0", "a")], [partition("0", "b")], leaving, [member("b")]) == [
