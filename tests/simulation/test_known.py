@@ -117,6 +117,7 @@ def test_stories_that_once_failed_pass(name):
         pytest.param(
             "small", 9635659, id="a refused process that starts again when another leaves"
         ),
+        pytest.param("small", 9646069, id="a leave before the only other one is a member again"),
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):

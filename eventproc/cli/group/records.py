@@ -24,6 +24,7 @@ from eventproc.core.checkpoint_rules import (
     pump_owner,
     starting_position,
 )
+from eventproc.core.deliveries import ALONE, AMONG_MANY, IN_PART, NO_MARK
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
 from eventproc.resources.names import name_of
@@ -111,10 +112,16 @@ def records_table(group: ConsumerGroup, records: Mapping[str, Record]) -> Render
             f"{found.last_modified:%Y-%m-%d %H:%M:%S}",
             state_text(record),
             f"{_done_count(found):,}" if found.completed else "",
-            f"{found.delivery_count} times" if found.delivery_count else "",
+            _begun_text(found.delivery_count),
             _writer_text(found),
         )
     return Group(title_of(group), table)
+
+
+def _begun_text(mark: int) -> str:
+    """Return how the events after the position were delivered last."""
+    texts = {NO_MARK: "", AMONG_MANY: "in a batch", IN_PART: "in a part", ALONE: "alone"}
+    return texts.get(mark, f"alone, {mark - ALONE + 1} times")
 
 
 def state_text(record: Record) -> str:

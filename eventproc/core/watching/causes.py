@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from eventproc.core.deliveries import IN_PART, deliveries_of
 from eventproc.core.watching.finding import Finding, Kind, WatchRules
 from eventproc.core.watching.group import WatchedGroup, listed, span_text
 from eventproc.core.watching.memory import CHANGES_SPAN_S, RATE_SPAN_S, Memory, PartitionMemory
@@ -23,9 +24,6 @@ RIVALS_MAX: Final = 2
 
 OWNERS_THAT_FAILED: Final = 3
 """After this many owners without progress, a new owner gets no further time."""
-
-DELIVERED_AGAIN: Final = 2
-"""From this delivery count on, a process ended abruptly while it handled these events."""
 
 SURPLUS: Final = 1.05
 """Arrivals above the handled events by this factor are more than fluctuation."""
@@ -51,7 +49,7 @@ class Case:
             return Kind.PAUSED, f"{p.pause.since.isoformat()} {p.pause.reason}"
         if self.is_not_moving(known):
             has_own_cause = (
-                p.is_moved_by_operator or p.delivery_count >= DELIVERED_AGAIN or p.done_above_count
+                p.is_moved_by_operator or p.delivery_count >= IN_PART or p.done_above_count
             )
             is_alone = has_own_cause or known.owners_since_move >= OWNERS_THAT_FAILED
             return Kind.NOT_MOVING, p.partition_id if is_alone else f"{p.owner_id}/"
@@ -165,12 +163,12 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
             ", but has not begun at the position to which an operator moved the checkpoint.",
             f"Restart {p.owner_id}: a processor of this library begins there within seconds.",
         )
-    if known.owners_since_move >= OWNERS_THAT_FAILED or p.delivery_count >= DELIVERED_AGAIN:
+    if known.owners_since_move >= OWNERS_THAT_FAILED or p.delivery_count >= IN_PART:
         return (
             f". Processes end while they handle {next_event} or one soon after it: "
             + (
-                f"it was delivered {p.delivery_count} times without an orderly end."
-                if p.delivery_count >= DELIVERED_AGAIN
+                f"at least {deliveries_of(p.delivery_count)} had these events when they ended."
+                if p.delivery_count >= IN_PART
                 else f"{known.owners_since_move} owners in a row did not get past it."
             ),
             (

@@ -7,7 +7,13 @@ from random import Random
 from eventproc.models import MemberStatus
 from eventproc.testing.faults import Fate
 from tests.simulation.nodes import CheckedNode
-from tests.simulation.small.world import PLANNED_S, POLL_FACTOR_MAX, SmallWorld, two_processors
+from tests.simulation.small.world import (
+    LOOK_S,
+    PLANNED_S,
+    POLL_FACTOR_MAX,
+    SmallWorld,
+    two_processors,
+)
 
 DRAINED_S = 2.0
 """Less than the time that calls have to end while a partition is drained."""
@@ -29,6 +35,8 @@ async def leave_served(world: SmallWorld, rng: Random) -> None:
     joins before the partitions are drained.
     """
     await two_processors(world)
+    while world.stale_members():  # noqa: ASYNC110 - its requests arrive again since a moment
+        await asyncio.sleep(LOOK_S)
     released_count = world.invariants.released_count
     left = world.choose(rng)
     await _until_polled(world, rng.choice([node for node in world.ours if node is not left]))

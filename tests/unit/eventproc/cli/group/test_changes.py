@@ -350,7 +350,7 @@ def test_the_list_of_checkpoints_shows_all_their_parts():
     row, moved = with_group(scenario)
     day, time = "2026-01-01", "00:00:20"
 
-    assert row.split() == f"0 7 4495 {day} {time} 4 bytes 3 2 times a".split()
+    assert row.split() == f"0 7 4495 {day} {time} 4 bytes 3 in a part a".split()
     assert moved.split() == f"0 4 4324 {day} {time} an operator".split()
 
 
