@@ -1,0 +1,264 @@
+"""What a reader makes of its links: what it logs, closes, counts as progress, and refuses."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+from math import inf
+
+import pytest
+
+from eventproc.errors import OwnershipLostError, ReceiverDisplacedError
+from eventproc.models import CloseReason, EventPosition
+from eventproc.partition.reader import FormerHubError
+from eventproc.ports import PartitionReceiver
+from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Scene, seconds
+from tests.stories.test_link_failures import BROKEN, REFUSED, ReaderFixture, ScriptedLink
+from tests.unit.eventproc.partition.test_reader import ShortLinks, is_lost, reader_of
+
+WAIT = timedelta(seconds=60)
+
+
+def test_failures_of_links_are_logged_when_they_begin_and_end(caplog):
+    """A refusal is an error, also after failures that end by themselves."""
+    caplog.set_level(logging.DEBUG, "eventproc")
+
+    async def scenario():
+        return await ReaderFixture(BROKEN, REFUSED, BROKEN, [1]).next()
+
+    assert run_virtual(scenario()) == [1]
+    *failed, recovered = [vars(record) for record in caplog.records]
+    assert [(line["levelname"], line["event"], line["attempt"]) for line in failed] == [
+        ("WARNING", "receiver_failed", 1),
+        ("ERROR", "receiver_failed", 2),
+        ("DEBUG", "receiver_failed", 3),
+    ]
+    assert (recovered["event"], recovered["attempt_count"]) == ("receiver_recovered", 3)
+
+
+def test_a_pause_is_logged_when_it_begins_and_ends(caplog):
+    """An operator looks there for the reason why nothing is received."""
+    caplog.set_level(logging.INFO, "eventproc")
+
+    async def scenario():
+        fixture = ReaderFixture([1])
+        fixture.pause.pause()
+        reading = asyncio.ensure_future(fixture.next())
+        await seconds(5)
+        during = [vars(record)["event"] for record in caplog.records]
+        fixture.pause.resume()
+        await reading
+        return during, [vars(record)["event"] for record in caplog.records]
+
+    both = ["partition_paused", "partition_resumed"]
+
+    assert run_virtual(scenario()) == (both[:1], both)
+
+
+def test_events_of_one_batch_after_the_other_are_not_missing(caplog):
+    """The number after the last event of a batch is expected next."""
+
+    async def scenario():
+        fixture = ReaderFixture([1, 2, 3], [4, 5])
+        received = [await fixture.next(), await fixture.next()]
+        return received, fixture.reader.newest_received
+
+    assert run_virtual(scenario()) == ([[1, 2, 3], [4, 5]], 5)
+    assert not caplog.records
+
+
+def test_only_events_that_are_received_for_the_first_time_are_progress():
+    """A link that breaks again and again delivers the same events; that is a stall."""
+
+    async def scenario():
+        fixture = ReaderFixture([1, 2], [1, 2], [1], [2, 3])
+        seen = []
+        for _ in range(4):
+            await seconds(1)
+            await fixture.next()
+            seen.append(fixture.reader._activity.progressed_at_s)
+        return seen
+
+    assert run_virtual(scenario()) == [1, 1, 1, 4]
+
+
+def test_a_link_that_failed_is_closed_before_the_next_one_is_opened():
+    """Otherwise each failure leaves a connection open."""
+    seen = []
+
+    class NotedLink(ScriptedLink):
+        async def close(self):
+            seen.append("close")
+
+    async def scenario():
+        fixture = ReaderFixture(BROKEN, BROKEN, [1])
+
+        async def open_receiver(consumer_group, partition_id, position):
+            seen.append("open")
+            return NotedLink(fixture.source)
+
+        fixture.source.open_receiver = open_receiver  # type: ignore[method-assign]
+        await fixture.next()
+
+    run_virtual(scenario())
+
+    assert seen == ["open", "close", "open", "close", "open"]
+
+
+def test_a_partition_whose_link_was_taken_is_left_without_a_wait():
+    """Its new owner serves it already."""
+
+    async def scenario():
+        scene = Scene()
+        links = ShortLinks(scene, ReceiverDisplacedError("taken"))
+        reader = reader_of(scene, links, is_lost)
+        await reader.next(EventPosition.earliest, 10, WAIT)
+        with pytest.raises(OwnershipLostError):
+            await reader.next(EventPosition.earliest, 10, WAIT)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(scenario()) == 0
+
+
+class RefusingLinks(MemoryEventSource):
+    """Fails to open a link the first time, and perhaps to tell where the partition ends."""
+
+    error: Exception = REFUSED
+    end_error: Exception | None = None
+    most: int | None = None
+    is_refused = False
+
+    @property
+    def unsettled_max(self):
+        """As a queue has it."""
+        return self.most
+
+    async def partition_properties(self, partition_id):
+        """Answer, or fail."""
+        if self.end_error is not None:
+            raise self.end_error
+        return await super().partition_properties(partition_id)
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        """Fail once; then open a link, at the first event."""
+        if not self.is_refused:
+            self.is_refused = True
+            raise self.error
+        return await super().open_receiver(consumer_group, partition_id, EventPosition.earliest())
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "is_former"),
+    [
+        (3, {}, True),
+        (2, {}, False),
+        (3, {"error": BROKEN}, False),
+        (3, {"end_error": BROKEN}, False),
+        (3, {"end_error": REFUSED}, False),
+        (3, {"most": 10}, False),
+        (3, {"known_since": None}, False),
+    ],
+    ids=["above", "newest", "outage", "no answer", "no right", "queue", "no checkpoint"],
+)
+def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_the_end(
+    number, changes, is_former
+):
+    """Nothing else proves that. Any doubt means another attempt, for a hub is rarely deleted."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(3)
+        source = RefusingLinks(scene.hub)
+        await source.open()
+        reader = reader_of(scene, source)
+        reader.known_since = datetime.now(UTC)
+        for name, value in changes.items():
+            setattr(reader if name == "known_since" else source, name, value)
+        position = EventPosition.from_sequence_number(number)
+        try:
+            return len(await reader.next(lambda: position, 10, WAIT))
+        except FormerHubError:
+            return None
+
+    assert run_virtual(scenario()) == (None if is_former else 3)
+
+
+class SettlingLink(PartitionReceiver):
+    """Delivers nothing; knows what was settled after ten seconds, or never."""
+
+    last_enqueued = None
+
+    def __init__(self, *, is_broken: bool) -> None:
+        self._is_broken = is_broken
+
+    async def receive(self, *, events_max, wait_max):
+        """Return no event."""
+        return ()
+
+    async def until_settled(self):
+        """Wait, or fail."""
+        await seconds(10)
+        if self._is_broken:
+            raise BROKEN
+
+    async def close(self):
+        """Do nothing."""
+
+
+class SettlingLinks(MemoryEventSource):
+    """Opens such links."""
+
+    is_broken = False
+
+    @property
+    def unsettled_max(self):
+        """As a queue has it."""
+        return 10
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        """Open one."""
+        return SettlingLink(is_broken=self.is_broken)
+
+
+@pytest.mark.parametrize("link", ["works", "is broken", "is closed"])
+def test_what_was_settled_is_known_or_the_partition_ends(caplog, link):
+    """If it may not be known, events that are done come again, with other numbers."""
+
+    async def scenario():
+        scene = Scene()
+        source = SettlingLinks(scene.hub)
+        source.is_broken = link == "is broken"
+        reader = reader_of(scene, source)
+        await reader.next(EventPosition.earliest, 10, WAIT)
+        if link == "is closed":
+            await reader.close()
+        try:
+            await reader.until_settled()
+        except PartitionStoppedError as error:
+            return error.reason, asyncio.get_running_loop().time()
+        return None, asyncio.get_running_loop().time()
+
+    reason = None if link == "works" else CloseReason.SOURCE_FAILED
+
+    assert run_virtual(scenario()) == (reason, 0 if link == "is closed" else 10)
+    logged = [(record.levelname, vars(record)["event"]) for record in caplog.records]
+    assert logged == ([] if reason is None else [("WARNING", "receiver_failed")])
+
+
+def test_a_stop_ends_the_wait_for_what_was_settled_at_once():
+    """The service may not answer any more."""
+
+    async def scenario():
+        scene, stop = Scene(), StopScope(lambda: inf)
+        reader = reader_of(scene, SettlingLinks(scene.hub), stop=stop)
+        await reader.next(EventPosition.earliest, 10, WAIT)
+        asyncio.get_running_loop().call_later(
+            5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
+        )
+        with pytest.raises(StoppedError):
+            await reader.until_settled()
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(scenario()) == 5
