@@ -1,5 +1,6 @@
 """The meter of a pump's work."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from eventproc.core.placement.loads import WorkDone
@@ -38,6 +39,17 @@ def test_calls_at_the_same_time_add_up_and_one_under_way_counts():
     clock.now_s += 100
 
     assert meter.work_at(clock.now_s).busy == 8
+
+
+def test_a_call_that_fails_counts_until_it_fails():
+    """Otherwise the partition would seem to be busy for as long as it is owned."""
+    meter, clock = WorkMeter(), Clock()
+    with suppress(ValueError), meter.call(clock):
+        clock.now_s += 2
+        raise ValueError
+    clock.now_s += 100
+
+    assert meter.work_at(clock.now_s).busy == 2
 
 
 def test_handled_events_are_counted_and_bytes_if_they_are_asked_for():
