@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from eventproc import CheckpointPolicy, CloseReason, EventPosition, OwnershipLostError
+from eventproc import (
+    CheckpointPolicy,
+    CloseReason,
+    EventPosition,
+    OwnershipLostError,
+    StoreUnavailableError,
+)
 from eventproc.models import CheckpointUpdate, OwnershipClaim
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
+from tests.unit.eventproc.partition.pump_fixture import PumpFixture
 
 MANUAL = CheckpointPolicy.manual()
 
@@ -352,3 +359,21 @@ def test_a_pump_that_failed_is_started_again_after_its_backoff():
 
     assert started_s - failed_s <= 0.2
     assert numbers == [0]
+
+
+def test_a_partition_is_served_from_its_initialization_to_its_close():
+    """Not while its checkpoint cannot be adopted; and what one pump does is not said of others."""
+
+    async def scenario():
+        first, second = PumpFixture(), PumpFixture()
+        second.checkpoints.read_error = StoreUnavailableError("no answer")
+        pumps = [await first.start(), await second.start()]
+        seen = [tuple(each.pump.statistics().is_served for each in pumps)]
+        second.checkpoints.read_error = None
+        await seconds(30)
+        await pumps[0].end()
+        seen.append(tuple(each.pump.statistics().is_served for each in pumps))
+        await pumps[1].end()
+        return seen
+
+    assert run_virtual(scenario()) == [(True, False), (False, True)]
