@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import inf
 
 import pytest
@@ -129,6 +130,12 @@ class RefusingLinks(MemoryEventSource):
     end_error: Exception | None = None
     most: int | None = None
     is_refused = False
+    created: datetime | None = None
+
+    @property
+    def created_at(self):
+        """When the hub was created."""
+        return self.created
 
     @property
     def unsettled_max(self):
@@ -183,6 +190,38 @@ def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_th
             return None
 
     assert run_virtual(scenario()) == (None if is_former else 3)
+
+
+@pytest.mark.parametrize(
+    ("number", "younger_s", "is_former"),
+    [(5, 1, True), (0, 1, True), (-1, 1, False), (5, 0, False), (5, -1, False)],
+    ids=["of an event", "of the first", "before the first", "as old", "older"],
+)
+def test_a_position_of_an_event_is_of_a_former_hub_if_the_hub_is_younger(
+    number, younger_s, is_former
+):
+    """The position before the first event is one of any hub, and what follows is of this one."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(2)
+        source = RefusingLinks(scene.hub)
+        source.is_refused = True
+        await source.open()
+        reader = reader_of(scene, source)
+        reader.known_since = known_since = datetime.now(UTC)
+        source.created = known_since + timedelta(seconds=younger_s)
+        received = 0
+        for at in (number, number + 1):
+            position = partial(EventPosition.from_sequence_number, at)
+            received += len(await reader.next(position, 1, WAIT))
+        return received
+
+    if is_former:
+        with pytest.raises(FormerHubError):
+            run_virtual(scenario())
+    else:
+        assert run_virtual(scenario()) == 2
 
 
 class SettlingLink(PartitionReceiver):
