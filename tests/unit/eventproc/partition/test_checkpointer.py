@@ -9,6 +9,7 @@ from eventproc import (
     OwnershipLostError,
     StoreUnavailableError,
 )
+from eventproc.core.checkpoint_rules import operators_writer
 from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
@@ -175,6 +176,45 @@ def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
 
     assert found is not None
     assert (found.sequence_number, unanswered_count, stored) == (5, 0, 6)
+
+
+def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint():
+    """The first answer was lost; the second adoption finds its own write, not the operator's."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, _, following = await former_and_next(scene)
+        moved = CheckpointUpdate(
+            partition_id="0",
+            offset="8",
+            sequence_number=8,
+            replaces=scene.checkpoint(),
+            writer=operators_writer("x"),
+        )
+        await fixture.store.update_checkpoint(scene.group, moved)
+        fixture.owner = "b"
+        fixture.unanswered_count = 1
+        with pytest.raises(StoreUnavailableError):
+            await following.adopt()
+        await following.adopt()
+        return writer_of(scene), following.is_adopted_from_operator
+
+    assert run_virtual(scenario()) == ("b/1/2", True)
+
+
+def test_after_the_mark_of_a_former_hub_nothing_is_written():
+    """A call that ends later, such as one in a key lane, has handled an event of that hub."""
+
+    async def scenario():
+        scene = Scene()
+        _, former, _ = await former_and_next(scene)
+        await former.mark_former_hub()
+        marked = scene.checkpoint()
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        return scene.checkpoint() == marked
+
+    assert run_virtual(scenario())
 
 
 def test_a_delivery_count_is_adopted_and_reset_by_the_next_write():
