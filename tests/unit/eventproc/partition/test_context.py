@@ -10,7 +10,9 @@ import pytest
 
 from eventproc import CheckpointPolicy, OwnershipLostError
 from eventproc.core.progress import PartitionProgress
+from eventproc.errors import TransactionsRefusedError
 from eventproc.logs import get_logger
+from eventproc.models import LastEnqueued
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.flow_control import PauseSwitch
@@ -27,7 +29,10 @@ EAGER = CheckpointPolicy(max_events=5, max_uncommitted_events=10)
 
 
 def served(
-    *, has_state: bool = True, pause_switch: PauseSwitch | None = None
+    *,
+    has_state: bool = True,
+    pause_switch: PauseSwitch | None = None,
+    last_enqueued: LastEnqueued | None = None,
 ) -> tuple[LiveContext, PartitionProgress, Checkpointer]:
     """The context of a partition that begins after event 0 and has received 1 to 10."""
     scene = Scene()
@@ -45,7 +50,7 @@ def served(
         ),
         checkpointer=checkpointer,
         pause_switch=pause_switch or PauseSwitch(),
-        last_enqueued=lambda: None,
+        last_enqueued=lambda: last_enqueued,
     )
     return context, progress, checkpointer
 
@@ -74,6 +79,36 @@ async def test_a_pause_by_a_handler_thread_begins_and_ends_on_the_event_loop():
     await asyncio.sleep(0)
 
     assert (is_paused, switch.is_paused, called_in) == (True, False, [get_ident()])
+
+
+async def test_without_a_lag_there_is_none_in_seconds():
+    """Although the time of the last handled event is not known after a restart."""
+    newest = LastEnqueued(sequence_number=0, offset="o0", enqueued_time=None)
+    context, _, _ = served(last_enqueued=newest)
+
+    assert (context.lag, context.lag_seconds) == (0, 0.0)
+
+
+async def test_the_context_of_a_lost_partition_is_ending_and_refuses_a_checkpoint():
+    """Also if there is no progress to store: the partition has a new owner."""
+    context, _, _ = served()
+    was_ending = context.is_ending
+    context._stop_scope.lose()
+
+    assert (was_ending, context.is_ending) == (False, True)
+    with pytest.raises(OwnershipLostError):
+        await context.checkpoint()
+
+
+async def test_a_call_without_events_has_none_that_is_not_handled():
+    """Such as ``process_error`` after ``process_event`` has failed."""
+    context, _, _ = served()
+    context.begin_call(events([1, 2]))
+    context.begin_event(event(2))
+    context.end_call(None)
+    context.begin_call()
+
+    assert context.unhandled_range is None
 
 
 async def test_an_event_of_another_partition_is_refused():
@@ -230,6 +265,41 @@ async def test_a_transaction_of_a_lost_partition_does_not_begin(path):
         stop.lose()
         with pytest.raises(OwnershipLostError):
             await context.transaction().__aenter__()
+
+
+@pytest.mark.parametrize("what", ["done", "checkpoint", "transaction"])
+async def test_the_block_of_a_transaction_refuses_what_its_end_does(path, what):
+    """The position of ``done`` would be stored although the block is rolled back."""
+
+    async def call(context):
+        if what == "done":
+            context.done(event(1))
+        elif what == "checkpoint":
+            await context.checkpoint(event(1))
+        else:
+            await context.transaction().__aenter__()
+
+    async with in_transactions(path) as (context, partition, _):
+        with pytest.raises(TransactionsRefusedError, match=rf"^{what}\(\) was called in the block"):
+            async with context.transaction():
+                await call(context)
+
+        assert partition.progress.sequence_number == 0
+
+
+async def test_a_block_that_outlives_its_call_leaves_the_state_alone(path):
+    """A thread cannot be cancelled; by its end, the state may be that of the next call."""
+    async with in_transactions(path) as (context, _, _):
+
+        async def outlive():
+            async with context.open_transaction(None, is_cancelled=lambda: True):
+                context.state = b"of the next call"
+                raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            await outlive()
+
+        assert context.state == b"of the next call"
 
 
 async def test_done_after_a_transaction_counts_no_event_twice(path):
