@@ -14,6 +14,7 @@ from eventproc import (
 from eventproc.models import STATE_BYTES_MAX
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
+from tests.unit.eventproc.partition.pump_fixture import PumpFixture
 
 MANUAL = CheckpointPolicy.manual()
 QUICK = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=4))
@@ -77,8 +78,8 @@ def test_initialize_is_retried_before_any_event_is_delivered():
     assert run_virtual(scenario()) == ["initialize", "initialize", "initialize", "events"]
 
 
-def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits():
-    """``process_error`` gets each error."""
+def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits(caplog):
+    """``process_error`` gets each error; the log has how many calls it took in the end."""
 
     async def scenario():
         scene = Scene()
@@ -97,9 +98,12 @@ def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits():
             await seconds(30)
         return times, errors
 
+    caplog.set_level("INFO")
     times, errors = run_virtual(scenario())
+    found = [vars(record) for record in caplog.records]
 
     assert errors == [1, 2, 3, 4]
+    assert [f["attempt_count"] for f in found if f.get("event") == "handler_recovered"] == [5]
     for (earlier, later), whole in zip(pairwise(times), [1, 2, 4, 4], strict=True):
         assert whole / 2 <= later - earlier <= whole + 0.001
 
@@ -288,3 +292,42 @@ def test_after_an_event_is_given_up_the_next_one_is_delivered_at_once():
 
     assert second_s - first_s >= 0.5
     assert third_s - second_s < 0.01
+
+
+def test_only_events_that_are_delivered_again_are_counted_as_retried():
+    """The first event is delivered three times; the one after it, once."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        process, errors = fixture.handler.process_events, [RuntimeError(), RuntimeError()]
+
+        async def fail_twice(context, events):
+            if errors:
+                raise errors.pop()
+            await process(context, events)
+
+        fixture.handler.process_events = fail_twice  # type: ignore[method-assign]
+        running = await fixture.start()
+        for _ in range(2):
+            fixture.scene.publish(1)
+            await seconds(30)
+        await running.end()
+        return fixture.scene.numbers(), running.pump.counters.retried_count
+
+    assert run_virtual(scenario()) == ([0, 1], 2)
+
+
+def test_a_call_that_the_loss_of_the_partition_cancels_is_not_logged_as_ended_by_a_stop(caplog):
+    """That log event says that the next owner gets the events because the stop took too long."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        fixture.handler.call_s = 50
+        fixture.scene.publish(2)
+        running = await fixture.start()
+        running.pump.lose()
+        await running.ended()
+        return len(fixture.handler.cut_at_s)
+
+    assert run_virtual(scenario()) == 1
+    assert "handler_cancelled" not in [vars(record).get("event") for record in caplog.records]
