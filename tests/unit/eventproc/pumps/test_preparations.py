@@ -192,6 +192,27 @@ def test_a_failing_preparation_is_called_again_after_longer_and_longer_waits(cap
     assert "again" in caplog.text
 
 
+def test_the_log_names_handlers_as_users_do(caplog):
+    """When one could not be prepared, and when it is."""
+
+    async def story():
+        handler = Noting()
+        handler.errors = [OSError("no route")]
+        preparations = preparations_of(lambda: handler)
+        preparations.adjust({"a"}, nobodys)
+        await seconds(60)
+        preparations.adjust((), nobodys)
+        await preparations.close()
+        return len(preparations._discarding)
+
+    caplog.set_level("INFO")
+    left_count = run_virtual(story())
+    logged = [(vars(r).get("event"), vars(r).get("handler_of")) for r in caplog.records]
+
+    assert logged == [("prepare_failed", "A"), ("handler_prepared", "A")]
+    assert left_count == 0, "a discarded handler is kept"
+
+
 def test_a_preparation_under_way_ends_before_it_is_discarded(caplog):
     """``close`` waits for both; an error of ``discard`` is logged."""
 

@@ -8,6 +8,7 @@ import pytest
 from eventproc.models import CloseReason
 from eventproc.pumps.stop_scope import (
     TRUST_CHECK_MAX_S,
+    TRUST_CHECK_MIN_S,
     TRUST_POLL_S,
     StoppedError,
     StopScope,
@@ -97,6 +98,81 @@ def test_the_loss_of_the_lease_cancels_calls_and_waits_at_once():
         return await calling, fixture.scope.is_trusted
 
     assert run_virtual(scenario()) == (5.0, False)
+
+
+def test_an_abort_cancels_calls_and_waits_at_once_and_keeps_the_first_reason():
+    """An error in a pump that was ending already: it ends for the reason that came first."""
+
+    async def scenario():
+        fixture = ScopeFixture()
+        calling = asyncio.create_task(fixture.call())
+        await seconds(1)
+        fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=50))
+        await seconds(1)
+        fixture.scope.abort(CloseReason.HANDLER_FAILED)
+        ended_s, other = await calling, ScopeFixture()
+
+        async def wait() -> None:
+            async with other.scope.waiting():
+                await asyncio.sleep(1000)
+
+        waiting = asyncio.create_task(wait())
+        await seconds(1)
+        other.scope.abort(CloseReason.STALLED)
+        await asyncio.wait([waiting], timeout=9)
+        return ended_s, fixture.scope.reason, waiting.done() and type(waiting.exception())
+
+    assert run_virtual(scenario()) == (2.0, CloseReason.HANDED_OVER, StoppedError)
+
+
+def test_a_loss_while_a_cancelled_call_cleans_up_is_noted():
+    """The end has cancelled the call before; it is not cancelled a second time."""
+
+    async def scenario():
+        fixture = ScopeFixture()
+
+        async def call() -> None:
+            async with fixture.scope.calling():
+                try:
+                    await asyncio.sleep(1000)
+                except asyncio.CancelledError:
+                    await seconds(5)
+                    raise
+
+        calling = asyncio.create_task(call())
+        await seconds(1)
+        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=1))
+        await seconds(3)
+        fixture.scope.lose()
+        with pytest.raises(TimeoutError):
+            await calling
+        return asyncio.get_running_loop().time(), fixture.scope.is_lost, fixture.scope.is_ending
+
+    assert run_virtual(scenario()) == (7.0, True, False)
+
+
+def test_a_lease_with_no_time_left_is_not_trusted():
+    """Its last moment belongs to the next owner."""
+
+    async def scenario():
+        fixture = ScopeFixture(until_s=0.0)
+        return fixture.scope.is_trusted, fixture.scope.is_waiting_for_trust
+
+    assert run_virtual(scenario()) == (False, True)
+
+
+def test_a_lease_is_not_checked_in_a_busy_loop():
+    """A coarse clock may show the same short time left again and again."""
+    checks = []
+
+    async def scenario():
+        scope = StopScope(lambda: checks.append(1) or 0.01 * TRUST_CHECK_MIN_S)
+        async with scope.calling():
+            await asyncio.sleep(10 * TRUST_CHECK_MIN_S)
+
+    run_virtual(scenario())
+
+    assert len(checks) <= 30
 
 
 def test_an_orderly_end_cancels_a_call_only_after_its_budget():
