@@ -64,6 +64,23 @@ def test_the_last_checkpoint_has_all_the_time_that_calls_and_close_left(within_s
     assert run_virtual(scenario()) == pytest.approx(within_s or SHUTDOWN_S)
 
 
+def test_a_close_that_takes_too_long_leaves_time_for_the_last_checkpoint(caplog):
+    """It suppresses its cancellation, and ends when the whole time is over."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        fixture.handler.close_s, fixture.handler.is_cancellable = 1.5 * SHUTDOWN_S, False
+        fixture.checkpoints.write_s = 1.0
+        fixture.scene.publish(1)
+        running = await fixture.start()
+        await seconds(5)
+        await running.end()
+        return fixture.scene.checkpointed()
+
+    assert run_virtual(scenario()) == 0
+    assert not events_logged(caplog, "checkpoint_abandoned")
+
+
 def test_a_partition_that_another_processor_owns_is_neither_served_nor_an_error():
     """Its new owner was faster; the handler was never called, so it is not closed either."""
 
