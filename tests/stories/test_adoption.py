@@ -13,7 +13,7 @@ from eventproc import (
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.models import CheckpointResult, CheckpointUpdate, WriteOutcome
+from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 from tests.unit.eventproc.partition.checkpoint_fixture import (
@@ -21,6 +21,7 @@ from tests.unit.eventproc.partition.checkpoint_fixture import (
     former_and_next,
     writer_of,
 )
+from tests.unit.eventproc.partition.pump_fixture import PumpFixture, RunningPump
 
 
 async def write_elsewhere(fixture: CheckpointFixture, offset: str, sequence_number: int) -> None:
@@ -220,3 +221,48 @@ def test_a_handler_that_ignores_the_loss_of_its_checkpoint_does_not_keep_the_par
         return scene.numbers(), scene.checkpointed()
 
     assert run_virtual(scenario()) == ([0, 1, 2, 3], 7)
+
+
+def test_a_pump_that_ends_before_its_handler_is_prepared_does_not_close_it():
+    """A handler whose ``initialize`` was not called has nothing to close."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        pump = await fixture.pump()
+        pump._ready = asyncio.Event().wait  # type: ignore[assignment]
+        running = RunningPump(pump)
+        await seconds(5)
+        took_s = await running.end()
+        return took_s, fixture.handler.initialized, fixture.handler.closed
+
+    assert run_virtual(scenario()) == (0, False, [])
+
+
+def test_events_that_a_former_owner_completed_move_the_stored_position():
+    """Although no event after them is handled."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            key_concurrency=2,
+            batch_size_max=1,
+            key_selector=lambda event: event.sequence_number,
+            checkpoint_policy=CheckpointPolicy(max_events=1),
+        )
+        pump = await fixture.pump()
+        stored = CheckpointUpdate(
+            partition_id="0",
+            offset="-1",
+            sequence_number=-1,
+            replaces=None,
+            writer="b/1/1",
+            completed=(SequenceRange(1, 6),),
+        )
+        await fixture.checkpoints.store.update_checkpoint(fixture.scene.group, stored)
+        running = RunningPump(pump)
+        fixture.scene.publish(7)
+        await seconds(5)
+        before_end = fixture.scene.checkpointed()
+        await running.end()
+        return fixture.scene.numbers(), before_end
+
+    assert run_virtual(scenario()) == ([0], 6)
