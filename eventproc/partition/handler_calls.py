@@ -123,7 +123,7 @@ class HandlerCalls:
         retries = RetryState(halves=self._handler.takes_columns)
         while pending:
             part = next_part(pending, retries)
-            if retries.failures_in_row:
+            if retries.cuts:  # A call failed, and the first one had all events.
                 self._counters.retried_count += len(part)
             left = pending
             try:

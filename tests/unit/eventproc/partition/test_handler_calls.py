@@ -4,6 +4,8 @@ import asyncio
 from datetime import timedelta
 from itertools import pairwise
 
+import pytest
+
 from eventproc import (
     Backoff,
     CheckpointPolicy,
@@ -294,12 +296,16 @@ def test_after_an_event_is_given_up_the_next_one_is_delivered_at_once():
     assert third_s - second_s < 0.01
 
 
-def test_only_events_that_are_delivered_again_are_counted_as_retried():
-    """The first event is delivered three times; the one after it, once."""
+@pytest.mark.parametrize(
+    ("batch", "failures", "retried"),
+    [(1, 2, 2), (4, 1, 4), (4, 2, 4 + 1)],  # The second call has the first event alone.
+)
+def test_only_events_that_are_delivered_again_are_counted_as_retried(batch, failures, retried):
+    """Those of the first batch, at each failed call; those of the second one are delivered once."""
 
     async def scenario():
         fixture = PumpFixture()
-        process, errors = fixture.handler.process_events, [RuntimeError(), RuntimeError()]
+        process, errors = fixture.handler.process_events, [RuntimeError()] * failures
 
         async def fail_twice(context, events):
             if errors:
@@ -309,12 +315,12 @@ def test_only_events_that_are_delivered_again_are_counted_as_retried():
         fixture.handler.process_events = fail_twice  # type: ignore[method-assign]
         running = await fixture.start()
         for _ in range(2):
-            fixture.scene.publish(1)
+            fixture.scene.publish(batch)
             await seconds(30)
         await running.end()
         return fixture.scene.numbers(), running.pump.counters.retried_count
 
-    assert run_virtual(scenario()) == ([0, 1], 2)
+    assert run_virtual(scenario()) == ([*range(2 * batch)], retried)
 
 
 def test_a_call_that_the_loss_of_the_partition_cancels_is_not_logged_as_ended_by_a_stop(caplog):
