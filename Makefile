@@ -56,20 +56,20 @@ demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) 
 # --- daily work ------------------------------------------------------------------------------
 
 parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done .tools/chromium/.done
-pytest := pytest --dist loadgroup --no-loadscope-reorder --numprocesses
+pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
 test: $(parts) ## run the tests: each real part once (eight minutes on two cores)
-	@$(run)/$(pytest) 5 -m 'not long'
+	@$(run)/$(pytest) -m 'not long'
 
 .PHONY: test-long
 test-long: $(parts) ## run the tests that take long: clusters, outages, storms, demos, more seeds
-	@$(run)/$(pytest) 4 -m long
+	@$(run)/$(pytest) -m long
 
 .PHONY: coverage
 coverage: $(parts) ## run every test, and measure coverage (twice the time)
 	@$(run)/coverage erase
-	@$(run)/coverage run -m $(pytest) 4
+	@$(run)/coverage run -m $(pytest)
 	@$(run)/coverage combine --quiet
 	@$(run)/coverage report
 
