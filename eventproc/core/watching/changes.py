@@ -6,8 +6,8 @@ Rule 2: what one member did to several partitions at once is one entry.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -50,10 +50,10 @@ def entries_between(
     before: WatchedGroup, after: WatchedGroup, *, expiration_s: float
 ) -> list[Entry]:
     """Return what happened to members, partitions and checkpoints, in this order."""
-    expired = _expired(before, after, expiration_s)
+    after = _with_expired(before, after, expiration_s)
     return [
-        *_members(before, after, expired),
-        *_moves(before, after, expired),
+        *_members(before, after),
+        *_moves(before, after),
         *(
             entry
             for p in after.partitions
@@ -110,31 +110,29 @@ _STATUS: Final = {
 RESOLUTION_S: Final = 1.0
 """The times in blob storage are whole seconds."""
 
-Expired = Mapping[str, float]
-"""The members that expired between two readings and are gone in the second one, and for how many
-seconds each was silent then."""
 
+def _with_expired(before: WatchedGroup, after: WatchedGroup, expiration_s: float) -> WatchedGroup:
+    """Add the members that expired between the readings, as dead, though no record names them now.
 
-def _expired(before: WatchedGroup, after: WatchedGroup, expiration_s: float) -> Expired:
-    """Return them. In the first reading each was late already: it did not leave gracefully."""
-    silent_s = {
-        member.owner_id: member.silent_s + after.at_s - before.at_s
+    In the first reading each was late already: it did not leave gracefully.
+    """
+    between_s = after.at_s - before.at_s
+    expired = [
+        replace(member, is_live=False, silent_s=member.silent_s + between_s)
         for member in before.members
-        if member.silent_s is not None and is_late(member.silent_s, expiration_s)
-    }
-    gone_ids = before.live_ids - after.member_by_id.keys()
-    least_s = expiration_s - RESOLUTION_S
-    return {i: s for i, s in silent_s.items() if i in gone_ids and s >= least_s}
+        if member.is_live
+        and member.owner_id not in after.member_by_id
+        and member.silent_s is not None
+        and is_late(member.silent_s, expiration_s)
+        and member.silent_s + between_s >= expiration_s - RESOLUTION_S
+    ]
+    return replace(after, members=(*after.members, *expired))
 
 
-def _members(before: WatchedGroup, after: WatchedGroup, expired: Expired) -> Iterable[Entry]:
+def _members(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
     for owner_id in sorted({*before.member_by_id, *after.member_by_id}):
         former, now = before.member_by_id.get(owner_id), after.member_by_id.get(owner_id)
-        found = (
-            _death(owner_id, expired[owner_id], before)
-            if owner_id in expired
-            else _of_member(former, now, before)
-        )
+        found = _of_member(former, now, before)
         if found is not None:
             kind, text, tone = found
             yield Entry(at_s=after.at_s, kind=kind, text=text, tone=tone, member_ids=(owner_id,))
@@ -161,20 +159,19 @@ def _of_member(
 def _of_life(
     former: WatchedMember | None, now: WatchedMember, before: WatchedGroup
 ) -> tuple[str, str, Tone]:
-    if not now.is_live:
-        return _death(now.owner_id, now.silent_s, before)
-    if former is None:
+    if now.is_live and former is None:
         sdk = "" if now.has_record else ", a processor of an Azure SDK,"
         return "joined", f"{now.owner_id}{sdk} joined", Tone.GOOD
-    return "returned", f"{now.owner_id} renews again", Tone.GOOD
-
-
-def _death(owner_id: str, silent_s: float | None, before: WatchedGroup) -> tuple[str, str, Tone]:
-    count = sum(p.owner_id == owner_id for p in before.partitions)
-    silent = "" if silent_s is None else f" for {span_text(silent_s)}"
+    if now.is_live:
+        return "returned", f"{now.owner_id} renews again", Tone.GOOD
+    count = sum(p.owner_id == now.owner_id for p in before.partitions)
+    silent = "" if now.silent_s is None else f" for {span_text(now.silent_s)}"
     partitions = f"{count} partition{'s' * (count != 1)}"
-    text = f"{owner_id} has not renewed{silent} and counts as dead; it had {partitions}"
-    return "died", text, Tone.BAD
+    return (
+        "died",
+        f"{now.owner_id} has not renewed{silent} and counts as dead; it had {partitions}",
+        Tone.BAD,
+    )
 
 
 # --- partitions ----------------------------------------------------------------------------------
@@ -185,13 +182,13 @@ def _partitions(ids: Iterable[str], group: WatchedGroup) -> str:
     return f"{'partition' if len(names) == 1 else 'partitions'} {listed(names)}"
 
 
-def _moves(before: WatchedGroup, after: WatchedGroup, expired: Expired) -> Iterable[Entry]:
+def _moves(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
     moved: defaultdict[tuple[str, str | None, str | None], list[str]] = defaultdict(list)
     for p in after.partitions:
         former = before.partition_by_id.get(p.partition_id)
         owner_id = None if former is None else former.owner_id
         if p.owner_id != owner_id:
-            kind = "claimed" if former is None else _kind(former, p, before, after, expired)
+            kind = "claimed" if former is None else _kind(former, p, before, after)
             moved[kind, owner_id, p.owner_id].append(p.partition_id)
     for (kind, former_id, owner_id), ids in moved.items():
         subject = _partitions(ids, after)
@@ -221,11 +218,7 @@ def _sentence(kind: str, subject: str, former_id: str | None, owner_id: str | No
 
 
 def _kind(
-    former: WatchedPartition,
-    p: WatchedPartition,
-    before: WatchedGroup,
-    after: WatchedGroup,
-    expired: Expired,
+    former: WatchedPartition, p: WatchedPartition, before: WatchedGroup, after: WatchedGroup
 ) -> str:
     if former.owner_id is None:
         return "claimed"
@@ -236,8 +229,7 @@ def _kind(
     member = before.member_by_id.get(former.owner_id)
     is_leaving = member is not None and member.status is MemberStatus.LEAVING
     is_gone = former.owner_id not in after.member_by_id
-    is_expired = former.is_expired or former.owner_id in expired
-    has_renewed = not is_expired and (member is None or member.has_record)
+    has_renewed = not former.is_expired and (member is None or member.has_record)
     return "followed" if is_leaving or (is_gone and has_renewed) else "taken over"
 
 
