@@ -99,12 +99,12 @@ async def test_the_demo_is_seen_as_it_happens(store, monkeypatch):
                 with held(monkeypatch):
                     silent = f"#members tr:has(.owner:text-is('{killed}'))"
                     await shown(page, silent, "not renewing")
-                    await shown(page, "#log li[data-kind=died]", killed)
-                await shown(page, "#log li[data-kind='taken over']", killed)
+                    await shown(page, "#log li[data-kind=died]", f"{killed} has not renewed")
+                await shown(page, "#log li[data-kind='taken over']", f"of {killed}, which")
 
                 frozen = await changes.processor(ChangeKind.FREEZE)
                 with held(monkeypatch):
-                    await shown(page, "#log li[data-kind=died]", frozen)
+                    await shown(page, "#log li[data-kind=died]", f"{frozen} has not renewed")
                 await changes.processor(ChangeKind.THAW)
                 await shown(page, "#log li:is([data-kind=joined], [data-kind=returned])", frozen)
                 await shown(page, "#headline", "in good order")
