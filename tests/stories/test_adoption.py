@@ -13,7 +13,7 @@ from eventproc import (
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
+from eventproc.models import CheckpointResult, WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 from tests.unit.eventproc.partition.checkpoint_fixture import (
@@ -21,19 +21,6 @@ from tests.unit.eventproc.partition.checkpoint_fixture import (
     former_and_next,
     writer_of,
 )
-from tests.unit.eventproc.partition.pump_fixture import PumpFixture, RunningPump
-
-
-async def write_elsewhere(fixture: CheckpointFixture, offset: str, sequence_number: int) -> None:
-    """Replace the checkpoint as a program that is no owner does."""
-    update = CheckpointUpdate(
-        partition_id="0",
-        offset=offset,
-        sequence_number=sequence_number,
-        replaces=fixture.scene.checkpoint(),
-        writer="elsewhere",
-    )
-    await fixture.store.update_checkpoint(fixture.scene.group, update)
 
 
 @pytest.mark.parametrize("is_lost_meanwhile", [False, True])
@@ -50,7 +37,7 @@ def test_an_adoption_that_another_write_overtook_is_repeated_by_the_owner_alone(
             nonlocal verified
             verified += 1
             if verified == 1:
-                await write_elsewhere(fixture, "7", 7)
+                await fixture.store_by("elsewhere", 7)
                 fixture.owner = "c" if is_lost_meanwhile else "b"
 
         fixture.before_verify = overtake
@@ -138,7 +125,7 @@ def test_an_adoption_is_repeated_after_longer_and_longer_waits():
         async def overtake():
             number = 5 + fixture.verify_count
             if number < 11:
-                await write_elsewhere(fixture, str(number), number)
+                await fixture.store_by("elsewhere", number)
 
         fixture.before_verify = overtake
         adopted = await following.adopt()
@@ -187,7 +174,7 @@ def test_offsets_of_another_protocol_end_the_pump_without_a_write():
     async def scenario():
         scene = Scene()
         fixture, former, _ = await former_and_next(scene)
-        await write_elsewhere(fixture, "kafka:9", 9)
+        await fixture.store_by("elsewhere", 9, offset="kafka:9")
         former.progress.advance(10, "10")
         former.note(1)
         with pytest.raises(OwnershipLostError):
@@ -214,55 +201,10 @@ def test_a_handler_that_ignores_the_loss_of_its_checkpoint_does_not_keep_the_par
         scene.publish(3)
         async with scene.processor(lambda: Ignoring(scene), checkpoint_policy=manual):
             await seconds(1)
-            await write_elsewhere(fixture, "kafka:7", 7)
+            await fixture.store_by("elsewhere", 7, offset="kafka:7")
             for _ in range(10):
                 scene.publish(1)
                 await seconds(1)
         return scene.numbers(), scene.checkpointed()
 
     assert run_virtual(scenario()) == ([0, 1, 2, 3], 7)
-
-
-def test_a_pump_that_ends_before_its_handler_is_prepared_does_not_close_it():
-    """A handler whose ``initialize`` was not called has nothing to close."""
-
-    async def scenario():
-        fixture = PumpFixture()
-        pump = await fixture.pump()
-        pump._ready = asyncio.Event().wait  # type: ignore[assignment]
-        running = RunningPump(pump)
-        await seconds(5)
-        took_s = await running.end()
-        return took_s, fixture.handler.initialized, fixture.handler.closed
-
-    assert run_virtual(scenario()) == (0, False, [])
-
-
-def test_events_that_a_former_owner_completed_move_the_stored_position():
-    """Although no event after them is handled."""
-
-    async def scenario():
-        fixture = PumpFixture(
-            key_concurrency=2,
-            batch_size_max=1,
-            key_selector=lambda event: event.sequence_number,
-            checkpoint_policy=CheckpointPolicy(max_events=1),
-        )
-        pump = await fixture.pump()
-        stored = CheckpointUpdate(
-            partition_id="0",
-            offset="-1",
-            sequence_number=-1,
-            replaces=None,
-            writer="b/1/1",
-            completed=(SequenceRange(1, 6),),
-        )
-        await fixture.checkpoints.store.update_checkpoint(fixture.scene.group, stored)
-        running = RunningPump(pump)
-        fixture.scene.publish(7)
-        await seconds(5)
-        before_end = fixture.scene.checkpointed()
-        await running.end()
-        return fixture.scene.numbers(), before_end
-
-    assert run_virtual(scenario()) == ([0], 6)

@@ -12,7 +12,7 @@ from eventproc import (
     StoreUnavailableError,
 )
 from eventproc.core.checkpoint_rules import operators_writer
-from eventproc.models import CheckpointResult, CheckpointUpdate, WriteOutcome
+from eventproc.models import CheckpointResult, WriteOutcome
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
@@ -213,7 +213,7 @@ def test_a_refusal_while_the_checkpoint_is_read_again_is_shown():
     async def scenario():
         fixture, checkpointer = await opened()
         await write(checkpointer, 0)
-        await write_as(fixture, "azure", 3)
+        await fixture.store_by("azure", 3, is_reset=True)
         fixture.read_error = REFUSED
         asking = asyncio.create_task(write(checkpointer, 4))
         await seconds(5)
@@ -225,21 +225,6 @@ def test_a_refusal_while_the_checkpoint_is_read_again_is_shown():
     assert run_virtual(scenario()) == (REFUSED, 3, None, 4)
 
 
-async def write_as(
-    fixture: CheckpointFixture, writer: str, number: int, offset: str | None = None
-) -> None:
-    """Write the checkpoint as a program that is not this checkpointer."""
-    update = CheckpointUpdate(
-        partition_id="0",
-        offset=offset or str(number),
-        sequence_number=number,
-        replaces=fixture.scene.checkpoint(),
-        writer=writer,
-        is_reset=True,
-    )
-    await fixture.store.update_checkpoint(fixture.scene.group, update)
-
-
 @pytest.mark.parametrize("number", [2, 9])
 def test_a_checkpoint_that_an_operator_moved_is_never_replaced(number):
     """The partition begins again there, with another pump; the lease is not asked for."""
@@ -247,7 +232,7 @@ def test_a_checkpoint_that_an_operator_moved_is_never_replaced(number):
     async def scenario():
         fixture, checkpointer = await opened()
         await write(checkpointer, 5)
-        await write_as(fixture, operators_writer("x"), number)
+        await fixture.store_by(operators_writer("x"), number, is_reset=True)
         with pytest.raises(OwnershipLostError):
             await write(checkpointer, 6)
         return fixture.scene.checkpointed(), fixture.verify_count
@@ -270,7 +255,7 @@ def test_only_an_offset_of_the_same_protocol_is_replaced(mine, other, is_replace
 
     async def scenario():
         fixture, checkpointer = await opened()
-        await write_as(fixture, "azure", 6, other)
+        await fixture.store_by("azure", 6, offset=other, is_reset=True)
         checkpointer.progress.advance(7, mine)
         try:
             await checkpointer.flush()
@@ -309,7 +294,7 @@ def test_a_checkpoint_that_did_not_change_needs_no_proof_of_ownership():
 
         checkpointer._write = lose
         await write(checkpointer, 0)
-        await write_as(fixture, "azure", 0)
+        await fixture.store_by("azure", 0, is_reset=True)
         await write(checkpointer, 1)
         return fixture.scene.checkpointed(), fixture.verify_count
 
@@ -322,7 +307,7 @@ def test_progress_behind_the_stored_position_counts_as_stored():
     async def scenario():
         fixture, checkpointer = await opened()
         await write(checkpointer, 5)
-        await write_as(fixture, "azure", 8)
+        await fixture.store_by("azure", 8, is_reset=True)
         seen = []
         for number in (6, 7, 8, 9):
             await write(checkpointer, number)
@@ -343,7 +328,7 @@ def test_a_checkpointer_in_the_background_ends_when_the_partition_is_lost():
             running = asyncio.create_task(checkpointer.run())
             await seconds(1)
             if is_noticed_by_write:
-                await write_as(fixture, "b/1/1", 3)
+                await fixture.store_by("b/1/1", 3, is_reset=True)
                 fixture.owner = "b"
                 handle(checkpointer, 4)
             else:

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc import CheckpointPolicy, EventPosition, FailurePolicy, StoreRejectedError
-from eventproc.models import CheckpointUpdate, CloseReason, SequenceRange
+from eventproc.models import CloseReason, SequenceRange
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.pump import RECEIVE_WAIT_MAX, RECEIVE_WAIT_MIN
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.partition.pump_fixture import SHUTDOWN_S, PumpFixture
+from tests.unit.eventproc.partition.pump_fixture import SHUTDOWN_S, PumpFixture, RunningPump
 
 
 class NotingSource(MemoryEventSource):
@@ -290,10 +290,7 @@ def test_events_from_before_the_position_are_not_delivered():
         fixture.source = NotingSource(fixture.scene, begins_at_first=True)
         fixture.scene.publish(10)
         pump = await fixture.pump()
-        stored = CheckpointUpdate(
-            partition_id="0", offset="5", sequence_number=5, replaces=None, writer="b/1/1"
-        )
-        await fixture.checkpoints.store.update_checkpoint(fixture.scene.group, stored)
+        await fixture.checkpoints.store_by("b/1/1", 5)
         asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
         await pump.run()
         return fixture.scene.numbers()
@@ -314,15 +311,7 @@ def test_nothing_is_received_while_completed_events_leave_no_room():
         source = fixture.source = NotingSource(fixture.scene)
         fixture.handler.call_s = 20
         pump = await fixture.pump()
-        stored = CheckpointUpdate(
-            partition_id="0",
-            offset="-1",
-            sequence_number=-1,
-            replaces=None,
-            writer="b/1/1",
-            completed=(SequenceRange(1, 6),),
-        )
-        await fixture.checkpoints.store.update_checkpoint(fixture.scene.group, stored)
+        await fixture.checkpoints.store_by("b/1/1", -1, completed=(SequenceRange(1, 6),))
         fixture.scene.publish(8)
         asyncio.get_running_loop().call_later(60, lambda: pump.end(CloseReason.SHUTDOWN))
         await pump.run()
@@ -335,6 +324,28 @@ def test_nothing_is_received_while_completed_events_leave_no_room():
     assert len(asked_for) < 20
 
 
+def test_events_that_a_former_owner_completed_move_the_stored_position():
+    """Although no event after them is handled."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            key_concurrency=2,
+            batch_size_max=1,
+            key_selector=lambda event: event.sequence_number,
+            checkpoint_policy=CheckpointPolicy(max_events=1),
+        )
+        pump = await fixture.pump()
+        await fixture.checkpoints.store_by("b/1/1", -1, completed=(SequenceRange(1, 6),))
+        running = RunningPump(pump)
+        fixture.scene.publish(7)
+        await seconds(5)
+        before_end = fixture.scene.checkpointed()
+        await running.end()
+        return fixture.scene.numbers(), before_end
+
+    assert run_virtual(scenario()) == ([0], 6)
+
+
 def test_a_pump_that_is_forced_delivers_an_event_whose_count_is_at_the_limit():
     """An operator resumed the partition; otherwise the event is given up."""
 
@@ -344,15 +355,7 @@ def test_a_pump_that_is_forced_delivers_an_event_whose_count_is_at_the_limit():
         pump = await fixture.pump()
         if is_forced:
             pump.force()
-        stored = CheckpointUpdate(
-            partition_id="0",
-            offset="-1",
-            sequence_number=-1,
-            replaces=None,
-            writer="b/1/1",
-            delivery_count=4,
-        )
-        await fixture.checkpoints.store.update_checkpoint(fixture.scene.group, stored)
+        await fixture.checkpoints.store_by("b/1/1", -1, delivery_count=4)
         asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
         return await pump.run(), fixture.scene.numbers()
 

@@ -8,7 +8,7 @@ import pytest
 from eventproc import CheckpointPolicy, OwnershipLostError
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import seconds
-from tests.stories.test_checkpoint_writes import opened, write_as
+from tests.stories.test_checkpoint_writes import opened
 from tests.unit.eventproc.partition.checkpoint_fixture import handle, write, writing
 
 
@@ -28,7 +28,7 @@ def test_a_write_that_another_program_overtook_is_repeated_at_once(caplog):
     async def scenario():
         fixture, checkpointer = await opened()
         await write(checkpointer, 0)
-        await write_as(fixture, "azure", 3)
+        await fixture.store_by("azure", 3, is_reset=True)
         await write(checkpointer, 4)
         return fixture.attempts, fixture.scene.checkpointed()
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import CheckpointPolicy, StoreError, StoreUnavailableError
@@ -64,6 +65,18 @@ class CheckpointFixture:
             wait_s=self._wait_s,
             log=get_logger("eventproc.test"),
         )
+
+    async def store_by(self, writer: str, number: int, **fields: Any) -> None:
+        """Replace the stored checkpoint, as another program does; *fields* as of an update."""
+        update = CheckpointUpdate(
+            partition_id="0",
+            offset=fields.pop("offset", str(number)),
+            sequence_number=number,
+            replaces=self.scene.checkpoint(),
+            writer=writer,
+            **fields,
+        )
+        await self.store.update_checkpoint(self.scene.group, update)
 
     def _wait_s(self, attempt: int) -> float:
         self.attempts.append(attempt)

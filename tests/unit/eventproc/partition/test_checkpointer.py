@@ -82,14 +82,7 @@ def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
     async def scenario():
         scene = Scene()
         fixture, former, _ = await former_and_next(scene)
-        update = CheckpointUpdate(
-            partition_id="0",
-            offset="20",
-            sequence_number=20,
-            replaces=scene.checkpoint(),
-            writer="azure",
-        )
-        await fixture.store.update_checkpoint(scene.group, update)
+        await fixture.store_by("azure", 20)
         await write(former, 9)
         return writer_of(scene), scene.checkpointed()
 
@@ -184,14 +177,7 @@ def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint()
     async def scenario():
         scene = Scene()
         fixture, _, following = await former_and_next(scene)
-        moved = CheckpointUpdate(
-            partition_id="0",
-            offset="8",
-            sequence_number=8,
-            replaces=scene.checkpoint(),
-            writer=operators_writer("x"),
-        )
-        await fixture.store.update_checkpoint(scene.group, moved)
+        await fixture.store_by(operators_writer("x"), 8)
         fixture.owner = "b"
         fixture.unanswered_count = 1
         with pytest.raises(StoreUnavailableError):

@@ -17,7 +17,7 @@ from eventproc.models import CheckpointUpdate, OwnershipClaim
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.pump_fixture import PumpFixture
+from tests.unit.eventproc.partition.pump_fixture import PumpFixture, RunningPump
 
 MANUAL = CheckpointPolicy.manual()
 
@@ -377,3 +377,18 @@ def test_a_partition_is_served_from_its_initialization_to_its_close():
         return seen
 
     assert run_virtual(scenario()) == [(True, False), (False, True)]
+
+
+def test_a_pump_that_ends_before_its_handler_is_prepared_does_not_close_it():
+    """A handler whose ``initialize`` was not called has nothing to close."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        pump = await fixture.pump()
+        pump._ready = asyncio.Event().wait  # type: ignore[assignment]
+        running = RunningPump(pump)
+        await seconds(5)
+        took_s = await running.end()
+        return took_s, fixture.handler.initialized, fixture.handler.closed
+
+    assert run_virtual(scenario()) == (0, False, [])

@@ -17,7 +17,7 @@ from eventproc.errors import (
     StoreUnavailableError,
 )
 from eventproc.logs import get_logger
-from eventproc.models import CheckpointUpdate, CloseReason, EventPosition, SequenceRange
+from eventproc.models import CloseReason, EventPosition, SequenceRange
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.partition.start import begin
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
@@ -67,16 +67,7 @@ class StartFixture:
     async def stored(self, number: int, state: bytes | None = None, **fields: Any) -> None:
         """Store a checkpoint, as a former owner does."""
         await self.checkpoints.store.open()
-        update = CheckpointUpdate(
-            partition_id="0",
-            offset=fields.pop("offset", str(number)),
-            sequence_number=number,
-            replaces=self.scene.checkpoint(),
-            writer="b/1/1",
-            state=state,
-            **fields,
-        )
-        await self.checkpoints.store.update_checkpoint(self.scene.group, update)
+        await self.checkpoints.store_by("b/1/1", number, state=state, **fields)
 
     async def begin(self, initial_position: EventPosition | None = None) -> EventPosition:
         """Start."""
