@@ -3,7 +3,8 @@
 Text, symbols and binary values are all returned as ``bytes``, as by Azure's decoder, so that events
 are equal on both receive paths. A described value is returned without its descriptor.
 
-Rule: for any bytes, the only exception is ``MalformedError``.
+Rule: for any bytes, the only exception is ``MalformedError``, and no value has bytes from behind
+the list, map, array or message that it stands in.
 """
 
 import struct
@@ -130,7 +131,7 @@ def _list_of(counted: Callable[[bytes, int], tuple[int, int, int]]) -> Decoder:
         for _ in range(count):
             item, at = _decode(buffer, at)
             items.append(item)
-        return items, end
+        return items, _bounded(at, end)
 
     return decode_list
 
@@ -143,7 +144,7 @@ def _map_of(counted: Callable[[bytes, int], tuple[int, int, int]]) -> Decoder:
         for _ in range(count // 2):
             name, at = _decode(buffer, at)
             entries[name], at = _decode(buffer, at)
-        return entries, end
+        return entries, _bounded(at, end)
 
     return decode_map
 
@@ -164,7 +165,7 @@ def _array_of(counted: Callable[[bytes, int], tuple[int, int, int]]) -> Decoder:
         for _ in range(count):
             item, at = decode_item(buffer, at)
             items.append(item)
-        return items, end
+        return items, _bounded(at, end)
 
     return decode_array
 
@@ -173,6 +174,13 @@ def _check(count: int, at: int, end: int, buffer: bytes) -> None:
     """Refuse a count that the bytes cannot hold, before memory is allocated for it."""
     if end > len(buffer) or count > max(end - at, 0):
         raise MalformedError(f"{count} items cannot stand in the bytes from {at} to {end}")
+
+
+def _bounded(at: int, end: int) -> int:
+    """Return the end of a list, map or array; its items must end there, too."""
+    if at != end:
+        raise MalformedError(f"items that should end at byte {end} end at {at}")
+    return end
 
 
 def _described(buffer: bytes, at: int) -> tuple[object, int]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventproc.columns import to_json
-from eventproc.sources.amqp.columns.buffer import Buffer, Indexes
+from eventproc.sources.amqp.columns.buffer import Buffer
 from eventproc.sources.amqp.columns.pattern import Field
 from eventproc.sources.amqp.fields import plain
 from eventproc.sources.amqp.values import MalformedError, decode
@@ -114,18 +114,16 @@ def _one_by_one(buffer: Buffer, field: Field) -> pa.Array:
     Raises:
         IrregularError: one cannot be decoded.
     """
+    sizes = field.sizes
+    if isinstance(sizes, int):
+        before, ends = 1, field.at + sizes
+    else:
+        before = 2 if field.constructor >> 4 in {0xA, 0xC, 0xE} else 5
+        ends = field.at + sizes
+    # A slice, because the buffer holds the messages of other publishers, too.
+    encoded = map(buffer.raw.__getitem__, map(slice, (field.at - before).tolist(), ends.tolist()))
     try:
-        decoded = [decode(buffer.raw, at)[0] for at in _constructors(field)]
+        decoded = [decode(each, 0)[0] for each in encoded]
     except MalformedError as error:
         raise IrregularError from error
     return pa.array([to_json(plain(value)) for value in decoded], pa.string())
-
-
-def _constructors(field: Field) -> list[int]:
-    """Return where the constructor of each value is."""
-    before = 1
-    if not isinstance(field.sizes, int):
-        before += 1 if field.constructor >> 4 in {0xA, 0xC, 0xE} else 4
-    at: Indexes = field.at - before
-    found: list[int] = at.tolist()
-    return found

@@ -126,8 +126,7 @@ def _template_of(payload: bytes, at: int, end: int) -> AnnotationTemplate | None
     if PARTITION_KEY not in position:
         position[PARTITION_KEY] = form.value(end, "0s")
     form.end(end)
-    # A damaged map may say that it has another size than its entries.
-    if entry != end or len(position) < len(_NAMES):
+    if len(position) < len(_NAMES):
         return None
     shape = struct.Struct(">" + "".join(form.parts))
     constants_of = itemgetter(*form.constants)
