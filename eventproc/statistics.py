@@ -86,9 +86,9 @@ class PumpStatistics:
     """The last event that the stored checkpoint covers."""
 
     lag: int | None
-    """Events in the hub that are not handled yet; ``None`` until the hub has reported it, and in a
-    partition that is read from its beginning until an event is handled: what retention has removed
-    there is not known."""
+    """Events in the hub that are not handled yet; ``None`` until the hub has reported it, while the
+    receiver fails, and in a partition that is read from its beginning until an event is handled:
+    what retention has removed there is not known."""
 
     lag_seconds: float | None
     """By how much the last handled event is older than the newest in the hub."""
@@ -100,6 +100,13 @@ class PumpStatistics:
     checkpoint_error: str | None = None
     """Why the store refuses the partition's checkpoint, or that it is damaged: an operator has to
     act. If the checkpoint cannot be adopted, the partition is not served. ``None``: no error."""
+
+    receiver_failing_seconds: float = 0.0
+    """For how long no event could be received: the hub does not answer, or refuses; 0: it does
+    not fail."""
+
+    receiver_error: str | None = None
+    """Why no event can be received; ``None``: the receiver does not fail."""
 
     is_served: bool = True
     """Its handler was initialized, and is not being closed."""

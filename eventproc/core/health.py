@@ -27,6 +27,9 @@ from eventproc.statistics import (
 CALLS_PART: Final = 0.9
 """A call that has lasted for this part of a stall is its cause."""
 
+RECEIVER_PATIENCE_S: Final = 10.0
+"""Links break now and then; a receiver that fails for longer leaves its partition unserved."""
+
 UNTRUSTED: Final = "the store has not confirmed its lease in time"
 
 
@@ -122,6 +125,8 @@ def _unserved(statistics: GroupStatistics, shown: Callable[[str], str]) -> dict[
 def _obstacles(pump: PumpStatistics) -> Iterator[str]:
     if not pump.is_trusted:
         yield UNTRUSTED
+    if pump.receiver_failing_seconds >= RECEIVER_PATIENCE_S:
+        yield f"no events for {pump.receiver_failing_seconds:.0f} s: {pump.receiver_error}"
     if not pump.is_served:
         yield pump.checkpoint_error or "its handler has not started"
 
@@ -135,6 +140,7 @@ def _partition(pump: PumpStatistics) -> PartHealth:
             "call_s": None if pump.call_seconds is None else round(pump.call_seconds, 3),
             "lag": pump.lag,
             "lag_s": pump.lag_seconds,
+            "receiver_failing_s": round(pump.receiver_failing_seconds, 3),
             "checkpoint_age_s": round(pump.checkpoint_age_seconds, 3),
             "sequence_number": pump.sequence_number,
             "is_paused": pump.is_paused,
@@ -153,7 +159,7 @@ def _reasons(pump: PumpStatistics) -> Iterator[str]:
             number = pump.stalled_sequence_number
             where = "" if number is None else f", at event {number}"
             yield f"a call of the handler has completed nothing for {call_s:.0f} s{where}"
-        else:
+        elif pump.receiver_failing_seconds < RECEIVER_PATIENCE_S:
             yield f"there are events, and none was completed for {age_s:.0f} s"
     if pump.is_served and pump.checkpoint_error is not None:
         yield f"its checkpoint cannot be stored: {pump.checkpoint_error}"

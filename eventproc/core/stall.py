@@ -5,8 +5,10 @@ it is paused, rate-limited or waiting for its lease; or if a call of the handler
 nothing for that long.
 Rule 2: a stall is reported once. The receiver is opened again only if the partition waits for it:
 otherwise a new one would not help, and a queue would deliver again what is under way.
-Rule 3: with ``failover_timeout``, the pump stops after that time, so that another member can serve
-the partition.
+Rule 3: if no event can be received for that long, it is reported as well, because nobody knows
+whether there is work.
+Rule 4: with ``failover_timeout``, the pump stops after that time, so that another member can serve
+the partition. Not because of Rule 3: a hub that is away is away for the other members, too.
 """
 
 from dataclasses import dataclass
@@ -52,6 +54,9 @@ class Condition:
     is_held_back: bool
     """Whether it is paused, or waits for a rate limit or for the lease."""
 
+    failing_s: float
+    """For how many seconds no event could be received; 0: the receiver does not fail."""
+
     is_reported: bool
     """Whether this stall was reported."""
 
@@ -65,7 +70,8 @@ def stall_step(
     """Return what to do about one partition."""
     waited_s = condition.idle_s if condition.has_work and not condition.is_held_back else 0.0
     stalled_s = max(waited_s, condition.call_s or 0.0)
-    if stalled_s < stall_timeout_s:
+    cut_off_s = 0.0 if condition.is_held_back else condition.failing_s
+    if max(stalled_s, cut_off_s) < stall_timeout_s:
         return StallStep.NOTHING
     if failover_timeout_s is not None and stalled_s >= failover_timeout_s:
         return StallStep.ABANDON

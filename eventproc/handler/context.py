@@ -43,7 +43,10 @@ class PartitionContext(ABC):
     @property
     @abstractmethod
     def lag(self) -> int | None:
-        """Events in the hub that are not handled yet; ``None`` until the hub has reported it."""
+        """Events in the hub that are not handled yet.
+
+        ``None`` until the hub has reported it, and while it does not answer.
+        """
 
     @property
     @abstractmethod
@@ -195,7 +198,10 @@ class BlockingPartitionContext:
 
     @property
     def lag(self) -> int | None:
-        """Events in the hub that are not handled yet; ``None`` until the hub has reported it."""
+        """Events in the hub that are not handled yet.
+
+        ``None`` until the hub has reported it, and while it does not answer.
+        """
         return self._context.lag
 
     @property

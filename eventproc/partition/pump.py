@@ -21,7 +21,7 @@ from eventproc.core.placement.published import measured_by
 from eventproc.errors import OwnershipLostError
 from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
-from eventproc.models import CloseReason, EventPosition, LastEnqueued, ReceivedEvent
+from eventproc.models import CloseReason, EventPosition, ReceivedEvent
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.context import LiveContext
 from eventproc.partition.crash_guard import CrashGuard
@@ -106,7 +106,7 @@ class PartitionPump:
             scope,
             checkpointer=checkpointer,
             pause_switch=self._pause_switch,
-            last_enqueued=self._last_enqueued,
+            last_enqueued=lambda: self._reader.last_enqueued,
             commits=commits,
         )
         wait_s = waits(config.handler_backoff, rng)
@@ -123,7 +123,7 @@ class PartitionPump:
         self._guard = CrashGuard(
             checkpointer,
             scope=scope,
-            last_enqueued=self._last_enqueued,
+            last_enqueued=lambda: self._reader.last_enqueued,
             until_settled=self._reader.until_settled,
             unsettled_max=source.unsettled_max,
             was_delivered=source.was_delivered,
@@ -138,9 +138,6 @@ class PartitionPump:
         )
         self._is_initialized = False
         self._failure: BaseException | None = None
-
-    def _last_enqueued(self) -> LastEnqueued | None:
-        return self._reader.last_enqueued
 
     def _make_lanes(self) -> Lanes:
         if self._config.key_concurrency == 1:
@@ -215,6 +212,8 @@ class PartitionPump:
             lag_seconds=self._context.lag_seconds,
             checkpoint_age_seconds=self._checkpointer.uncommitted_age_s,
             checkpoint_error=None if refusal is None else str(refusal),
+            receiver_failing_seconds=self._reader.failing_s,
+            receiver_error=self._reader.error,
             is_served=self._scope.activity.is_served,
             is_trusted=not self._stop_scope.is_waiting_for_trust,
             is_paused=self._pause_switch.is_paused,

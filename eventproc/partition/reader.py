@@ -39,6 +39,9 @@ from eventproc.pumps.stop_scope import PartitionStoppedError
 PAUSED_READ_INTERVAL_S: Final = 10.0
 """Seconds between two readings of the number of the newest event, while a partition is paused."""
 
+HELD_S: Final = 5.0
+"""How long a link must hold until its receiver counts as recovered without an event."""
+
 REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
 consumer group that was just created, may take a while to be known to the whole service."""
@@ -94,6 +97,10 @@ class PartitionReader:
         self._has_gaps = False
         self._failure = ConditionLogger(self._log, "receiver_failed", "receiver_recovered")
         self._rejections_in_row = 0
+        self._clock = asyncio.get_running_loop().time
+        self._failing_since_s: float | None = None
+        self._opened_at_s = 0.0
+        self._error = ""
         self.newest_received: int | None = None
         """Sequence number of the last event received; at first, of the position to begin after. If
         the next event's number is not the next one, events are missing."""
@@ -120,14 +127,28 @@ class PartitionReader:
         return self._source.created_at
 
     @property
+    def failing_s(self) -> float:
+        """For how long no event could be received; 0: the link holds, as far as it is known."""
+        since_s, receiver, now_s = self._failing_since_s, self._receiver, self._clock()
+        if since_s is None or (receiver is not None and now_s - self._opened_at_s >= HELD_S):
+            return 0.0
+        return now_s - since_s
+
+    @property
+    def error(self) -> str | None:
+        """Why no event can be received; ``None``: there is no reason."""
+        return self._error if self.failing_s else None
+
+    @property
     def last_enqueued(self) -> LastEnqueued | None:
         """The newest event of the partition, as last reported by the source.
 
-        This reads it from the link each time: the service may report it between two events.
+        This reads it from the link each time: the service may report it between two events. While
+        the receiver fails it is not known: there may be newer events.
         """
         if self._receiver is not None:
             self._last_enqueued_known = self._receiver.last_enqueued or self._last_enqueued_known
-        return self._last_enqueued_known
+        return None if self.failing_s else self._last_enqueued_known
 
     async def next(
         self, position: Callable[[], EventPosition], events_max: int, wait_max: timedelta
@@ -235,12 +256,10 @@ class PartitionReader:
 
     async def close(self) -> None:
         """Close the link, if one is open."""
-        receiver, self._last_enqueued_known, self._receiver = (
-            self._receiver,
-            self.last_enqueued,
-            None,
-        )
+        receiver = self._receiver
         if receiver is not None:
+            self._last_enqueued_known = receiver.last_enqueued or self._last_enqueued_known
+            self._receiver = None
             await receiver.close()
 
     def _interrupt(self) -> None:
@@ -248,6 +267,8 @@ class PartitionReader:
             self._receiving.reschedule(asyncio.get_running_loop().time())
 
     async def _wait_while_paused(self) -> None:
+        if self.failing_s:
+            self._failing_since_s = self._last_enqueued_known = None
         # The buffer of a link that is not read would fill up, and the service would close it.
         await self.stop()
         self._log.info("partition_paused")
@@ -283,6 +304,7 @@ class PartitionReader:
             self._receiver = await self._source.open_receiver(
                 self._identity.group.name, self._identity.partition_id, position
             )
+        self._opened_at_s = self._clock()
         if self._takes_columns:
             self._receiver.read_columns()
         return self._receiver
@@ -312,7 +334,7 @@ class PartitionReader:
             self._note_gap(events[0].sequence_number if first is None else first)
             newest = events[-1].sequence_number
             if self.newest_received is None or newest > self.newest_received:
-                self._activity.progressed_at_s = asyncio.get_running_loop().time()
+                self._activity.progressed_at_s = self._clock()
             self.newest_received = newest
             self._counters.received_count += len(events)
         return events
@@ -323,6 +345,9 @@ class PartitionReader:
         self._rejections_in_row = self._rejections_in_row + 1 if is_rejected else 0
         attempt = self._failure.count + 1
         self._failure.note(is_error=is_rejected, attempt=attempt, error=str(error))
+        if not self.failing_s:
+            self._failing_since_s = self._clock()
+        self._error = str(error)
         await self.close()
         if self._rejections_in_row >= REJECTIONS_MAX:
             raise PartitionStoppedError(CloseReason.SOURCE_FAILED)
@@ -333,6 +358,7 @@ class PartitionReader:
     def _note_recovery(self) -> None:
         self._failure.end(attempt_count=self._failure.count)
         self._rejections_in_row = 0
+        self._failing_since_s = None
 
     def _note_gap(self, first: int) -> None:
         """Log events that are missing between the last received one and *first*."""

@@ -116,6 +116,7 @@ class Watchdog:
             has_work=has_more or is_delivering or not self._lanes.is_idle,
             is_starved=has_more and not is_delivering,
             is_held_back=self._is_held_back(),
+            failing_s=self._reader.failing_s,
             is_reported=self._is_reported,
             was_reopened=self._was_reopened,
         )
@@ -157,6 +158,7 @@ class Watchdog:
         return {
             "idle_s": round(condition.idle_s, 3),
             "call_s": None if call_s is None else round(call_s, 3),
+            "receiver_failing_s": round(condition.failing_s, 3) or None,
             "after_sequence_number": self._lanes.contexts[0].sequence_number,
             "sequence_number": self._first_unhandled(),
             "last_sequence_number": None if unhandled is None else unhandled.last,
@@ -165,7 +167,7 @@ class Watchdog:
     async def _has_more(self) -> bool:
         """Whether the hub has events that were not received.
 
-        ``False`` if the hub does not answer: an outage is reported by the reader.
+        ``False`` if the hub does not answer: for how long the receiver fails is judged as well.
         """
         newest = self._reader.newest_received
         if newest is None:

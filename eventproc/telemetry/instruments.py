@@ -103,7 +103,8 @@ _EVENT_COUNTS: Final[tuple[Count[ProcessorStatistics], ...]] = (
     Count(
         "eventproc.stalls",
         "{stall}",
-        "Stalls: a partition had work and completed none of it within the stall timeout.",
+        "Stalls: a partition had work and completed none of it within the stall timeout, or could "
+        "receive none.",
         lambda s: s.counters.stall_count,
     ),
 )
@@ -191,7 +192,7 @@ _EVENT_GAUGES: Final[tuple[Gauge[ProcessorStatistics], ...]] = (
     Gauge(
         "eventproc.partitions.stalled",
         "{partition}",
-        "Partitions that have work and complete none of it.",
+        "Partitions that have work and complete none of it, or can receive none.",
         lambda s: sum(pump.is_stalled for pump in s.pumps),
     ),
     Gauge(
@@ -255,5 +256,11 @@ PARTITION_GAUGES: Final = (
         "s",
         "Difference in enqueued time between the newest event and the last handled one.",
         lambda p: p.lag_seconds,
+    ),
+    PartitionGauge(
+        "eventproc.receiver.failing",
+        "s",
+        "Time for which no event could be received; 0 while the receiver does not fail.",
+        lambda p: p.receiver_failing_seconds,
     ),
 )

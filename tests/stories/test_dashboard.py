@@ -5,6 +5,7 @@ exporter serves for real processors, and panels with the requirements of Grafana
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
@@ -122,6 +123,16 @@ def test_every_query_uses_an_existing_metric_and_labels(panels, served):
             missing += [(title, label) for label in asked - served[selector.name]]
 
     assert missing == []
+
+
+def test_the_alerts_of_the_page_use_existing_metrics(served):
+    """A name that does not exist never fires."""
+    page = (DASHBOARD.parents[1] / "docs/metrics.md").read_text("utf-8")
+    alerts = re.findall(r"^\| `((?:max|min|sum)\(.*?)`", page, re.MULTILINE)
+    names = [s.name for alert in alerts for s in selectors(promql_parser.parse(alert))]
+
+    assert len(names) == len(alerts) > 5
+    assert [name for name in names if name not in served] == []
 
 
 def test_groupings_and_legends_use_labels_of_the_metric(panels, served):

@@ -38,6 +38,23 @@ async def test_what_looks_at_a_group_sees_its_pauses():
     assert seen["1"].pause.reason == "INC-1"
 
 
+async def test_the_page_does_not_know_a_lag_while_the_hub_does_not_answer():
+    """The last one may have grown meanwhile."""
+    scene = Scene()
+    scene.publish(3)
+    source = scene.make_source()
+    async with MemoryCheckpointStore(scene.account) as store, source:
+        connection = Connection(group=scene.group, store=store, source=source)
+        reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+        before = (await reader.read(())).partition_by_id["0"].end
+        scene.hub.begin_outage()
+        during = (await reader.read(())).partition_by_id["0"].end
+        scene.hub.end_outage()
+        after = (await reader.read(())).partition_by_id["0"].end
+
+    assert [None if end is None else end.lag for end in (before, during, after)] == [3, None, 3]
+
+
 async def test_the_autoscaler_counts_all_events_of_a_hub_that_was_created_again():
     """The checkpoint is of the former hub, whether the new one is shorter or longer."""
     scene = Scene(partition_count=2)

@@ -52,6 +52,34 @@ def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
     assert sdk.points("eventproc.lag.events") == []
 
 
+def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
+    """A lag of zero would hide it. The recommended alert is above this many seconds."""
+    scene = sdk.scene()
+    found = []
+
+    def look():
+        found.append(
+            (
+                sdk.by_partition("eventproc.receiver.failing"),
+                sdk.by_partition("eventproc.lag.events"),
+                sdk.value("eventproc.partitions.stalled"),
+            )
+        )
+
+    async def story():
+        async with scene.processor(stall_timeout=timedelta(seconds=30)):
+            scene.publish(1)
+            await seconds(10)
+            look()
+            scene.hub.begin_outage()
+            await seconds(120)
+            look()
+
+    run_virtual(story())
+
+    assert found == [({"0": 0}, {"0": 0}, 0), ({"0": 120}, {}, 1)]
+
+
 def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
     """The lag in time while the handler hangs; the checkpoint's age during an outage."""
     scene = sdk.scene()

@@ -170,7 +170,7 @@ class GroupReader:
         )
 
     def _end(self, row: PartitionRow, at_s: float, now: datetime) -> HubEnd | None:
-        if self._ends is None or row.lag is None:
+        if self._ends is None or row.lag is None or self.hub_failure is not None:
             return None
         found = self._ends.by_id[row.partition_id]
         newest = found.last_enqueued_time

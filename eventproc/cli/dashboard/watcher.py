@@ -49,6 +49,7 @@ class Watcher:
         self._history = History()
         self._shown: Shown | None = None
         self._problem: str | None = None
+        self._failing_since_s = 0.0
         self._pending: list[Entry] = []
         self._viewers = 0
         self._looked_at = asyncio.Event()
@@ -150,10 +151,11 @@ class Watcher:
     # Outages.
 
     def _fail(self, what: str, error: EventProcError) -> None:
-        text = f"{what}: {' '.join(str(error).split())}"
+        why, now_s = " ".join(str(error).split()), self._clock()
         if self._problem is None:
-            self._note("no answer", text, Tone.BAD)
-        self._problem = text
+            self._note("no answer", f"{what}: {why}", Tone.BAD)
+            self._failing_since_s = now_s
+        self._problem = f"{what} for {now_s - self._failing_since_s:.0f} s: {why}"
 
     def _recover(self) -> None:
         if self._problem is not None:

@@ -82,6 +82,7 @@ export class Tiles {
 
   lagNote(lag, arrival, drain) {
     if (!this.model.about.asks_hub) return "needs a connection string";
+    if (lag == null) return "the hub did not answer";
     if (!lag) return "everything is handled";
     if (drain == null || arrival == null) return "measuring";
     if (drain <= arrival) return lag > arrival * 10 ? "it does not get less" : "about as many arrive as are handled";

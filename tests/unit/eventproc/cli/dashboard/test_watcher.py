@@ -136,11 +136,12 @@ def test_a_store_that_does_not_answer_is_a_message_and_its_end_another():
             await message(stream)
             read.error = StoreUnavailableError("time-out\nof the store")
             failed = await message(stream)
-            await message(stream)
+            still = await message(stream)
             read.error = None
             recovered = await message(stream)
 
-        assert failed["problem"] == "The store did not answer: time-out of the store"
+        assert failed["problem"] == "The store did not answer for 0 s: time-out of the store"
+        assert still["problem"] == "The store did not answer for 2 s: time-out of the store"
         assert failed["group"]["number"] == 1
         assert recovered["problem"] is None
         assert [e["kind"] for e in recovered["group"]["log"]][:2] == ["no answer", "answers again"]
@@ -157,7 +158,7 @@ def test_a_hub_that_does_not_answer_leaves_what_the_store_says():
         async with watching(read) as watcher, aclosing(watcher.messages()) as stream:
             found = await message(stream)
 
-        assert found["problem"] == "The hub did not answer: time-out"
+        assert found["problem"] == "The hub did not answer for 0 s: time-out"
         assert found["group"]["number"] == 1
 
     on_virtual_time(main)
