@@ -36,6 +36,7 @@ _PHRASES: Final = (
     (r"use EventHubSource\.from_connection_string for", "give connectionString for"),
     (r"; use KafkaEventSource\.from_connection_string for a connection string", ""),
     (r"config sets '([^']+)', which cannot be set", r"kafka.\1 cannot be set"),
+    (r"; to begin at the first whenever a hub was created again, set recreated_hub .*", ""),
     (r"is an argument of publish", "is the option operationTimeout"),
     (r"the servers are the first argument", "the servers are kafka.bootstrap.servers"),
 )

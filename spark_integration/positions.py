@@ -7,10 +7,12 @@ The JSON form is that of the Scala connector for Event Hubs:
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
+from eventproc.core.checkpoint_rules import is_of_former_hub, is_older_than_hub
 from eventproc.core.offset_format import offset_format_in
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, HubRecreatedError
 from eventproc.models import Checkpoint, EventPosition, OffsetFormat
 from eventproc.validation import option_values
 from eventproc.validation.option_values import parse_time
@@ -160,4 +162,18 @@ def refuse_other_protocol(checkpoint: Checkpoint | None, wanted: OffsetFormat) -
             f"the consumer group's checkpoint of partition {checkpoint.partition_id!r} is at "
             f"{checkpoint.offset!r}: a processor with another source wrote it, and its offsets "
             f"cannot be used for events over {wanted.value}. Give another consumerGroup"
+        )
+
+
+def refuse_former_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) -> None:
+    """Check that a checkpoint is one of the present hub.
+
+    Raises:
+        HubRecreatedError: it is of a hub that was deleted and created again.
+    """
+    if is_of_former_hub(checkpoint, hub_created_at):
+        raise HubRecreatedError(
+            checkpoint.partition_id,
+            checkpoint.sequence_number,
+            is_older_than_hub=is_older_than_hub(checkpoint, hub_created_at),
         )

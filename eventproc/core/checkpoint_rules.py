@@ -62,10 +62,20 @@ def is_of_former_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) ->
 
 def is_older_than_hub(checkpoint: Checkpoint, hub_created_at: datetime | None) -> bool:
     """Whether the hub is younger than the checkpoint, so that the position is of another hub."""
+    return precedes_hub(checkpoint.sequence_number, checkpoint.last_modified, hub_created_at)
+
+
+def precedes_hub(
+    sequence_number: int | None, known_since: datetime, hub_created_at: datetime | None
+) -> bool:
+    """Whether a position was known before the hub was created, so that it is of another hub.
+
+    The position before the first event is valid in any hub.
+    """
     return (
         hub_created_at is not None
-        and checkpoint.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER
-        and checkpoint.last_modified < hub_created_at
+        and sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER
+        and known_since < hub_created_at
     )
 
 

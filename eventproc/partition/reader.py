@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER, is_beyond_end
+from eventproc.core.checkpoint_rules import is_beyond_end, precedes_hub
 from eventproc.errors import (
     OwnershipLostError,
     ReceiverDisplacedError,
@@ -184,7 +184,7 @@ class PartitionReader:
         if created_at is None or self.known_since is None or created_at <= self.known_since:
             return
         number = position().sequence_number
-        if number is not None and number > BEFORE_FIRST_SEQUENCE_NUMBER:
+        if number is not None and precedes_hub(number, self.known_since, created_at):
             raise FormerHubError
         # The position before the first event is valid in any hub. The clocks of store and hub
         # differ, so its checkpoint may seem to be older than its own hub.

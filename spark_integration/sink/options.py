@@ -18,10 +18,11 @@ from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, Count, PositiveSpan, check_settings
 from eventproc.sources.connection_string import parse_connection_string
+from eventproc.sources.eventhubs import EventHubOptions, Transport
 from eventproc.validation.handlers import check_handler, check_made
 from spark_integration.option_names import naming_options
 from spark_integration.options import OptionReader, parse_network, parse_store
-from spark_integration.recipes import StoreRecipe, load
+from spark_integration.recipes import OF_STORAGE_ACCOUNT, NetworkRecipe, StoreRecipe, load
 from spark_integration.secrets import Secret
 
 SINK_OPTIONS: Final = (
@@ -35,6 +36,8 @@ SINK_OPTIONS: Final = (
     "storageAccount",
     "caBundle",
     "proxy",
+    "transport",
+    "customEndpoint",
     "maxEventsPerCall",
     "maxAttempts",
     "onFailure",
@@ -49,11 +52,13 @@ _REFUSED: Final = dict.fromkeys(
     "is a setting of a processor: in Spark the rows of a micro-batch are all there, and a call "
     "does not wait for those of the next one. Use maxEventsPerCall for the size of a call, and the "
     "source's minOffsetsPerTrigger and maxTriggerDelay for that of a micro-batch",
-) | dict.fromkeys(
-    ("transport", "customEndpoint"),
-    "has no effect on the sink, which does not connect to the hub: remove it",
 )
-"""Settings of a processor or of the source that the sink does not have, and the reason."""
+"""Settings of a processor that the sink does not have, and the reason."""
+
+_WITHOUT_EFFECT_WITHOUT_A_HUB: Final = dict.fromkeys(
+    ("transport", "customEndpoint"),
+    "has no effect without connectionString, because the sink connects to no hub then: remove it",
+)
 
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """Options for Spark itself. Spark passes them to a sink together with the sink's options."""
@@ -101,6 +106,29 @@ class GroupRecipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HubOptions:
+    """How a hub is reached."""
+
+    network: NetworkRecipe = field(default_factory=NetworkRecipe)
+    transport: Transport = Transport.AMQP
+    custom_endpoint: str | None = None
+
+    def make(self) -> EventHubOptions:
+        """Return the options of a connection.
+
+        Raises:
+            ConfigurationError: this machine does not have the proxy's secret.
+        """
+        network = self.network.make()
+        return EventHubOptions(
+            transport=self.transport,
+            custom_endpoint=self.custom_endpoint,
+            ca_bundle=network.ca_bundle,
+            http_proxy=network.proxy,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
     """The checked options. They can be pickled, and printing them shows no secret."""
 
@@ -119,6 +147,9 @@ class SinkOptions:
     """The ``module:function`` that makes a ``DeadLetterSink``."""
 
     defers_checkpoints: bool = False
+    hub: HubOptions = field(default_factory=HubOptions)
+    """How the hub is reached, if the group is given by a connection string."""
+
     patience: PositiveSpan = timedelta(minutes=1)
     """How long the store may be unreachable before a task or a commit fails."""
 
@@ -202,7 +233,12 @@ def parse_sink_options(
             "module:function); or, to publish the "
             "rows, the option publish (eventhub, kafka or module:function)"
         )
-    recipe = parse_store(given, parse_network(given))
+    connection, network = given.secret("connectionString"), parse_network(given)
+    if connection is None:
+        given.refuse(_WITHOUT_EFFECT_WITHOUT_A_HUB)
+    kind = store.partition(":")[0]
+    is_of_store = connection is None or kind in OF_STORAGE_ACCOUNT
+    recipe = parse_store(given, network if is_of_store else NetworkRecipe())
     assert recipe is not None
     return SinkOptions(
         handler=handler,
@@ -210,7 +246,7 @@ def parse_sink_options(
             consumer_group=given.text("consumerGroup") or "$Default",
             eventhub_name=given.text("eventHubName"),
             namespace=given.text("fullyQualifiedNamespace"),
-            connection=given.secret("connectionString"),
+            connection=connection,
         ),
         store=recipe,
         events_per_call_max=given.count("maxEventsPerCall"),
@@ -219,6 +255,11 @@ def parse_sink_options(
         ),
         dead_letters=given.text("deadLetters"),
         defers_checkpoints=given.flag("deferCheckpoints", otherwise=False),
+        hub=HubOptions(
+            network=network,
+            transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
+            custom_endpoint=given.text("customEndpoint"),
+        ),
         patience=given.span("operationTimeout", otherwise=timedelta(minutes=1)),
     )
 

@@ -18,6 +18,7 @@ from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import OrderLostError
 from spark_integration.sink.calls import SinkCalls
 from spark_integration.sink.context import SparkPartitionContext
+from spark_integration.sink.hub_age import HubAge
 from spark_integration.sink.options import EVENTS_PER_CALL, SinkOptions
 from spark_integration.sink.records import (
     PartitionReport,
@@ -63,6 +64,7 @@ class SinkPartition:
         group: ConsumerGroup,
         task: TaskId,
         checkpoints: Checkpoints,
+        hub_age: HubAge,
         dead_letters: DeadLetterSink | None,
     ) -> None:
         self._identity = PartitionIdentity(
@@ -72,6 +74,7 @@ class SinkPartition:
         self._options = options
         self._task = task
         self._checkpoints = checkpoints
+        self._hub_age = hub_age
         self._dead_letters = dead_letters
         self._log = get_logger(
             "eventproc.spark",
@@ -83,6 +86,7 @@ class SinkPartition:
         self._counters = DeliveryCounters()
         self._found: Checkpoint | None = None
         self._is_known = False
+        self._is_of_this_hub = False
         self._format = OffsetFormat.AMQP
         self._last_row: int | None = None
         self._calls: SinkCalls | None = None
@@ -99,6 +103,7 @@ class SinkPartition:
             OrderLostError: the rows are not in order, or another task has some of them.
             FencedError: another driver of this query has begun a later batch.
             ConfigurationError: the checkpoint has another offset format than the rows.
+            HubRecreatedError: the checkpoint is of a hub that was deleted and created again.
         """
         self._check_order(rows.numbers)
         if not self._is_known:
@@ -108,6 +113,8 @@ class SinkPartition:
             )
             self._is_known = True
         left = self._unhandled(rows)
+        if len(left.numbers) < len(rows.numbers):
+            await self._refuse_former_hub(rows)
         if self._calls is None:
             left = await self._begin(left)
         self.repeated_count += len(rows.numbers) - len(left.numbers)
@@ -200,6 +207,15 @@ class SinkPartition:
             dead_letters=self._dead_letters,
         )
         await self._calls.initialize()
+
+    async def _refuse_former_hub(self, rows: Rows) -> None:
+        """Check, before the first rows are left out as handled, that they are of the same hub."""
+        found = self._found
+        if found is None or self._is_of_this_hub:
+            return
+        covered = rows.only([is_handled(number, found) for number in rows.numbers])
+        await self._hub_age.refuse_former(found, covered.events()[0])
+        self._is_of_this_hub = True
 
     def _unhandled(self, rows: Rows) -> Rows:
         found = self._found

@@ -14,6 +14,7 @@ from eventproc.logs import get_logger
 from eventproc.models import CheckpointUpdate, CloseReason
 from eventproc.telemetry import count_batch
 from spark_integration.option_names import naming_options
+from spark_integration.sink.hub_age import HubAge
 from spark_integration.sink.options import SinkOptions
 from spark_integration.sink.partition import SinkPartition
 from spark_integration.sink.records import (
@@ -98,6 +99,7 @@ async def _partition_factory(
         group=group,
         task=task,
         checkpoints=Checkpoints(store, group, options.patience),
+        hub_age=HubAge(options),
         dead_letters=dead_letters,
     )
 

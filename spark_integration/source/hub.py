@@ -6,6 +6,7 @@ two requests leaves no receiver open on the service.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property, partial
 from typing import Final, TypeVar
 
@@ -24,7 +25,7 @@ from eventproc.ports import EventSource
 from eventproc.retries import attempts_within
 from spark_integration.option_names import naming_options
 from spark_integration.options import SourceOptions
-from spark_integration.positions import Positions, refuse_other_protocol
+from spark_integration.positions import Positions, refuse_former_hub, refuse_other_protocol
 from spark_integration.source.outage import BACKOFF
 from spark_integration.source.planning import PartitionSpan
 
@@ -43,6 +44,8 @@ class Hub:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
+        self.created_at: datetime | None = None
+        """When the hub was created, as of the last request for the ends of its partitions."""
 
     @cached_property
     def name(self) -> str:
@@ -65,7 +68,7 @@ class Hub:
         Raises:
             SourceUnavailableError: no answer within ``operationTimeout``.
         """
-        return self._request(_partition_ends)
+        return self._request(self._partition_ends)
 
     def partition_ends_now(self) -> PartitionEnds:
         """Request the properties of all partitions once.
@@ -73,13 +76,14 @@ class Hub:
         Raises:
             SourceUnavailableError: no answer.
         """
-        return asyncio.run(self._request_once(_partition_ends))
+        return asyncio.run(self._request_once(self._partition_ends))
 
     def find(self, positions: Positions, ends: PartitionEnds) -> dict[str, int]:
         """Return the sequence number of the first event at each position.
 
         Raises:
             ConfigurationError: a partition does not have the position, or does not exist.
+            HubRecreatedError: a checkpoint is of a former hub.
         """
         unknown = set(positions.by_partition) - set(ends)
         if unknown:
@@ -124,12 +128,19 @@ class Hub:
             async with self._options.source.make(options) as source:
                 return await request(source)
 
+    async def _partition_ends(self, source: EventSource) -> PartitionEnds:
+        partition_ids = await source.partition_ids()
+        self.created_at = source.created_at
+        properties = await source.properties_of(partition_ids)
+        return {partition.partition_id: partition for partition in properties}
+
     async def _find(
         self, source: EventSource, positions: Positions, ends: PartitionEnds
     ) -> dict[str, int]:
         wanted = {partition_id: positions.of(partition_id) for partition_id in ends}
         for checkpoint in await self._checkpoints(source) if positions.is_by_checkpoints else ():
             refuse_other_protocol(checkpoint, source.offset_format)
+            refuse_former_hub(checkpoint, self.created_at)
             if checkpoint.partition_id in ends:
                 wanted[checkpoint.partition_id] = after(checkpoint)
 
@@ -197,12 +208,6 @@ async def _each(
 
 async def _name(source: EventSource) -> str:
     return f"{source.fully_qualified_namespace}/{source.eventhub_name}".lower()
-
-
-async def _partition_ends(source: EventSource) -> PartitionEnds:
-    partition_ids = await source.partition_ids()
-    properties = await source.properties_of(partition_ids)
-    return {partition.partition_id: partition for partition in properties}
 
 
 def span_of(properties: PartitionProperties) -> PartitionSpan:

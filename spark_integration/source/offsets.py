@@ -1,6 +1,7 @@
 """Converts offsets to and from the JSON in Spark's offset log. Pure."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from eventproc.errors import ConfigurationError
@@ -11,11 +12,21 @@ FORMAT_VERSION: Final = 1
 Json = Mapping[str, object]
 
 
-def to_json(hub: str, offsets: Offsets) -> dict[str, object]:
-    """Return an offset's JSON. Equal offsets give equal JSON, because Spark compares the texts."""
+def to_json(
+    hub: str, offsets: Offsets, hub_created_at: datetime | None = None
+) -> dict[str, object]:
+    """Return an offset's JSON. Equal offsets give equal JSON, because Spark compares the texts.
+
+    Args:
+        hub: Namespace and hub.
+        offsets: The positions.
+        hub_created_at: When the hub that has them was created; ``None`` if its source does not say.
+    """
+    created = {} if hub_created_at is None else {"created": hub_created_at.isoformat()}
     return {
         "version": FORMAT_VERSION,
         "hub": hub,
+        **created,
         "next": {partition_id: offsets[partition_id] for partition_id in in_order(offsets)},
     }
 
@@ -39,3 +50,9 @@ def from_json(hub: str, offset: Json) -> dict[str, int]:
     following = offset.get("next")
     assert isinstance(following, Mapping), offset
     return {str(partition_id): int(number) for partition_id, number in following.items()}
+
+
+def hub_created_in(offset: Json) -> datetime | None:
+    """Return when the hub of an offset was created; ``None`` if the offset does not say."""
+    created = offset.get("created")
+    return None if created is None else datetime.fromisoformat(str(created))

@@ -9,7 +9,7 @@ when the known events are planned or too few for a batch.
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from eventproc.config import Backoff
@@ -28,10 +28,11 @@ from spark_integration.source.planning import (
     beyond_end,
     expired,
     is_due,
+    of_former_hub,
     poll_interval_s,
     waiting_count,
 )
-from spark_integration.source.reading import lost_message, recreated_message
+from spark_integration.source.reading import lost_message, recreated_message, younger_message
 
 REQUESTS_PER_SECOND: Final = 25
 """Half of the service's quota, which is 50 requests for properties of a partition per second, for
@@ -83,8 +84,37 @@ class StreamPlanner:
         self._remember(ends)  # even if the end is fixed: ``latest`` may be after it
         return self._hub.find(self._options.starting, ends)
 
-    def latest(self, start: Offsets, events_max: int | None) -> dict[str, int]:
+    def hub_created_at(self, noted: datetime | None = None) -> datetime | None:
+        """Return when the hub was created: the later of what an offset notes and the hub says.
+
+        After a fail-over another region may name an earlier time; it is not taken over, because
+        the way back would look like a hub that was created again.
+        """
+        known = [at for at in (noted, self._hub.created_at) if at is not None]
+        return max(known, default=None)
+
+    def check_hub(self, end: Offsets, noted: datetime | None) -> None:
+        """Check that the present hub has the events of a planned batch, which ends at *end*.
+
+        A query that is started again reads its last batch without planning it.
+
+        Raises:
+            SourceRejectedError: the hub was deleted and created again.
+            SourceUnavailableError: the hub has been unreachable for ``operationTimeout``.
+        """
+        if not self._known:
+            self._remember(self._hub.partition_ends())
+        self._refuse_former_hub(end, noted)
+
+    def latest(
+        self, start: Offsets, events_max: int | None, hub_created_at: datetime | None = None
+    ) -> dict[str, int]:
         """Return the end of a batch that begins at ``start``; ``start`` itself without new events.
+
+        Args:
+            start: The positions.
+            events_max: The most events.
+            hub_created_at: When the hub of ``start`` was created, if that is known.
 
         Raises:
             EventsLostError: retention deleted events after ``start``, and ``failOnDataLoss`` is
@@ -94,6 +124,7 @@ class StreamPlanner:
         """
         self._planned = start
         spans = self._spans_for(start)
+        self._refuse_former_hub(start, hub_created_at)
         if beyond := beyond_end(start, spans):
             raise SourceRejectedError(recreated_message(beyond))
         lost = expired(start, spans)
@@ -164,6 +195,11 @@ class StreamPlanner:
         except SourceUnavailableError as error:
             _wait_out(self._ends_outage, error)
         return self._known
+
+    def _refuse_former_hub(self, positions: Offsets, noted: datetime | None) -> None:
+        created_at = self._hub.created_at
+        if former := of_former_hub(positions, noted, created_at):
+            raise SourceRejectedError(younger_message(former, created_at))
 
     def _is_due(self, start: Offsets, spans: Spans) -> bool:
         """Whether the next batch need not wait for more events."""

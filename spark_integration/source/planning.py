@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
+from eventproc.core.checkpoint_rules import precedes_hub
+
 Offsets = Mapping[str, int]
 """The sequence number of the next event to read, by partition id."""
 
@@ -65,6 +67,23 @@ def beyond_end(start: Offsets, spans: Mapping[str, PartitionSpan]) -> dict[str, 
         partition_id: start[partition_id]
         for partition_id in in_order(spans)
         if start.get(partition_id, 0) > spans[partition_id].next
+    }
+
+
+def of_former_hub(
+    positions: Offsets, known_since: datetime | None, hub_created_at: datetime | None
+) -> dict[str, int]:
+    """Return the positions that are of a hub that was deleted and created again.
+
+    Args:
+        positions: Of a query.
+        known_since: When the hub that has the positions was created; ``None`` if it is not known.
+        hub_created_at: When the present hub was created; ``None`` if the source does not say.
+    """
+    return {
+        partition_id: following
+        for partition_id, following in positions.items()
+        if known_since is not None and precedes_hub(following - 1, known_since, hub_created_at)
     }
 
 

@@ -10,7 +10,7 @@ import asyncio
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
@@ -266,4 +266,14 @@ def recreated_message(positions: dict[str, int]) -> str:
     return (
         f"the hub ends before the position that this query has reached (partition {which}): it was "
         "deleted and created again. Start with a new checkpointLocation"
+    )
+
+
+def younger_message(positions: dict[str, int], created_at: datetime | None) -> str:
+    """Return the message of an error about a hub that is younger than the query's position."""
+    which = ", ".join(f"{partition!r}: {number}" for partition, number in positions.items())
+    return (
+        f"the hub was created at {created_at}, after the hub in which this query has reached its "
+        f"position (partition {which}): it was deleted and created again, so its events are other "
+        "ones. Start with a new checkpointLocation"
     )

@@ -36,14 +36,16 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def initialOffset(self) -> Json:
         """Return the offset at which a query without an offset log starts."""
-        return offsets.to_json(self._planner.hub_name, self._planner.first())
+        first = self._planner.first()
+        return offsets.to_json(self._planner.hub_name, first, self._planner.hub_created_at())
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         """Return the end of the next batch."""
         hub = self._planner.hub_name
         events_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        latest = self._planner.latest(offsets.from_json(hub, start), events_max)
-        return offsets.to_json(hub, latest)
+        noted = offsets.hub_created_in(start)
+        latest = self._planner.latest(offsets.from_json(hub, start), events_max, noted)
+        return offsets.to_json(hub, latest, self._planner.hub_created_at(noted))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit from ``maxEventsPerTrigger``."""
@@ -59,12 +61,15 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if found is None:
             return None
         end, lag = found
-        return offsets.to_json(self._planner.hub_name, end) | {"lag": asdict(lag)}
+        created_at = self._planner.hub_created_at()
+        return offsets.to_json(self._planner.hub_name, end, created_at) | {"lag": asdict(lag)}
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Divide the events between two offsets among tasks."""
         hub = self._planner.hub_name
-        ranges = ranges_between(offsets.from_json(hub, start), offsets.from_json(hub, end))
+        stop = offsets.from_json(hub, end)
+        self._planner.check_hub(stop, offsets.hub_created_in(end))
+        ranges = ranges_between(offsets.from_json(hub, start), stop)
         return divide(self._options, ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore, DeadLetterSink
 from spark_integration import StoreRecipe
+from spark_integration.sink.hub_age import HubAge
 from spark_integration.sink.options import GroupRecipe, SinkOptions
 from spark_integration.sink.partition import Rows, SinkPartition
 from spark_integration.sink.records import TaskId, commit_update
@@ -97,17 +98,19 @@ class SinkHarness:
         letters: DeadLetterSink | None = None,
         **options: Any,
     ) -> SinkPartition:
+        made = SinkOptions(
+            handler=lambda: handler,
+            group=GroupRecipe(consumer_group="$Default", namespace="ns", eventhub_name="hub"),
+            store=StoreRecipe(spec="sqlite:unused"),
+            **options,
+        )
         return SinkPartition(
             "0",
-            options=SinkOptions(
-                handler=lambda: handler,
-                group=GroupRecipe(consumer_group="$Default", namespace="ns", eventhub_name="hub"),
-                store=StoreRecipe(spec="sqlite:unused"),
-                **options,
-            ),
+            options=made,
             group=GROUP,
             task=task,
             checkpoints=self.checkpoints,
+            hub_age=HubAge(made),
             dead_letters=letters,
         )
 

@@ -24,6 +24,8 @@ LEAST = {
     "connectionString": CONNECTION,
 }
 
+NAMES = {"connectionString": None, "fullyQualifiedNamespace": "ns", "eventHubName": "hub"}
+
 
 class Orders(PartitionHandler):
     """A user's handler."""
@@ -105,10 +107,10 @@ def test_every_option_is_parsed():
         ({"path": "y"}, "'path' is not an option of the eventproc sink: remove it"),
         ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
         ({"storageAccount": "contoso"}, "storageAccount has no effect on checkpointStore=sqlite"),
-        ({"caBundle": "ca.pem"}, "caBundle has no effect on checkpointStore=sqlite:group.db"),
-        ({"proxy": "env:PROXY"}, "proxy has no effect on checkpointStore=sqlite:group.db"),
-        ({"transport": "websocket"}, "transport has no effect on the sink, which does not connect"),
-        ({"customEndpoint": "sb://x"}, "customEndpoint has no effect on the sink"),
+        ({**NAMES, "caBundle": "ca.pem"}, "caBundle has no effect on checkpointStore=sqlite"),
+        ({**NAMES, "proxy": "env:PROXY"}, "proxy has no effect on checkpointStore=sqlite"),
+        ({**NAMES, "transport": "websocket"}, "transport has no effect without connectionString"),
+        ({**NAMES, "customEndpoint": "sb://x"}, "customEndpoint has no effect without"),
         ({"checkpointStore": "blob:box"}, "storageConnectionString .*or storageAccount to use"),
         (
             {"checkpointStore": "blob:b", "storageConnectionString": "x", "storageAccount": "abc"},
