@@ -1,7 +1,7 @@
 """The HTTP transport of the blob and table stores.
 
-It counts sends, sends large bodies in pieces, and loads the trusted certificates once: Azure's own
-transport would load them for each request.
+It counts sends, refuses answers of other servers, sends large bodies in pieces, and loads the
+trusted certificates once: Azure's own transport would load them for each request.
 """
 
 import ssl
@@ -18,6 +18,7 @@ from azure.core.pipeline.transport import AioHttpTransport
 from azure.core.rest import HttpRequest
 
 from eventproc.errors import ConfigurationError
+from eventproc.network.failures import ForeignAnswerError, require_own_answer
 
 _PIECE_BYTES_MAX: Final = 256 * 1024
 
@@ -69,14 +70,23 @@ async def _count_send(*_: object) -> None:
         sends.append(None)
 
 
+async def _check_answer(_: object, __: object, ended: aiohttp.TraceRequestEndParams) -> None:
+    try:
+        require_own_answer(ended.response.status, ended.response.headers)
+    except ForeignAnswerError:
+        ended.response.close()
+        raise
+
+
 def _new_session(ssl_context: ssl.SSLContext | None) -> aiohttp.ClientSession:
-    """Return a session that counts how often it sends a request.
+    """Return a session that counts how often it sends a request, and checks who answers.
 
     aiohttp repeats a PUT by itself if a reused connection breaks before the answer. The second PUT
     then fails its ETag condition because of the first, and must not count as a lost race.
     """
     trace = aiohttp.TraceConfig()
     trace.on_request_headers_sent.append(_count_send)
+    trace.on_request_end.append(_check_answer)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=True if ssl_context is None else ssl_context),
         trace_configs=[trace],

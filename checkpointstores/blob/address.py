@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from eventproc.errors import ConfigurationError
+from eventproc.identity.storage_account import require_account
 from eventproc.models import ConsumerGroup
 
 _CONTAINER_NAME: Final = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
@@ -24,6 +25,7 @@ def checked_address(
         raise ConfigurationError(
             "account_url must begin with https://, as in https://NAME.blob.core.windows.net"
         )
+    require_account(account_url)
     if not _CONTAINER_NAME.fullmatch(container):
         raise ConfigurationError(
             f"container {container!r}: give 3 to 63 lower-case letters, digits and dashes"

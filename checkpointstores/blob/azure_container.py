@@ -33,7 +33,7 @@ from eventproc.logs import Logger
 with needing("blob"):
     import aiohttp
     from azure.core import MatchConditions
-    from azure.core.exceptions import AzureError, HttpResponseError
+    from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
     from azure.core.rest import AsyncHttpResponse, HttpRequest
     from azure.storage.blob import BlobProperties
     from azure.storage.blob.aio import BlobClient, ContainerClient
@@ -183,6 +183,8 @@ class AzureContainer:
                 async with asyncio.timeout(self._request_timeout_s):
                     return await call()
         except HttpResponseError as error:
+            if error.status_code is None and not isinstance(error, ClientAuthenticationError):
+                raise no_answer(error, f"blob container {self._place}") from error  # cut short
             raise error_for(
                 error.status_code or 0,
                 _code(error),
@@ -201,9 +203,11 @@ class AzureContainer:
 
     async def check(self) -> None:
         """List and read, to check the credential's rights without changing anything."""
-        pages = self._client.list_blobs(results_per_page=1).by_page()
-        await self._ask(Right.LIST, lambda: anext(pages, None))
+        await self._ask(Right.LIST, self._list_one)
         await self.read(_NO_BLOB)
+
+    async def _list_one(self) -> None:
+        await anext(self._client.list_blobs(results_per_page=1).by_page(), None)
 
     async def create(self) -> None:
         """Create the container unless it exists."""
@@ -215,7 +219,14 @@ class AzureContainer:
                 if _code(error) != "ContainerAlreadyExists":
                     raise
 
-        await self._ask(Right.CREATE_CONTAINER, create)
+        try:
+            await self._ask(Right.LIST, self._list_one)
+        except StoreRejectedError as error:
+            cause = error.__cause__
+            if isinstance(cause, HttpResponseError) and _code(cause) == "ContainerNotFound":
+                await self._ask(Right.CREATE_CONTAINER, create)
+            # Else ``check`` raises it. The service's refusal of a listing has the true reason:
+            # Azurite's answer to a creation in no account has not even its headers.
 
     async def close(self) -> None:
         """Close all connections."""

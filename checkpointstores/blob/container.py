@@ -13,13 +13,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
+from eventproc.identity.storage_account import NO_ACCOUNT
 
 _RACE_STATUSES: Final = frozenset(
     {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED}
 )
 _RACE_CODES: Final = frozenset(
     {
-        "",  # an answer to HEAD has no body, and some servers send no code
         "BlobAlreadyExists",
         "BlobNotFound",
         "ConditionNotMet",
@@ -40,6 +40,12 @@ _LACKS_RIGHT: Final = frozenset(
 )
 """Error codes that mean that the credential is valid but lacks the right for the request."""
 
+_WHY_BY_CODE: Final = {
+    "ContainerNotFound": "the container does not exist; create it with `eventproc store init`, or "
+    "let a processor create it when it starts (create_container=True)",
+    "ResourceNotFound": NO_ACCOUNT,
+}
+
 ROLE: Final = "Storage Blob Data Contributor"
 """The built-in role of Azure that includes every right that a store needs."""
 
@@ -55,6 +61,9 @@ class Right(StrEnum):
     WRITE = "write blobs"
     DELETE = "delete blobs"
     CREATE_CONTAINER = "create the container"
+
+
+_OF_ONE_BLOB: Final = frozenset({Right.READ, Right.WRITE, Right.DELETE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,23 +143,21 @@ def error_for(
 
     Args:
         status: The HTTP status; 0 if the request could not be signed.
-        code: The service's error code; with status 0, the reason why signing failed.
+        code: The service's error code, empty if something else answered; with status 0, the reason
+            why signing failed.
         place: The container, for error messages.
         right: The right that the request needs.
         was_repeated: Whether the request was sent more than once.
         expired_at: When its SAS token expired, or empty.
         is_identity: Whether the credential is a token of Entra ID, whose rights are roles.
     """
-    if status in _RACE_STATUSES and code in _RACE_CODES:
+    if status in _RACE_STATUSES and code in _RACE_CODES and right in _OF_ONE_BLOB:
         return ConditionFailedError(was_repeated=was_repeated)
-    answer = f"({status} {code})" if code else f"({status})"
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY:
+    answer = f"({status} {code})" if code else f"({status} without an error code)"
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY or (status and not code):
         return StoreUnavailableError(f"blob container {place} cannot answer now {answer}")
-    if code == "ContainerNotFound":
-        why = (
-            "the container does not exist; create it with `eventproc store init`, or let a "
-            "processor create it when it starts (create_container=True)"
-        )
+    if code in _WHY_BY_CODE:
+        why = _WHY_BY_CODE[code]
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"
     elif expired_at:

@@ -24,6 +24,7 @@ from checkpointstores.tables.table import (
     Write,
     Written,
     error_for,
+    no_account,
 )
 from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 from eventproc.extras import needing
@@ -34,7 +35,7 @@ with needing("tables"):
     import aiohttp
     from azure.core import MatchConditions
     from azure.core.credentials import AzureNamedKeyCredential
-    from azure.core.exceptions import AzureError, HttpResponseError
+    from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
     from azure.data.tables import EdmType, EntityProperty, TableEntity, UpdateMode
     from azure.data.tables.aio import TableClient
 
@@ -122,7 +123,10 @@ class AzureTable:
         ).by_page()
         entities: list[Entity] = []
         while not entities or pages.continuation_token:
-            page = await self._ask(Right.READ, lambda: anext(pages, None))
+            try:
+                page = await self._ask(Right.READ, lambda: anext(pages, None))
+            except ConditionFailedError:  # a query finds nothing or something, never no entity
+                raise no_account(self._place) from None
             if page is None:
                 break
             entities += [_as_entity(found) async for found in page]
@@ -208,6 +212,8 @@ class AzureTable:
             async with asyncio.timeout(self._request_timeout_s):
                 return await call()
         except HttpResponseError as error:
+            if error.status_code is None and not isinstance(error, ClientAuthenticationError):
+                raise no_answer(error, f"table {self._place}") from error  # cut short
             raise error_for(
                 error.status_code or 0,
                 _code(error),

@@ -11,6 +11,7 @@ from checkpointstores.tables.records import TableRecords
 from eventproc.errors import ConfigurationError, StoreRejectedError
 from eventproc.extras import needing
 from eventproc.identity import SharedCredential, shared
+from eventproc.identity.storage_account import require_account
 from eventproc.network import HttpProxy
 from eventproc.settings import SECRET, Count, PositiveSpan, checked
 
@@ -160,6 +161,7 @@ def _check_address(account_url: str, table: str, credential: object) -> None:
         raise ConfigurationError(
             "account_url must begin with https://, as in https://NAME.table.core.windows.net"
         )
+    require_account(account_url)
     if not _TABLE_NAME.fullmatch(table):
         raise ConfigurationError(
             f"table {table!r}: give 3 to 63 letters and digits, beginning with a letter"

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
+from eventproc.identity.storage_account import NO_ACCOUNT
 
 TRANSACTION_MAX: Final = 100
 """Most entities in one entity-group transaction; all must have the same partition key."""
@@ -137,15 +138,17 @@ def error_for(
 
     Args:
         status: The HTTP status; 0 if the request could not be signed.
-        code: The service's error code; with status 0, the reason why signing failed.
+        code: The service's error code, empty if something else answered; with status 0, the reason
+            why signing failed.
         place: The table, for error messages.
         right: The right that the request needs.
         is_identity: Whether the credential is a token of Entra ID, whose rights are roles.
     """
     if code in _RACES:
-        return ConditionFailedError()
-    answer = f"({status} {code})" if code else f"({status})"
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY or code == "TableBeingDeleted":
+        return no_account(place) if right is Right.CREATE_TABLE else ConditionFailedError()
+    answer = f"({status} {code})" if code else f"({status} without an error code)"
+    is_busy = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY
+    if is_busy or code == "TableBeingDeleted" or (status and not code):
         return StoreUnavailableError(f"table {place} cannot answer now {answer}")
     if code == "TableNotFound":
         why = (
@@ -167,3 +170,8 @@ def error_for(
     else:
         why = f"the service refuses the request {answer}"
     return StoreRejectedError(f"table {place} cannot be used: {why}")
+
+
+def no_account(place: str) -> StoreRejectedError:
+    """Return the error for a service that does not know the account."""
+    return StoreRejectedError(f"table {place} cannot be used: {NO_ACCOUNT}")

@@ -15,10 +15,10 @@ from eventproc.concurrency.tasks import together
 from eventproc.errors import ConfigurationError, DeadLetterError, LetterDamagedError
 from eventproc.extras import needing
 from eventproc.identity import NoTokenError, SharedCredential, shared
-from eventproc.identity.storage_account import require_endpoint
+from eventproc.identity.storage_account import require_account, require_endpoint
 from eventproc.models import DeadLetter, StoredLetter, letter_from_json
 from eventproc.network import HttpProxy
-from eventproc.network.failures import failure_of
+from eventproc.network.failures import failure_of, require_own_answer
 from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
 
@@ -81,7 +81,8 @@ class _Container:
     ) -> None:
         if not prefix.strip("/"):
             raise ConfigurationError("prefix is empty: give a folder for the dead letters")
-        settings: dict[str, Any] = {}
+        require_account(account_url)
+        settings: dict[str, Any] = {"raw_response_hook": _check_answer}
         if ca_bundle is not None:
             settings["connection_verify"] = ca_bundle
         if http_proxy is not None:
@@ -280,6 +281,11 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
             raise DeadLetterError(
                 f"{what} container {self._container!r} failed: {error}"
             ) from error
+
+
+def _check_answer(answer: Any) -> None:  # noqa: ANN401 - the client's type is private
+    response = answer.http_response
+    require_own_answer(response.status_code, response.headers)
 
 
 def _is_letter(name: str) -> bool:

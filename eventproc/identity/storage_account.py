@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from eventproc.errors import ConfigurationError
 
@@ -14,6 +16,13 @@ _HINTS: Final[Mapping[Service, str]] = {
     "table": "http://127.0.0.1:10002/NAME. Accounts for blobs alone (premium) have no tables",
 }
 _ENDPOINTS: Final = {f"{service}endpoint" for service in ("blob", "file", "queue", "table")}
+NO_ACCOUNT: Final = (
+    "there is no such storage account (404 ResourceNotFound): check its name in the address, which "
+    "for Azurite is http://HOST:PORT/NAME. If HOST has a dot, Azurite takes its first part for the "
+    "name: start it with --disableProductStyleUrl, or give a HOST without a dot"
+)
+"""Why a service that knows no such account refuses, with the remedy."""
+
 _ACCOUNT_NAME: Final = re.compile(r"[a-z0-9]{3,24}")
 
 
@@ -59,3 +68,27 @@ def require_endpoint(connection_string: str, service: Service) -> None:
             f"the account's {service} service, such as {wanted}=https://NAME.{service}.core."
             f"windows.net, or for Azurite {_HINTS[service]}"
         )
+
+
+def require_account(url: str) -> None:
+    """Refuse the address of a storage service that names no account, in its host or its path.
+
+    Raises:
+        ConfigurationError: The host is an IP address or has no dot, and there is no path.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not parts.path.strip("/") and ("." not in host or _is_ip_address(host)):
+        place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        raise ConfigurationError(
+            f"the storage account's address {place} lacks the account's name: give {place}/NAME, "
+            "for Azurite devstoreaccount1"
+        )
+
+
+def _is_ip_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -6,7 +6,7 @@ TLS, proxies and WebSockets fail in the same ways for every service.
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -15,6 +15,29 @@ _PROXY_REFUSED: Final = "ClientHttpProxyError"
 _PROXY_AWAY: Final = "ClientProxyConnectionError"
 _NO_WEBSOCKET: Final = "WSServerHandshakeError"
 """Classes of aiohttp, by name: it is an extra, and only its adapters import it."""
+
+_REQUEST_ID: Final = "x-ms-request-id"
+"""A header that Azure Storage and Azurite give to each answer of theirs."""
+
+
+class ForeignAnswerError(ConnectionError):
+    """A gateway or a proxy answered a request, and not the storage service.
+
+    Its status says nothing about the record: the outcome is as unknown as without an answer.
+    """
+
+
+def require_own_answer(status: int, headers: Mapping[str, str]) -> None:
+    """Refuse an answer that is not the storage service's, by the headers of the answer.
+
+    Raises:
+        ForeignAnswerError: It has no request id.
+    """
+    if _REQUEST_ID not in headers:
+        raise ForeignAnswerError(
+            f"something else answered (status {status}, without {_REQUEST_ID}): is this the "
+            "storage account's address? Check the gateways and proxies on the way to it"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +55,11 @@ def failure_of(error: BaseException) -> ConnectionFailure | None:
     ``None`` if it is about something else.
     """
     for cause in causes(error):
-        name = type(cause).__name__
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            found = getattr(cause, "certificate_error", cause)  # aiohttp's error has one inside
-            return ConnectionFailure(
-                "the server's certificate is not trusted "
-                f"({getattr(found, 'verify_message', found)}). If a CA of your own signed it, give "
-                "the CA's certificates as ca_bundle",
-                is_setting=True,
-            )
         if isinstance(cause, ssl.SSLError):
-            reason = (cause.reason or type(cause).__name__).lower().replace("_", " ")
-            return ConnectionFailure(
-                f"no TLS connection could be made ({reason}); is this the port of a server that "
-                "uses TLS?",
-                is_setting=False,
-            )
+            return _no_tls(cause)
+        name = type(cause).__name__
+        if isinstance(cause, ForeignAnswerError):
+            return ConnectionFailure(str(cause), is_setting=False)
         if name == _PROXY_REFUSED:
             return _refused_by_proxy(cause)
         if name == _PROXY_AWAY:
@@ -62,6 +74,22 @@ def failure_of(error: BaseException) -> ConnectionFailure | None:
                 is_setting=HTTPStatus(400) <= status < HTTPStatus(500),
             )
     return None
+
+
+def _no_tls(error: ssl.SSLError) -> ConnectionFailure:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        found = getattr(error, "certificate_error", error)  # aiohttp's error has one inside
+        return ConnectionFailure(
+            "the server's certificate is not trusted "
+            f"({getattr(found, 'verify_message', found)}). If a CA of your own signed it, give "
+            "the CA's certificates as ca_bundle",
+            is_setting=True,
+        )
+    reason = (error.reason or type(error).__name__).lower().replace("_", " ")
+    return ConnectionFailure(
+        f"no TLS connection could be made ({reason}); is this the port of a server that uses TLS?",
+        is_setting=False,
+    )
 
 
 def _refused_by_proxy(error: BaseException) -> ConnectionFailure:

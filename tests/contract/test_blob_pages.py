@@ -29,6 +29,12 @@ class Service:
     is_out = False
 
     async def answer(self, request: web.Request) -> web.Response:
+        """Answer as the service, with the id of the request."""
+        answer = self._answer(request)
+        answer.headers["x-ms-request-id"] = "1"
+        return answer
+
+    def _answer(self, request: web.Request) -> web.Response:
         """Answer a listing; any blob that is read does not exist."""
         if self.is_out:
             return web.Response(status=503, headers={"x-ms-error-code": "ServerBusy"})

@@ -13,6 +13,7 @@ class PlayedStorage:
             def do_GET(self):
                 content = f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()
                 self.send_response(status)
+                self.send_header("x-ms-request-id", "1")
                 self.send_header("x-ms-error-code", code)
                 self.send_header("Content-Type", "application/xml")
                 self.send_header("Content-Length", str(len(content)))
@@ -40,4 +41,4 @@ class PlayedStorage:
     @property
     def endpoint(self):
         """The account's URL."""
-        return f"https://127.0.0.1:{self._server.server_port}"
+        return f"https://127.0.0.1:{self._server.server_port}/account"

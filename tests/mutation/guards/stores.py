@@ -202,8 +202,8 @@ BLOB_ERRORS = guards_in(
     Guard(
         name="blob: only a blob that changed is a lost race",
         without_it="an Azure lease on a blob, or the deletion of the container, costs partitions",
-        words="if status in _RACE_STATUSES and code in _RACE_CODES:",
-        mutated="if status in _RACE_STATUSES:",
+        words="if status in _RACE_STATUSES and code in _RACE_CODES and right in _OF_ONE_BLOB:",
+        mutated="if status in _RACE_STATUSES and right in _OF_ONE_BLOB:",
         is_simulated=False,
     ),
 )
