@@ -181,6 +181,7 @@ async def test_a_record_that_is_written_between_the_two_requests_of_a_read_is_re
         gateway.answer = write
         found = await store.read_checkpoint(GROUP, "0")
 
+    assert found is not None
     assert (found.sequence_number, found.state) == (writes, b"state of %d" % writes)
 
 
