@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from sybil import Sybil
@@ -21,6 +22,8 @@ from sybil.sybil import SybilCollection
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
+from eventproc.errors import ConfigurationError
+
 # Spark starts Java and more Python processes; these variables say which ones. (Make exports
 # JAVA_HOME only to programs that it starts after it has fetched Java.)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -28,6 +31,10 @@ _tools = Path(__file__).parent / ".tools"
 for _name, _home in (("JAVA_HOME", _tools / "java"), ("SPARK_HOME", _tools / "spark")):
     if _home.exists():
         os.environ.setdefault(_name, str(_home))
+
+OF_SPARK = ("pyspark", "py4j", "pandas")
+FETCHED_BY_MAKE = re.compile("`make [a-z]+`")
+"""Errors about a server that is not installed name the target that fetches it."""
 
 SKIPS_FAIL = os.environ.get("EVENTPROC_TEST_SKIPS") == "fail"
 
@@ -133,14 +140,50 @@ class InScopes(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed
         return scope_of(nodeid)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a skipped test where nothing may be skipped, as on a build server."""
-    report = yield
-    if report.skipped and not hasattr(report, "wasxfail") and SKIPS_FAIL:
-        report.outcome = "failed"
-        report.longrepr = f"skipped, and EVENTPROC_TEST_SKIPS=fail: {report.longrepr}"
+def missing_part(error: BaseException | None) -> str | None:
+    """Return why a test cannot run here, if it needs a part that make has not fetched yet."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(OF_SPARK):
+            return "Spark is not installed: `make spark`"
+        if isinstance(error, ConfigurationError) and FETCHED_BY_MAKE.search(str(error)):
+            return str(error)
+        error = error.__cause__
+    return None
+
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def judged(report: Report, call: pytest.CallInfo[Any] | None) -> Report:
+    """Skip what needs a missing part; where nothing may be skipped, fail all that is skipped.
+
+    Nothing may be skipped on a build server, say.
+    """
+    if SKIPS_FAIL:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, and EVENTPROC_TEST_SKIPS=fail: {report.longrepr}"
+    elif report.failed and call is not None and call.excinfo is not None:
+        reason = missing_part(call.excinfo.value)
+        if reason is not None:
+            report.outcome = "skipped"
+            report.longrepr = (report.nodeid.partition("::")[0], 0, f"Skipped: {reason}")
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Judge a test's report."""
+    return judged((yield), call)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Judge the report on a module: its imports may need a part that is missing."""
+    report = yield
+    return judged(report, getattr(report, "call", None))
 
 
 @pytest.hookimpl(optionalhook=True)

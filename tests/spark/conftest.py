@@ -9,18 +9,21 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
 import spark_integration
 from eventproc.emulator import EventHubsEmulator
 from tests.spark import faulty_hub
-from tests.spark.standalone import Standalone, standalone
+
+if TYPE_CHECKING:  # Where Spark is missing, its tests are skipped: this file is imported first.
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from tests.spark.standalone import Standalone
 
 HERE = Path(__file__).parent
 HUB = "orders"
@@ -107,8 +110,10 @@ def environment(shared_folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator[SparkSession]:
+def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator["SparkSession"]:
     """Yield the session."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - see the imports above
+
     builder = SparkSession.builder.appName("tests")
     places = {
         "spark.eventLog.dir": spark_logs.events.as_uri(),
@@ -129,8 +134,10 @@ def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator[SparkS
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Standalone"]:
     """Yield a standalone cluster. Its drivers are separate programs."""
+    from tests.spark.standalone import standalone  # noqa: PLC0415 - see the imports above
+
     with standalone(tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
@@ -175,7 +182,7 @@ Place = tuple[str, int]
 """Partition id and sequence number."""
 
 
-def places(rows: list[Row]) -> list[Place]:
+def places(rows: "list[Row]") -> list[Place]:
     """Return the places of rows, sorted."""
     return sorted((row["partition"], row["sequenceNumber"]) for row in rows)
 
@@ -192,7 +199,7 @@ class Stream:
     Its offsets stay in ``location``, as after the crash of a driver.
     """
 
-    spark: SparkSession
+    spark: "SparkSession"
     location: Path
     options: dict[str, str]
     batches: dict[int, list[list[Place]]] = field(default_factory=dict)
@@ -201,12 +208,12 @@ class Stream:
     fails_in: set[int] = field(default_factory=set)
     """Batches whose writing fails after the rows were read."""
 
-    def frame(self) -> DataFrame:
+    def frame(self) -> "DataFrame":
         stream = self.spark.readStream.format("eventproc").options(**self.options)
         return stream.schema("partition string, sequenceNumber long").load()
 
-    def start(self, **trigger: Any) -> StreamingQuery:
-        def keep(batch: DataFrame, batch_id: int) -> None:
+    def start(self, **trigger: Any) -> "StreamingQuery":
+        def keep(batch: "DataFrame", batch_id: int) -> None:
             found = places(batch.collect())
             # At once: the test reads this from another thread, and expects a run of each batch.
             self.batches[batch_id] = [*self.batches.get(batch_id, ()), found]
@@ -236,7 +243,7 @@ class Stream:
 
 @pytest.fixture
 def stream(
-    spark: SparkSession, emulator: EventHubsEmulator, tmp_path: Path
+    spark: "SparkSession", emulator: EventHubsEmulator, tmp_path: Path
 ) -> Iterator[Callable[..., Stream]]:
     """Return a function that makes a stream that reads ``emulator``, from options."""
 
