@@ -56,6 +56,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         config: EventProcessorConfig | None = None,
         rng: Random | None = None,
         clock: Callable[[], float] | None = None,
+        identity_bits: Callable[[int], int] | None = None,
         telemetry: Telemetry | None = None,
         health: HealthReporter | None = None,
     ) -> None:
@@ -70,12 +71,14 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             consumer_group: The consumer group that the processor is a member of.
             owner_id: A name that stays the same over restarts: a crashed processor that restarts
                 under it before its leases expire keeps its partitions. If not given, the one in the
-                roster, or else random.
+                roster, or else a random one for each run.
             roster: Which processors the group should have; with a ``Published`` placement. One for
                 each processor.
             config: Every other setting.
-            rng: Source of randomness, for jitter and random names.
+            rng: Source of randomness for jitter; identities never come from it.
             clock: Returns seconds, also counting suspended time; for lease times.
+            identity_bits: Returns so many random bits, for the identity of each run: only for
+                simulations that must repeat. The system's randomness if not given.
             telemetry: Where metrics and spans go; OpenTelemetry's global providers if not given.
             health: Reports whether the processor is healthy: a ``HealthServer``.
 
@@ -105,6 +108,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             health=health,
             rng=rng,
             clock=clock,
+            identity_bits=identity_bits,
             log=log,
         )
         telemetry = telemetry or global_telemetry()
@@ -123,7 +127,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
 
     def statistics(self) -> ProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
-        run, counted = self._run, self._newest_run
+        run, counted = self._current_run, self._newest_run
         counters = DeliveryCounters()
         if counted:
             counted.pumps.add_counts(counters)
@@ -141,14 +145,16 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         Returns whether this processor owns it. A pause ends when the ownership ends: a new owner is
         not paused. Call it on the processor's own event loop.
         """
-        return self._run is not None and self._run.pause(partition_id)
+        run = self._current_run
+        return run is not None and run.pause(partition_id)
 
     def resume(self, partition_id: str) -> bool:
         """End a pause, or serve a partition again that the failure policy stopped.
 
         Returns whether this processor owns it. Call it on the processor's own event loop.
         """
-        return self._run is not None and self._run.resume(partition_id)
+        run = self._current_run
+        return run is not None and run.resume(partition_id)
 
 
 class ResourceProcessor(GroupProcessor[ResourcePump]):
@@ -171,6 +177,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
         config: ResourceProcessorConfig | None = None,
         rng: Random | None = None,
         clock: Callable[[], float] | None = None,
+        identity_bits: Callable[[int], int] | None = None,
         telemetry: Telemetry | None = None,
         health: HealthReporter | None = None,
     ) -> None:
@@ -184,12 +191,14 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             handler: Makes the handler of a resource: usually the handler class.
             owner_id: A name that stays the same over restarts: a crashed processor that restarts
                 under it before its leases expire keeps its resources. If not given, the one in the
-                roster, or else random.
+                roster, or else a random one for each run.
             roster: Which processors the group should have; with a ``Published`` placement. One for
                 each processor.
             config: Every other setting.
-            rng: Source of randomness, for jitter and random names.
+            rng: Source of randomness for jitter; identities never come from it.
             clock: Returns seconds, also counting suspended time; for lease times.
+            identity_bits: Returns so many random bits, for the identity of each run: only for
+                simulations that must repeat. The system's randomness if not given.
             telemetry: Where metrics go; OpenTelemetry's global providers if not given.
             health: Reports whether the processor is healthy: a ``HealthServer``.
 
@@ -207,6 +216,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             health=health,
             rng=rng,
             clock=clock,
+            identity_bits=identity_bits,
             log=get_logger("eventproc.processor", resource_group=group),
         )
         work = NamedResources(resources, handler, config=config, rng=parts.rng, log=parts.log)
@@ -214,7 +224,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
 
     def statistics(self) -> ResourceProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
-        run, counted = self._run, self._newest_run
+        run, counted = self._current_run, self._newest_run
         counters = HoldCounters()
         if counted:
             counted.pumps.add_counts(counters)

@@ -7,7 +7,7 @@ until it is answered uses ``async_attempts`` or ``attempts_within``, which are l
 
 from collections.abc import Callable
 from datetime import timedelta
-from random import Random
+from random import Random, SystemRandom
 
 from tenacity import (
     AsyncRetrying,
@@ -30,7 +30,7 @@ def waits(backoff: Backoff, rng: Random | None = None) -> Callable[[int], float]
 
     Chance comes from *rng*, or from a generator of its own.
     """
-    chance = (rng or Random()).random  # noqa: S311 - jitter, not a secret
+    chance = (rng or SystemRandom()).random
 
     def wait_s(attempt: int) -> float:
         return backoff_s(attempt, initial=backoff.initial, maximum=backoff.maximum, chance=chance())

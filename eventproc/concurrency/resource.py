@@ -1,12 +1,47 @@
 """A base class of objects that an ``async with`` block opens and closes."""
 
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+from eventproc.errors import ConfigurationError
+
+
+def require_process(what: object, process_id: int | None) -> None:
+    """Refuse an object that was opened in another process than this one.
+
+    Raises:
+        ConfigurationError: its threads and connections stayed in the process *process_id*.
+    """
+    if process_id is not None and process_id != os.getpid():
+        raise ConfigurationError(
+            f"{what} was opened in process {process_id} and is used in process {os.getpid()}: "
+            "its threads and connections do not survive a fork. Build and start it in the process "
+            "that uses it, after the fork"
+        )
 
 
 class AsyncResource(ABC):
-    """Base of classes with ``open`` and ``close``; an ``async with`` block calls both."""
+    """Base of classes with ``open`` and ``close``; an ``async with`` block calls both.
+
+    While it is open, its public coroutines can be called only in the process that opened it. In
+    another one they would wait for threads that do not exist there, or write to the connections of
+    the first.
+    """
+
+    _opened_in: int | None = None
+    """The id of the process that opened it; ``None`` while it is closed."""
+
+    def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 - of any base class
+        """Make the public coroutines refuse calls in another process."""
+        super().__init_subclass__(**options)
+        for name, method in list(vars(cls).items()):
+            if iscoroutinefunction(method) and not name.startswith("_"):
+                setattr(cls, name, _in_own_process(name, method))
 
     @abstractmethod
     async def open(self) -> None:
@@ -29,3 +64,21 @@ class AsyncResource(ABC):
     ) -> None:
         """Close."""
         await self.close()
+
+
+def _in_own_process(
+    name: str, method: Callable[..., Awaitable[Any]]
+) -> Callable[..., Awaitable[Any]]:
+    @wraps(method)
+    async def call(self: AsyncResource, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        require_process(self, self._opened_in)
+        try:
+            answer = await method(self, *args, **options)
+        finally:
+            if name == "close":
+                self._opened_in = None
+        if name == "open":
+            self._opened_in = os.getpid()
+        return answer
+
+    return call

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final, Self, cast
 from urllib.parse import urlsplit
 
+from eventproc.concurrency.resource import AsyncResource
 from eventproc.concurrency.tasks import together
 from eventproc.errors import ConfigurationError, DeadLetterError, LetterDamagedError
 from eventproc.extras import needing
@@ -56,7 +57,7 @@ Credential = (
 REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
-class _Container:
+class _Container(AsyncResource):
     """The container of dead letters, and the folder in it.
 
     Args:

@@ -9,7 +9,7 @@ from eventproc.version import EVENTPROC_VERSION
 def own_member(
     config: GroupConfig, owner_id: str, offset_format: OffsetFormat, *, is_named: bool
 ) -> Member:
-    """Return the record of a processor that has not started; each start draws an incarnation.
+    """Return the record of a processor that has not started, which has no incarnation.
 
     With *is_named* the owner id was given by the user, and a number at its end is the ordinal,
     unless the configuration has one: ``consumer-3``.

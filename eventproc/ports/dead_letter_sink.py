@@ -1,19 +1,20 @@
 """The interface of a dead-letter sink."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
+from eventproc.concurrency.resource import AsyncResource
 from eventproc.models import (
     DeadLetter,
 )
 
 
-class DeadLetterSink(ABC):
+class DeadLetterSink(AsyncResource):
     """Where events that were given up are stored. Belongs to the processor's event loop.
 
     One for each processor; its partitions may store dead letters concurrently.
     """
 
-    async def open(self) -> None:  # noqa: B027 - a sink may need no connection
+    async def open(self) -> None:
         """Connect, and check as far as possible that dead letters can be stored.
 
         Raises:
@@ -21,7 +22,7 @@ class DeadLetterSink(ABC):
             DeadLetterError: no answer; try again.
         """
 
-    async def close(self) -> None:  # noqa: B027
+    async def close(self) -> None:
         """Close all connections. Closing twice is allowed."""
 
     @abstractmethod

@@ -1,10 +1,11 @@
 """What every processor is made of, whatever its group shares."""
 
 import os
+import secrets
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
-from random import Random
+from dataclasses import dataclass, replace
+from random import Random, SystemRandom
 from typing import Self
 
 from eventproc.config import GroupConfig
@@ -24,10 +25,15 @@ class MemberParts:
     store: CheckpointStore
     group: ConsumerGroup
     member: Member
+    """As it is before a start: without an incarnation, and without an owner id if none is given."""
+
     config: GroupConfig
     rng: Random
     clock: Callable[[], float] | None
     log: Logger
+    identity_bits: Callable[[int], int]
+    """Returns that many random bits, for owner id and incarnation."""
+
     executor: StoreExecutor | None = None
     """The thread of the store, if another processor opened the store and will close it."""
 
@@ -45,11 +51,12 @@ class MemberParts:
         rng: Random | None,
         clock: Callable[[], float] | None,
         log: Logger,
+        identity_bits: Callable[[int], int] | None = None,
         offset_format: OffsetFormat = OffsetFormat.AMQP,
         roster: Roster | None = None,
         health: HealthReporter | None = None,
     ) -> Self:
-        """Check the arguments; take the owner id from the roster or draw one, if none is given.
+        """Check the arguments; take the owner id from the roster if none is given.
 
         Raises:
             ConfigurationError: they do not fit together; the message names the remedy.
@@ -58,23 +65,31 @@ class MemberParts:
             check_roster(config, roster, owner_id)
             owner_id = owner_id or roster.own_id
         check_member(config, owner_id)
-        rng = rng or Random()  # noqa: S311 - jitter and names, no secrets
-        name = owner_id if owner_id is not None else _drawn_owner_id(rng)
-        log = log.bind(owner_id=name)
         return cls(
             store=GuardedStore(store, log),
             group=group,
-            member=own_member(config, name, offset_format, is_named=owner_id is not None),
+            member=own_member(config, owner_id or "", offset_format, is_named=owner_id is not None),
             config=config,
-            rng=rng,
+            # Without a state: children of a fork that copied it would do everything in step.
+            rng=rng or SystemRandom(),
             clock=clock,
             log=log,
+            identity_bits=identity_bits or secrets.randbits,
             roster=roster,
             health=health,
         )
 
+    def identified(self) -> Self:
+        """Return the parts with the identity of a new run: an incarnation, an owner id if needed.
 
-def _drawn_owner_id(rng: Random) -> str:
-    """Return a name that no other processor has: of host, process, and a random number."""
-    host = socket.gethostname().encode("ascii", "replace").decode().replace("/", "-")
-    return f"{host}-{os.getpid()}-{rng.getrandbits(32):08x}"
+        Drawn at each start and from the system's randomness, because a processor may have been
+        built before a fork, or from a generator that others have, too.
+        """
+        bits = self.identity_bits
+        owner_id = self.member.owner_id or f"{_host()}-{os.getpid()}-{bits(32):08x}"
+        member = replace(self.member, owner_id=owner_id, incarnation=f"{bits(64):016x}")
+        return replace(self, member=member)
+
+
+def _host() -> str:
+    return socket.gethostname().encode("ascii", "replace").decode().replace("/", "-")

@@ -1,4 +1,4 @@
-"""``GroupProcessor``: starts, stops, and repeats the cycle of load balancing.
+"""``GroupProcessor``: starts and stops.
 
 ``EventProcessor`` and ``ResourceProcessor`` have it in common: a member of a group, whatever the
 group shares. Members know each other only through the store; they are equal, and none coordinates
@@ -9,33 +9,28 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, Generic, Self
+from typing import Any, Generic, Self
 from weakref import WeakSet
 
 from eventproc.concurrency.loop import is_loop_running
-from eventproc.concurrency.tasks import cancellation_kept, end
-from eventproc.config import Backoff
-from eventproc.errors import ConfigurationError, SourceError, StoreError
-from eventproc.logs import ConditionLogger
+from eventproc.concurrency.resource import require_process
+from eventproc.concurrency.tasks import end
+from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup, OffsetFormat
-from eventproc.ownership.balancer import CycleResult
 from eventproc.ownership.own_member import own_member
 from eventproc.pumps.pump import PumpT, Work
 from eventproc.resources.handler import ResourceHandlerFactory
 from eventproc.resources.names import Resources, id_of
 from eventproc.resources.pump import ResourcePump
 from eventproc.resources.work import NamedResources
-from eventproc.retries import waits
+from eventproc.runtime.cycles import Cycles
 from eventproc.runtime.named_lease import NamedLease, lease_config
 from eventproc.runtime.parts import MemberParts
-from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun
+from eventproc.runtime.run import DISPLACING, ProcessorRun
 from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.runtime.watching import Watching
 from eventproc.statistics import GroupStatistics, Phase
 from eventproc.telemetry import Instrumentation, Telemetry
-
-PAUSE_MIN_S: Final = 0.02
-"""The shortest pause between two cycles, so that frequent changes cause no busy loop."""
 
 
 class GroupProcessor(Generic[PumpT]):
@@ -61,34 +56,24 @@ class GroupProcessor(Generic[PumpT]):
             shown=work.shown,
             meter_provider=telemetry.meter_provider,
         )
+        self._owner_id = parts.member.owner_id
         self._run: ProcessorRun[PumpT] | None = None
         self._newest_run: ProcessorRun[PumpT] | None = None
         self._cycling: asyncio.Task[None] | None = None
-        self._stopping = asyncio.Lock()
-        self._finished = asyncio.Event()
-        self._wake = asyncio.Event()
-        self._is_balanced = False
-        self._settles_in_s = 0.0
-        self._unplaced_count = 0
         self._is_failing = False
-        self._store_failure = ConditionLogger(self._log, "store_failed", "store_recovered")
-        self._store_wait_s = waits(
-            Backoff(
-                initial=self._config.rebalance_interval,
-                maximum=self._config.load_balancing_interval,
-            ),
-            self._rng,
-        )
-        self._store_error: str | None = None
-        self._cycle_count = 0
-        self._cycle_s = 0.0
-        self._claim_count = self._steal_count = 0
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Lock
+        self._finished: asyncio.Event
+        self._cycles: Cycles[PumpT] | None = None
         self._leases: WeakSet[NamedLease] = WeakSet()
 
     @property
     def owner_id(self) -> str:
-        """The name of this processor in ownership and member records."""
-        return self._parts.member.owner_id
+        """The name of this processor in ownership and member records.
+
+        If it is not given, each start draws one: empty until the first start.
+        """
+        return self._owner_id
 
     @property
     def consumer_group(self) -> ConsumerGroup:
@@ -101,26 +86,37 @@ class GroupProcessor(Generic[PumpT]):
 
     def _group_statistics(self) -> dict[str, Any]:
         """Return the fields of ``GroupStatistics``, by name."""
-        run, counted = self._run, self._newest_run
+        run, counted, cycles = self._current_run, self._newest_run, self._cycles
         return {
             "owner_id": self.owner_id,
             "owned": tuple(sorted(run.leases.held)) if run else (),
             "handing_over": tuple(sorted(run.pumps.handing_over)) if run else (),
             "restarting": run.pumps.restarting if run else (),
             "prepared": run.preparations.ready if run else (),
-            "is_balanced": self._is_balanced,
-            "unplaced_count": self._unplaced_count,
-            "cycle_count": self._cycle_count,
-            "cycle_seconds": self._cycle_s,
-            "claim_count": self._claim_count,
-            "steal_count": self._steal_count,
+            "is_balanced": cycles.is_balanced if cycles else False,
+            "unplaced_count": cycles.unplaced_count if cycles else 0,
+            "cycle_count": cycles.count if cycles else 0,
+            "cycle_seconds": cycles.seconds if cycles else 0.0,
+            "claim_count": cycles.claim_count if cycles else 0,
+            "steal_count": cycles.steal_count if cycles else 0,
             "hand_over_count": counted.pumps.hand_over_count if counted else 0,
             "lost_count": counted.pumps.lost_count if counted else 0,
             "conflict_count": counted.leases.conflict_count if counted else 0,
             "ownership_write_count": counted.leases.write_count if counted else 0,
             "lease_margin_seconds": run.leases.margin_s if run else None,
-            "store_error": self._store_error,
+            "store_error": cycles.store_error if cycles else None,
         }
+
+    @property
+    def _current_run(self) -> ProcessorRun[PumpT] | None:
+        """The run that has begun and not ended.
+
+        Raises:
+            ConfigurationError: it began in another process.
+        """
+        if self._run is not None:
+            require_process(f"processor {self.owner_id!r}", self._run.process_id)
+        return self._run
 
     def lease(self, name: str) -> NamedLease:
         """Return a block that runs while this processor has the lease of that name.
@@ -137,13 +133,13 @@ class GroupProcessor(Generic[PumpT]):
         Raises:
             ConfigurationError: the processor does not run, or the name cannot be used.
         """
-        run = self._run
+        run = self._current_run
         if run is None:
             raise ConfigurationError(
                 f"lease({name!r}) needs a running processor: use it inside `async with processor:`"
             )
         config, parts = lease_config(self._config), self._parts
-        owner_id = f"{self.owner_id}-{self._rng.getrandbits(32):08x}"
+        owner_id = f"{self.owner_id}-{self._parts.identity_bits(32):08x}"
         lease_parts = replace(
             parts,
             group=parts.group.for_lease(id_of(name)),
@@ -167,7 +163,17 @@ class GroupProcessor(Generic[PumpT]):
 
     async def finished(self) -> None:
         """Return when the processor has stopped, by itself or by ``stop``."""
+        self._settle_on_loop()
         await self._finished.wait()
+
+    def _settle_on_loop(self) -> None:
+        """Forget what belongs to the event loop of a former run.
+
+        A processor that runs keeps its loop: a call from another one raises Python's error.
+        """
+        if self._current_run is None and self._home is not asyncio.get_running_loop():
+            self._home = asyncio.get_running_loop()
+            self._stopping, self._finished = asyncio.Lock(), asyncio.Event()
 
     # Running.
 
@@ -208,6 +214,7 @@ class GroupProcessor(Generic[PumpT]):
             self._finished.set()
             serving.cancel()
 
+        self._settle_on_loop()
         serving = asyncio.ensure_future(self.serve())
         signals.subscribe(on_signal)
         await asyncio.wait([serving])
@@ -238,28 +245,29 @@ class GroupProcessor(Generic[PumpT]):
 
         Raises the errors of ``serve``, and ``ConfigurationError`` if the processor runs already.
         """
-        if self._run is not None:
+        if self._current_run is not None:
             raise ConfigurationError(f"processor {self.owner_id!r} is running already")
         self._work.check()
         # A start that failed may have overwritten the member record of a live processor with the
         # same owner id. With the same incarnation, this start would take that record for its own.
-        member = replace(self._parts.member, incarnation=f"{self._rng.getrandbits(64):016x}")
-        parts = replace(self._parts, member=member)
-        run = self._run = ProcessorRun(parts, self._work, changed=self._wake.set)
+        self._settle_on_loop()
+        parts = self._parts.identified()
+        self._owner_id = parts.member.owner_id
+        cycles = Cycles(parts, self._work, self._reported)
+        run = self._run = ProcessorRun(parts, self._work, changed=cycles.wake)
         self._finished.clear()
         try:
-            await self._watching.begin(run.executor, awaited=lambda: run.awaited)
+            await self._watching.begin(run.executor, self.owner_id, awaited=lambda: run.awaited)
             await run.open()
         except BaseException:
             self._run = None
             await self._watching.end()
             raise
         self._watching.phase = Phase.SERVING
-        self._newest_run = run
-        self._cycle_count = self._claim_count = self._steal_count = 0
+        self._newest_run, self._cycles = run, cycles
         self._reported.begin()
         self._log.info("processor_started", partition_count=len(run.names))
-        self._cycling = asyncio.create_task(self._serve_run(run), name="eventproc-cycles")
+        self._cycling = asyncio.create_task(self._serve_run(run, cycles), name="eventproc-cycles")
         self._cycling.add_done_callback(lambda _: self._finished.set())
 
     async def stop(self) -> None:
@@ -270,8 +278,9 @@ class GroupProcessor(Generic[PumpT]):
 
         Raises the error that ended the processor before, if one did.
         """
+        self._settle_on_loop()
         async with self._stopping:
-            run, cycling = self._run, self._cycling
+            run, cycling = self._current_run, self._cycling
             if run is None or cycling is None:
                 return
             self._watching.phase = Phase.STOPPING
@@ -302,12 +311,10 @@ class GroupProcessor(Generic[PumpT]):
                     if isinstance(error, Exception):
                         self._log.error("processor_failed", error=repr(error), exc_info=error)
 
-    # The claim loop.
-
-    async def _serve_run(self, run: ProcessorRun[PumpT]) -> None:
+    async def _serve_run(self, run: ProcessorRun[PumpT], cycles: Cycles[PumpT]) -> None:
         """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""
-        reading = asyncio.create_task(self._read_names(run))
-        cycling = asyncio.create_task(self._repeat_cycles(run))
+        reading = asyncio.create_task(cycles.read_names(run))
+        cycling = asyncio.create_task(cycles.repeat(run))
         # In this order, an error of the cycle is raised first: it may be a duplicate owner id.
         tasks = [cycling, run.renewing, reading]
         try:
@@ -322,76 +329,3 @@ class GroupProcessor(Generic[PumpT]):
             raise
         finally:
             await end([reading, cycling])
-
-    async def _repeat_cycles(self, run: ProcessorRun[PumpT]) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            self._wake.clear()
-            begun_s = loop.time()
-            try:
-                done = await run.cycle()
-            except DISPLACING:
-                raise
-            except StoreError as error:
-                self._note_store_failure(error, loop.time() - begun_s)
-            else:
-                self._note_cycle(done, loop.time() - begun_s)
-            await self._pause()
-
-    async def _pause(self) -> None:
-        """Sleep until the next cycle is due, or until a change here asks for one."""
-        await asyncio.sleep(PAUSE_MIN_S)
-        config = self._config
-        if self._store_failure.count:
-            pause_s = self._store_wait_s(self._store_failure.count)
-        else:
-            interval = (
-                config.load_balancing_interval if self._is_balanced else config.rebalance_interval
-            )
-            pause_s = interval.total_seconds() * self._rng.uniform(1 - JITTER, 1 + JITTER)
-            if self._settles_in_s and self._parts.store.tells_changes:
-                pause_s = min(pause_s, self._settles_in_s)  # The others have been told by now.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(pause_s):
-                await self._wake.wait()
-
-    async def _read_names(self, run: ProcessorRun[PumpT]) -> None:
-        """Read periodically which partitions or resources exist."""
-        work = self._work
-        failure = ConditionLogger(self._log, "partition_ids_failed", "partition_ids_recovered")
-        while True:
-            await asyncio.sleep(work.names_interval.total_seconds())
-            try:
-                with cancellation_kept():
-                    names = tuple(await work.names())
-            except SourceError as error:
-                failure.note(error=str(error))
-                continue
-            failure.end()
-            if names != run.names:
-                self._log.info("partition_count_changed", before=len(run.names), after=len(names))
-                run.names = names
-                self._wake.set()
-
-    def _note_cycle(self, done: CycleResult, seconds: float) -> None:
-        self._reported.cycle(seconds)
-        self._store_failure.end(failure_count=self._store_failure.count)
-        self._store_error = None
-        self._cycle_count += 1
-        self._cycle_s, self._settles_in_s = seconds, done.actions.settles_in_s
-        self._unplaced_count = len(done.actions.unplaced)
-        self._claim_count += len(done.claimed)
-        self._steal_count += len(done.stolen)
-        for partition_id in done.claimed:
-            self._log.info("partition_claimed", partition_id=partition_id)
-        for partition_id in done.stolen:
-            self._log.info("partition_stolen", partition_id=partition_id)
-        if done.actions.is_balanced != self._is_balanced:
-            self._is_balanced = done.actions.is_balanced
-            self._log.info("balance_changed", is_balanced=self._is_balanced)
-        self._log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
-
-    def _note_store_failure(self, error: StoreError, seconds: float) -> None:
-        self._reported.cycle(seconds, error)
-        self._store_error = str(error)
-        self._store_failure.note(is_error=error.is_final, error=self._store_error)

@@ -6,6 +6,7 @@ store's loop; the source and the pumps on the processor's. Calls between them go
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -79,6 +80,7 @@ class ProcessorRun(Generic[PumpT]):
         self._config = parts.config
         self._open = CloseStack(parts.log)
         self._pump_count = 0
+        self.process_id = os.getpid()
         self._is_closed = False
         self._is_rebalancing = True
         self._renewal_task: asyncio.Task[None] | None = None

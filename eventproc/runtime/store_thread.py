@@ -6,14 +6,16 @@ run on one loop.
 """
 
 import asyncio
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TypeVar
 
+from eventproc.concurrency.resource import require_process
 from eventproc.concurrency.tasks import end, retrieve_outcome
-from eventproc.errors import StoreUnavailableError
+from eventproc.errors import ConfigurationError, StoreUnavailableError
 
 _T = TypeVar("_T")
 
@@ -29,6 +31,9 @@ class StoreExecutor(ABC):
 
     _is_closed = False
 
+    def __init__(self) -> None:
+        self._process_id = os.getpid()
+
     async def call(self, coroutine: Coroutine[object, object, _T]) -> _T:
         """Run it on the store's loop and return its result.
 
@@ -36,9 +41,15 @@ class StoreExecutor(ABC):
         conditional write that is cancelled half-way would not be known.
 
         Raises:
+            ConfigurationError: the thread is one of another process.
             StoreUnavailableError: the executor is closed or closing: a handler still runs after the
                 stop.
         """
+        try:
+            require_process("the processor's store", self._process_id)
+        except ConfigurationError:
+            coroutine.close()
+            raise
         if self._is_closed:
             coroutine.close()
             raise StoreUnavailableError("the processor has stopped, and its store is closed")
@@ -67,6 +78,7 @@ class InlineExecutor(StoreExecutor):
     """Runs them on the processor's own loop, for virtual time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -94,6 +106,7 @@ class ThreadExecutor(StoreExecutor):
     """Runs them on an event loop in a daemon thread."""
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self._home = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
         self._ended: asyncio.Future[None] = self._home.create_future()

@@ -29,11 +29,14 @@ class Watching:
         self._member: WatchedMember | None = None
         self.phase = Phase.STARTING
 
-    async def begin(self, executor: StoreExecutor, *, awaited: Callable[[], str]) -> None:
+    async def begin(
+        self, executor: StoreExecutor, owner_id: str, *, awaited: Callable[[], str]
+    ) -> None:
         """Report that the processor starts.
 
         Args:
             executor: The run's, which is closed on an error.
+            owner_id: The run's.
             awaited: Returns what the start waits for.
 
         Raises:
@@ -44,7 +47,7 @@ class Watching:
         if reporter is None:
             return
         member = WatchedMember(
-            owner_id=self._parts.member.owner_id,
+            owner_id=owner_id,
             group=self._parts.group,
             phase=lambda: self.phase,
             awaited=awaited,

@@ -247,6 +247,7 @@ class World(Fleet):
                 owner_id=owner_id,
                 config=self._config_of(facts),
                 rng=rng,
+                identity_bits=rng.getrandbits,
             )
         else:
             processor = ForeignProcessor(

@@ -29,6 +29,7 @@ from opentelemetry.metrics import (
 from opentelemetry.trace import Span, SpanKind, TracerProvider
 
 from eventproc.concurrency.tasks import CallEndedEarlyError
+from eventproc.errors import ConfigurationError
 from eventproc.handler import (
     BatchError,
     PartitionContext,
@@ -237,12 +238,17 @@ class Instrumentation:
         self._telemetry.end(self, counted)
 
     def read(self) -> GroupStatistics | None:
-        """Return the current statistics; ``None`` if they changed during each attempt to read."""
+        """Return the current statistics; ``None`` if they changed during each attempt to read.
+
+        Also in a process that was forked from that of the processor, which alone has statistics.
+        """
         for _ in range(READS_MAX):
             try:
                 return self._statistics()
             except (KeyError, RuntimeError):  # a dictionary changed during the read
                 continue
+            except ConfigurationError:
+                break
         return None
 
     def cycle(self, seconds: float, error: Exception | None = None) -> None:

@@ -123,6 +123,7 @@ class World(GroupView):
             owner_id=owner_id,
             config=self.config_of(facts, deployment_id),
             rng=rng,
+            identity_bits=rng.getrandbits,
             dead_letters=self.make_sink(actor),
             clock=process.boot_s,
         )

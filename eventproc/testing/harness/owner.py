@@ -37,6 +37,7 @@ class Owner:
             owner_id=owner_id,
             config=config,
             rng=chance,
+            identity_bits=chance.getrandbits,
         )
 
     @property

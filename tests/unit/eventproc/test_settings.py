@@ -328,4 +328,4 @@ def test_paths_clocks_random_sources_and_whole_numbers_are_accepted(tmp_path):
         clock=time.monotonic,
     )
 
-    assert processor.owner_id
+    assert processor.consumer_group.name == "$Default"
