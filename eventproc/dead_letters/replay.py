@@ -13,7 +13,7 @@ from enum import Enum
 
 from eventproc.concurrency.resource import AsyncResource
 from eventproc.errors import DeadLetterError, LetterRefusedError
-from eventproc.models import DeadLetter, StoredLetter
+from eventproc.models import UNDECODED, DeadLetter, StoredLetter
 from eventproc.ports import DeadLetterReader
 
 
@@ -85,6 +85,7 @@ async def replay(
             yield LetterResult(stored=stored, outcome=LetterOutcome.HELD_BACK, reason=reason)
             continue
         try:
+            _check_decoded(letter)
             await target.take(letter)
         except LetterRefusedError as error:
             refused.add(lane)
@@ -92,6 +93,15 @@ async def replay(
             continue
         await _remove(reader, stored)
         yield LetterResult(stored=stored, outcome=LetterOutcome.REPLAYED)
+
+
+def _check_decoded(letter: DeadLetter) -> None:
+    reason = letter.event.system_properties.get(UNDECODED)
+    if reason is not None:
+        raise LetterRefusedError(
+            f"its event could not be decoded ({reason}), so its body is the whole message: "
+            "decode it by hand, or drop the letter"
+        )
 
 
 async def drop(

@@ -123,7 +123,12 @@ def describe_error(error: Exception | None) -> tuple[str, str, str]:
         message = str(error)
     except Exception:  # noqa: BLE001 - the user's code
         message = "(its text cannot be had)"
-    return name, message[:TEXT_MAX], text[-TEXT_MAX:]
+    return name, _unicode(message[:TEXT_MAX]), _unicode(text[-TEXT_MAX:])
+
+
+def _unicode(text: str) -> str:
+    """Return the text with escapes for lone surrogates, which no sink could encode."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _full_name(kind: type[BaseException]) -> str:

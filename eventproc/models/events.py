@@ -118,6 +118,10 @@ deletes its key in a compacted topic. The body is then empty, the same as for an
 KAFKA_KEY: Final = "kafka-key"
 """System property of an event of Kafka: the message's key in bytes, if it is not valid UTF-8."""
 
+UNDECODED: Final = "eventproc-undecoded"
+"""System property of an event in a dead letter: why it could not be decoded. The body is then the
+whole message as the source received it."""
+
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -151,6 +155,13 @@ class ReceivedEvent:
     content_type: str | None = None
     correlation_id: str | None = None
     message_id: str | None = None
+
+    def storable(self) -> "ReceivedEvent":
+        """Return the event; if a field cannot be decoded, one with the whole message as its body.
+
+        That one has ``UNDECODED`` among its system properties, and every field that is known.
+        """
+        return self
 
     def body_as_str(self, encoding: str = "utf-8") -> str:
         """The body as text; raises ``UnicodeDecodeError`` if it cannot be decoded."""

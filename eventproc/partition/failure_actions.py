@@ -70,7 +70,7 @@ class FailureActions:
     ) -> None:
         error_type, error_message, traceback = describe_error(error)
         letter = DeadLetter(
-            event=event,
+            event=event.storable(),
             group=self._identity.group,
             partition_id=self._identity.partition_id,
             owner_id=self._identity.owner_id,

@@ -3,9 +3,13 @@
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from eventproc.models import EVENT_FIELDS, ReceivedEvent
+from eventproc.models import EVENT_FIELDS, UNDECODED, ReceivedEvent
+
+DEPTH_MAX: Final = 50
+"""Deepest nesting of properties in a dead letter; an event with deeper ones is stored undecoded."""
 
 
 class LazyEvent(ReceivedEvent):
@@ -37,6 +41,25 @@ class LazyEvent(ReceivedEvent):
     def _decoded(self, name: str) -> Mapping[str, object]:
         """Return the value of this field, and of the fields that are decoded together with it."""
 
+    def _encoded(self) -> bytes:
+        """Return the message as it was received, as far as the event has it."""
+        return self.body
+
+    def storable(self) -> ReceivedEvent:
+        known: dict[str, Any] = {}
+        reason = ""
+        for name in EVENT_FIELDS:
+            try:
+                known[name] = _checked(name, getattr(self, name))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the event must be stored
+                reason = reason or str(error)
+        if not reason:
+            return self
+        known["body"] = self._encoded()
+        known["system_properties"] = {**known.get("system_properties", {}), UNDECODED: reason}
+        known.setdefault("enqueued_time", _NO_TIME)
+        return ReceivedEvent(**known)
+
     def _fill(self, name: str) -> object:
         """Decode a field, fill its slot and return it."""
         if name == "body":
@@ -47,6 +70,20 @@ class LazyEvent(ReceivedEvent):
         for field, value in found.items():
             _SETTERS[field](self, value)
         return found[name]
+
+
+def _checked(name: str, value: object) -> object:
+    if _is_deeper(value, DEPTH_MAX):
+        raise ValueError(f"{name} has values that are nested more than {DEPTH_MAX} deep")
+    return value
+
+
+def _is_deeper(value: object, depth: int) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if not isinstance(value, list | tuple):
+        return False
+    return not depth or any(_is_deeper(inner, depth - 1) for inner in value)
 
 
 def _decoded_at_first_read(name: str) -> property:
@@ -66,6 +103,8 @@ def setter_of(kind: type[ReceivedEvent], slot: str) -> Any:  # noqa: ANN401 - a 
     """Return a function that fills a slot of an event although the class is frozen."""
     return getattr(kind, slot).__set__
 
+
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _set_body: Final = setter_of(ReceivedEvent, "body")
 _SETTERS: Final = {

@@ -5,9 +5,10 @@ removed. It is written conditionally, so of two concurrent replays one fails.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from eventproc.core.checkpoint_rules import operators_writer
@@ -34,6 +35,7 @@ from eventproc.models import (
     in_order,
 )
 from eventproc.ports import CheckpointStore, DeadLetterReader, EventSource
+from eventproc.sources.letter_parts import LetterPart, letter_from_parts, part_of
 
 REMOVED_GROUP: Final = "$dead-letters"
 """The consumer group whose checkpoints record the removed letters."""
@@ -188,21 +190,34 @@ class LogDeadLetterReader(DeadLetterReader):
         return partition
 
     def _found(self) -> Iterable[StoredLetter]:
+        parts: dict[str, list[tuple[LetterPart, _Copy]]] = {}
         for partition_id, partition in self._partitions.items():
             for event in partition.events:
                 copy = _Copy(partition_id, event)
-                letter, damage = None, ""
-                try:
-                    letter = self._letter_of(event)
-                except LetterDamagedError as error:
-                    damage = str(error)
-                yield StoredLetter(
-                    place=_place(copy),
-                    letter=letter,
-                    damage=damage,
-                    raw=b"" if letter else event.body,
-                    handle=copy,
-                )
+                if (part := part_of(event)) is not None:
+                    parts.setdefault(part.json_sha256, []).append((part, copy))
+                else:
+                    yield from _stored([copy], partial(self._letter_of, event))
+        for found in parts.values():
+            whole = partial(letter_from_parts, [part for part, _ in found])
+            yield from _stored([copy for _, copy in found], whole)
+
+
+def _stored(copies: Iterable[_Copy], read: Callable[[], DeadLetter]) -> Iterator[StoredLetter]:
+    """Yield a letter once for each event that it is in."""
+    letter, damage = None, ""
+    try:
+        letter = read()
+    except LetterDamagedError as error:
+        damage = str(error)
+    for copy in copies:
+        yield StoredLetter(
+            place=_place(copy),
+            letter=letter,
+            damage=damage,
+            raw=b"" if letter else copy.event.body,
+            handle=copy,
+        )
 
 
 def _place(copy: _Copy) -> str:

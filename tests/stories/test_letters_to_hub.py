@@ -23,7 +23,7 @@ from eventproc.dead_letters import (
     matching,
 )
 from eventproc.errors import EventRefusedError, LetterRefusedError
-from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM_PROPERTY
+from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM_PROPERTY, UNDECODED
 from eventproc.sources.memory import MemoryHub, MemoryPublisher
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.letter_scene import (
@@ -38,6 +38,16 @@ from tests.stories.letter_scene import (
     stored,
 )
 from tests.stories.scene import Noting, Scene
+
+
+async def test_a_letter_whose_event_could_not_be_decoded_is_not_replayed():
+    """Its body is the whole message, which a handler would take for the publisher's body."""
+    reader = await stored(letter(1, system_properties={UNDECODED: "no AMQP value"}), letter(2))
+    target = HubTarget(MemoryPublisher(MemoryHub(partition_count=2)), eventhub_name="hub")
+
+    assert await replayed(reader, target) == [REFUSED, REPLAYED]
+    assert await left(reader) == [1]
+
 
 # --- to a hub ------------------------------------------------------------------------------------
 

@@ -15,6 +15,13 @@ SEQUENCE: Final = 0x76
 VALUE: Final = 0x77
 """AMQP 1.0, part 3, section 3.2: the last byte of a section's descriptor."""
 
+_KINDS: Final = {
+    DELIVERY_ANNOTATIONS: dict,
+    MESSAGE_ANNOTATIONS: dict,
+    PROPERTIES: list,
+    APPLICATION_PROPERTIES: dict,
+}
+
 _BEFORE_BODY: Final = tuple(bytes([0, 0x53, section]) for section in range(0x70, DATA))
 _DATA: Final = b"\x00\x53\x75\xa0"
 _LARGE_DATA: Final = b"\x00\x53\x75\xb0"
@@ -63,9 +70,17 @@ class EncodedMessage:
                 self._bodies.setdefault(descriptor, []).append(begin)
 
     def one(self, descriptor: int) -> Any:  # noqa: ANN401 - as the service sent it
-        """Decode a section; ``None`` if the message does not have it."""
+        """Decode a section; ``None`` if the message does not have it.
+
+        Raises:
+            MalformedError: it cannot be decoded, or is not of the kind that AMQP prescribes.
+        """
         begin = self._begin.get(descriptor)
-        return None if begin is None else decode(self._payload, begin)[0]
+        value = None if begin is None else decode(self._payload, begin)[0]
+        kind = _KINDS.get(descriptor, object)
+        if value is not None and not isinstance(value, kind):
+            raise MalformedError(f"a section is a {type(value).__name__}, not a {kind.__name__}")
+        return value
 
     def body(self) -> bytes:
         """Decode the body: data, text and binary values unchanged; all others as JSON."""

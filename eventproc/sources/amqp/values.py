@@ -8,7 +8,6 @@ the list, map, array or message that it stands in.
 """
 
 import struct
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
@@ -107,7 +106,7 @@ def _bytes_32(buffer: bytes, at: int) -> tuple[object, int]:
 
 
 def _char(buffer: bytes, at: int) -> tuple[object, int]:
-    return chr(min(_UINT.unpack_from(buffer, at)[0], sys.maxunicode + 1)), at + 4
+    return buffer[at : at + 4].decode("utf-32-be"), at + 4
 
 
 def _uuid(buffer: bytes, at: int) -> tuple[object, int]:

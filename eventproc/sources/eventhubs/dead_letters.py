@@ -15,6 +15,7 @@ from eventproc.identity import shared
 from eventproc.models import (
     REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
+    UNDECODED,
     DeadLetter,
     ReceivedEvent,
     letter_from_details,
@@ -27,12 +28,14 @@ from eventproc.sources.eventhubs import producer
 from eventproc.sources.eventhubs.options import EventHubOptions
 from eventproc.sources.eventhubs.source import EventHubSource
 from eventproc.sources.letter_log import LogDeadLetterReader
-
-PROPERTY_PREFIX: Final = "eventproc_"
-"""Prefix of the properties that describe the failure, so that none replaces one of the event."""
+from eventproc.sources.letter_parts import PROPERTY_PREFIX, parts_of
 
 LEAVE_OUT: Final = ((), ("traceback",), ("traceback", "error_message"))
 """Properties to omit, in the order of the attempts, if the letter is too large for the hub."""
+
+
+PART_COST: Final = 8 * 1024
+"""Room for the properties of a part, in bytes; the smallest limit of a hub is 256 KiB."""
 
 
 class EventHubDeadLetterSink(DeadLetterSink):
@@ -41,6 +44,11 @@ class EventHubDeadLetterSink(DeadLetterSink):
     Body, properties and ids are those of the event. Each entry of ``DeadLetter.details`` is
     added as a property with the prefix ``eventproc_``. A letter may be sent twice; both copies have
     the same ``eventproc_letter_id``.
+
+    An event that a hub cannot have in this form, because it is too large with these properties, has
+    values that cannot be published or could not be decoded, is sent as the JSON of its letter
+    instead, in as many parts as the hub's limit makes necessary (``eventproc_part_number`` from 0
+    on, ``eventproc_part_count``, ``eventproc_json_sha256``).
 
     Args:
         fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
@@ -112,24 +120,41 @@ class EventHubDeadLetterSink(DeadLetterSink):
             DeadLetterError: it was not sent, or not known to be.
         """
         async with self._send_lock:
-            for left_out in LEAVE_OUT:
-                details = {k: v for k, v in letter.details().items() if k not in left_out}
-                details["letter_id"] = letter.letter_id
-                properties = {PROPERTY_PREFIX + name: value for name, value in details.items()}
-                if letter.event.replayed_from is not None:
-                    properties[REPLAYED_FROM_PROPERTY] = letter.event.replayed_from
-                try:
-                    if await self._connected().send(letter.event, properties):
-                        return
-                except SourceError as error:
-                    await self.close()  # The next attempt makes a new connection.
-                    raise DeadLetterError(
-                        f"sending a dead letter to event hub {self._hub!r} failed: {error}"
-                    ) from error
-        raise DeadLetterError(
-            f"event {letter.event.sequence_number} is too large for event hub {self._hub!r}, even "
-            "without traceback and error message: give that hub's namespace a larger limit"
-        )
+            try:
+                if UNDECODED in letter.event.system_properties or not await self._sent(letter):
+                    await self._send_json(letter)
+            except SourceError as error:
+                await self.close()  # The next attempt makes a new connection.
+                raise DeadLetterError(
+                    f"sending a dead letter to event hub {self._hub!r} failed: {error}"
+                ) from error
+
+    async def _sent(self, letter: DeadLetter) -> bool:
+        """Send the event with properties; return false if the hub cannot have it like this."""
+        for left_out in LEAVE_OUT:
+            details = {k: v for k, v in letter.details().items() if k not in left_out}
+            details["letter_id"] = letter.letter_id
+            properties = {PROPERTY_PREFIX + name: value for name, value in details.items()}
+            if letter.event.replayed_from is not None:
+                properties[REPLAYED_FROM_PROPERTY] = letter.event.replayed_from
+            if await self._connected().send(letter.event, properties):
+                return True
+        return False
+
+    async def _send_json(self, letter: DeadLetter) -> None:
+        sender = self._connected()
+        content_max = await sender.bytes_max() - PART_COST
+        for part in parts_of(letter, content_max):
+            event = ReceivedEvent(
+                body=part.content,
+                sequence_number=letter.event.sequence_number,
+                offset=letter.event.offset,
+                enqueued_time=letter.event.enqueued_time,
+            )
+            if not await sender.send(event, part.properties):
+                raise DeadLetterError(
+                    f"event hub {self._hub!r} has no room for a part of {content_max} bytes"
+                )
 
     def _connected(self) -> producer.Producer:
         if self._ssl_context is None:

@@ -60,19 +60,33 @@ class Producer:
             return await self._client.get_partition_ids()
 
     async def send(self, event: ReceivedEvent, extra_properties: Mapping[str, str | int]) -> bool:
-        """Send an event with extra properties; return false if it is too large for the hub."""
-        data = _event(event.body, {**event.properties, **extra_properties})
-        for name in ("content_type", "correlation_id", "message_id"):
-            if (value := getattr(event, name)) is not None:
-                setattr(data, name, value)
-        async with self._answered("sending to"):
+        """Send an event with extra properties.
+
+        Returns false, and sends nothing, if the hub cannot have it: it is too large, or AMQP has no
+        form for a value of it.
+        """
+        try:
+            (event.partition_key or "").encode()
+        except UnicodeEncodeError:
+            return False
+        async with self._answered("connecting to"):
             batch = await self._client.create_batch(partition_key=event.partition_key)
-            try:
-                batch.add(data)
-            except ValueError:
-                return False
+        try:
+            data = _event(event.body, {**event.properties, **extra_properties})
+            for name in ("content_type", "correlation_id", "message_id"):
+                if (value := getattr(event, name)) is not None:
+                    setattr(data, name, value)
+            batch.add(data)
+        except Exception:  # noqa: BLE001 - the client's encoder raises any, depending on the value
+            return False
+        async with self._answered("sending to"):
             await self._client.send_batch(batch)
         return True
+
+    async def bytes_max(self) -> int:
+        """Most bytes of an event and its properties that the hub accepts."""
+        async with self._answered("connecting to"):
+            return (await self._client.create_batch()).max_size_in_bytes
 
     async def new_batch(self, *, partition_id: str | None, partition_key: str | None) -> Batch:
         """Return an empty batch with the size limit of the link, for one partition or one key."""

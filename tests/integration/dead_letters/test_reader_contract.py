@@ -1,6 +1,9 @@
 """What every reader of dead letters does, on real storage, hubs and brokers."""
 
 from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -39,6 +42,45 @@ async def test_letters_are_read_as_they_were_stored(place):
     found = [each.letter for each in await read(place)]
 
     assert found == [stored[2], stored[0], stored[1]]
+
+
+def deep(levels: int) -> object:
+    value: object = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+SURROGATE = "lone \ud800"
+UNUSUAL_EVENTS: dict[str, dict[str, Any]] = {
+    "as large as a hub allows": {"body": b"\xff" * 1024 * 1024},
+    "no number": {"properties": {"a": Decimal("NaN"), "b": float("nan"), "c": float("inf")}},
+    "an integer of 70 bits": {"properties": {"a": 2**70}},
+    "an id, a map and a list": {"properties": {"a": UUID(int=5), "b": {"c": [1]}, "d": {7}}},
+    "nested values": {"properties": {"a": deep(40)}},
+    "a surrogate in a property": {"properties": {SURROGATE: SURROGATE}},
+    "a surrogate in the key": {"partition_key": SURROGATE},
+    "a surrogate in the ids": {"message_id": SURROGATE, "correlation_id": SURROGATE},
+    "a long id": {"message_id": "m" * 300},
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
+@pytest.mark.parametrize("kind", UNUSUAL_EVENTS)
+async def test_an_event_of_any_kind_is_stored_and_read(place, kind):
+    """Otherwise its partition would wait for ever. What a place cannot have, it has as JSON."""
+    plain = letter(1)
+    stored = replace(plain, event=replace(plain.event, **UNUSUAL_EVENTS[kind]))
+    await place.store([stored])
+    async with place.opened() as reader:
+        (found,) = await matching(reader)
+        assert found.letter is not None
+        assert await reader.remove(found)
+
+    assert replace(found.letter.event, properties={}) == replace(stored.event, properties={})
+    assert found.letter.event.properties.keys() == stored.event.properties.keys()
+    assert found.letter.error_message == stored.error_message
+    assert await read(place) == []
 
 
 async def test_letters_of_a_partition_come_in_order(place):

@@ -5,7 +5,7 @@ that is not an event raises an error from ``receive``, and not in a handler.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued, ReceivedEvent
@@ -72,6 +72,9 @@ class EncodedEvent(LazyEvent, filled=("sequence_number", "offset")):
         except _UNREADABLE as error:
             raise self._unreadable(error) from error
 
+    def _encoded(self) -> bytes:
+        return self._payload
+
     def _unreadable(self, error: Exception) -> SourceRejectedError:
         return SourceRejectedError(f"event {self.sequence_number} cannot be decoded: {error}")
 
@@ -82,20 +85,13 @@ class EncodedEvent(LazyEvent, filled=("sequence_number", "offset")):
             return {name: None if self._key == NO_KEY else to_text(self._key)}
         message = EncodedMessage(self._payload)
         if name == "properties":
-            return {name: to_properties(_checked(message.one(APPLICATION_PROPERTIES), dict))}
+            return {name: to_properties(message.one(APPLICATION_PROPERTIES))}
         is_replayed = REPLAYED_FROM_BYTES in self._payload
         return to_system_fields(
-            _checked(message.one(MESSAGE_ANNOTATIONS), dict),
-            _checked(message.one(PROPERTIES), list),
-            _checked(message.one(APPLICATION_PROPERTIES), dict) if is_replayed else None,
+            message.one(MESSAGE_ANNOTATIONS),
+            message.one(PROPERTIES),
+            message.one(APPLICATION_PROPERTIES) if is_replayed else None,
         )._asdict()
-
-
-def _checked(section: Any, kind: type) -> Any:  # noqa: ANN401 - as the service sent it
-    """Return a decoded section, or ``None`` if the message does not have it."""
-    if section is not None and not isinstance(section, kind):
-        raise MalformedError(f"a section is a {type(section).__name__}, not a {kind.__name__}")
-    return section
 
 
 _set_payload: Final = setter_of(EncodedEvent, "_payload")

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Final
 
 from eventproc.errors import (
     ConfigurationError,
@@ -17,6 +17,9 @@ from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import Broker
 from eventproc.sources.rabbitmq.queues.held_messages import HeldMessage, HeldMessages
+
+_SHORT_MAX: Final = 255
+"""Most bytes of a short text of AMQP 0-9-1."""
 
 
 class RabbitDeadLetterSink(DeadLetterSink):
@@ -77,10 +80,19 @@ class RabbitDeadLetterSink(DeadLetterSink):
                 exchange=self._exchange,
                 routing_key=self._routing_key,
                 content_type="application/json",
-                message_id=letter.event.message_id,
+                message_id=_short(letter.event.message_id),
             )
         except SourceError as error:
             raise DeadLetterError(str(error)) from error
+
+
+def _short(message_id: str | None) -> str | None:
+    """Return the id if AMQP 0-9-1 can have it; any other is only in the JSON."""
+    try:
+        size = len((message_id or "").encode())
+    except UnicodeEncodeError:
+        return None
+    return message_id if size <= _SHORT_MAX else None
 
 
 class RabbitDeadLetterReader(DeadLetterReader):

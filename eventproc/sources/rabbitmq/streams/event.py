@@ -52,6 +52,9 @@ class StreamEvent(LazyEvent, filled=("sequence_number",)):
         except _UNREADABLE:
             return self._message
 
+    def _encoded(self) -> bytes:
+        return self._message
+
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "offset":
             return {name: OFFSETS.text(self.sequence_number)}

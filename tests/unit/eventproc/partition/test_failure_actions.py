@@ -10,17 +10,28 @@ import pytest
 
 from eventproc.config import FailureAction
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
+from eventproc.emulator.amqp.encoding import encode
+from eventproc.emulator.amqp.values import Value
 from eventproc.errors import DeadLetterError
 from eventproc.logs import get_logger
-from eventproc.models import CloseReason, DeadLetter
+from eventproc.models import (
+    UNDECODED,
+    CloseReason,
+    DeadLetter,
+    ReceivedEvent,
+    describe_error,
+    letter_from_json,
+)
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.ports import DeadLetterSink
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
+from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader
 from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.core.events import event
+from tests.unit.eventproc.sources.eventhubs.messages import position, section
 
 
 class ActionsFixture:
@@ -89,6 +100,55 @@ def test_the_action_stop_ends_the_partition_because_its_handler_failed():
         return raised.value.reason, raised.value.__cause__
 
     assert run_virtual(scenario()) == (CloseReason.HANDLER_FAILED, failure)
+
+
+def unreadable(section_of_properties: bytes) -> tuple[bytes, ReceivedEvent]:
+    payload = position(5) + section_of_properties + section(0x75, b"hi")
+    (found,) = EventReader().read([payload])
+    return payload, found
+
+
+def nested(depth: int) -> Value:
+    value: Value = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("encoded", "reason"),
+    [
+        (b"\xa1\x01a\xa1\x20x", "cannot be decoded"),
+        (b"\xa1\x01a\x73\x00\x00\xd8\x00", "cannot be decoded"),
+        (b"\xa1\x01a" + encode(nested(100)), "nested more than 50 deep"),
+    ],
+    ids=["a false length", "a surrogate as a character", "deeply nested values"],
+)
+def test_an_event_that_cannot_be_decoded_is_stored_as_its_message(encoded, reason):
+    """So no sink fails on it, and its partition does not wait for ever."""
+    count = len(encoded) + 4
+    payload, damaged = unreadable(
+        b"\x00\x53\x74\xd1" + count.to_bytes(4) + b"\x00\x00\x00\x02" + encoded
+    )
+    sink = MemoryDeadLetterSink()
+
+    async def scenario():
+        await ActionsFixture(FailureAction.DEAD_LETTER, sink).actions.apply(damaged, None, 1)
+
+    run_virtual(scenario())
+    (letter,) = sink.letters
+    assert (letter.event.body, letter.event.properties) == (payload, {})
+    assert (letter.event.sequence_number, letter.event.offset) == (5, "1500")
+    assert reason in str(letter.event.system_properties[UNDECODED])
+    assert letter_from_json(letter.to_json()).event.body == payload
+
+
+def test_the_texts_of_an_error_are_unicode():
+    """A lone surrogate in one could not be encoded by any sink."""
+    _, message, traceback = describe_error(ValueError("lone \ud800"))
+
+    assert message == "lone \\ud800"
+    assert traceback.encode()
 
 
 def test_an_event_counts_as_dead_lettered_when_its_letter_is_stored(caplog):
