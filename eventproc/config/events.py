@@ -27,15 +27,16 @@ class CheckpointPolicy:
     """
 
     max_events: Count | None = 1000
-    """After this many handled events."""
+    """After this many handled events. Handling continues while it is written."""
 
     interval: PositiveSpan | None = timedelta(seconds=5)
     """When the oldest handled event without a checkpoint is this old."""
 
     max_uncommitted_events: Count | None = 100_000
-    """While the store fails, handling continues until this many handled events have no checkpoint;
-    then it waits for the store, because all of them would be delivered again after a crash. The
-    default is a hundred times ``max_events``, so a healthy store causes no wait. ``None``, or no
+    """While the store is slow or fails, handling continues until this many handled events have no
+    checkpoint; then it waits for the store, because all of them would be delivered again after a
+    crash. The default is a hundred times ``max_events``, so a healthy store causes no wait; with
+    fewer than what is handled during a write, each write costs a fast handler time. ``None``, or no
     automatic checkpoints: no limit."""
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from eventproc import Backoff, CheckpointPolicy
 from eventproc.partition.checkpointer import Checkpointer
+from eventproc.testing import StoreFaults
 from eventproc.testing.processes import run_processes
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
@@ -49,6 +50,37 @@ def test_handling_stops_at_max_uncommitted_events(settings):
     assert LIMIT <= stopped_at < LIMIT + BATCH
     assert handled == 10 * LIMIT
     assert checkpointed == 10 * LIMIT - 1
+
+
+def test_a_slow_store_holds_handling_up_at_the_same_limit():
+    """Events are handled while a checkpoint is written; a kill would repeat all of them."""
+
+    async def story():
+        scene, waiting = Scene(), []
+        policy = CheckpointPolicy(max_events=5, max_uncommitted_events=LIMIT)
+
+        class Counting(Noting):
+            async def process_events(self, context, events):
+                await super().process_events(context, events)
+                waiting.append(events[-1].sequence_number - (scene.checkpointed() or -1))
+                await seconds(0.1)
+
+        processor = scene.processor(
+            lambda: Counting(scene), checkpoint_policy=policy, batch_size_max=BATCH
+        )
+        async with processor:
+            await seconds(5)
+            scene.store_by_owner["a"].faults = StoreFaults(
+                delay_min=timedelta(seconds=4), delay_max=timedelta(seconds=4)
+            )
+            scene.publish(10 * LIMIT)
+            await seconds(300)
+        return len(scene.handled), max(waiting)
+
+    handled, waiting = run_virtual(story())
+
+    assert handled == 10 * LIMIT
+    assert LIMIT <= waiting <= LIMIT + BATCH
 
 
 async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, Checkpointer]:
