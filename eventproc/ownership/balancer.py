@@ -14,6 +14,7 @@ from typing import Final
 from eventproc.config import GroupConfig
 from eventproc.core.ownership.cycle import Actions, decide, unfenced
 from eventproc.core.ownership.listing import Listing
+from eventproc.core.ownership.liveness import foreign_owners, renewal_interval
 from eventproc.core.ownership.memory import GroupMemory, Observed, needs_ownership, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.pauses import PAUSES_RECORD, Pauses
@@ -102,6 +103,7 @@ class Balancer:
         """Logs when outcomes of claims begin to be unknown, and when they are known again."""
 
         self._short_capacity = ConditionLogger(log, "capacity_short", "capacity_sufficient")
+        self._short_expiration = ConditionLogger(log, "expiration_short", "expiration_sufficient")
         self._unknown_placement = ConditionLogger(log, "placement_unknown", "placement_known")
 
     @property
@@ -138,6 +140,7 @@ class Balancer:
             before, now_s = self._memory, self._clock()
             self._memory = observe(before, listing, self._rules, now_s)
             self._log_changes(before, self._memory)
+            self._note_foreign(before.observed, listing)
             return await self._carry_out(decide(self._memory, self._rules), listing)
 
     def _note_load(self, work: Mapping[str, WorkDone]) -> None:
@@ -259,6 +262,25 @@ class Balancer:
         if bool(known) is not bool(seen):
             log = self._log.error if seen else self._log.info
             log("foreign_members_detected", owner_ids=sorted(seen))
+
+    def _note_foreign(self, before: Observed | None, listing: Listing) -> None:
+        """Note whether processors of an Azure SDK are there, and whether they renew too seldom."""
+        if listing.owned is None:
+            return
+        expiration, me = self._rules.expiration, self._rules.owner_id
+        foreign = foreign_owners(listing.owned, listing.present, me, expiration)
+        self.leases.has_foreign = bool(foreign)
+        if not foreign:
+            self._short_expiration.end()
+        elif before is not None and before.listing.owned is not None:
+            interval = renewal_interval(before.listing.owned, listing.owned, foreign)
+            if 2 * interval >= expiration:
+                self._short_expiration.note(
+                    owner_ids=sorted(foreign),
+                    interval_s=interval.total_seconds(),
+                    expiration_s=expiration.total_seconds(),
+                    hint="set ownership_expiration to more than twice this interval",
+                )
 
     def _log_placement(self, before: Observed | None, after: Observed | None) -> None:
         """Log changes of the group's placement, and whether the members' capacity is short."""

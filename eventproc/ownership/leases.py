@@ -14,8 +14,8 @@ from typing import Final
 
 from eventproc.concurrency.partition_locks import PartitionLocks
 from eventproc.core.ownership.lease import (
-    CHECKS_PER_EXPIRATION,
     Lease,
+    check_pause_s,
     due_leases,
     trusted_until_s,
 )
@@ -86,6 +86,7 @@ class Leases:
         """Whether each ownership record is renewed. With session leases, only while the group has
         members that do not use them."""
 
+        self.has_foreign = False  # Whether processors of an Azure SDK are in the group.
         self.conflict_count = 0
         """How many claims failed because another processor wrote first."""
         self.write_count = 0
@@ -218,7 +219,7 @@ class Leases:
 
     async def keep(self) -> None:
         """Until cancelled, renew each lease when it is due, and retry renewals that failed."""
-        pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
+        pause_s = check_pause_s(self._expiration)
         while True:
             await self.renew_due()
             await asyncio.sleep(pause_s)
@@ -254,6 +255,7 @@ class Leases:
             self._expiration,
             self._clock(),
             renews_records=self.renews_records,
+            has_foreign=self.has_foreign,
         )
         if due:
             await self._renew(due)

@@ -24,6 +24,14 @@ CHECKS_PER_EXPIRATION: Final = 24
 """How often in an expiration to look for what is due: often enough to retry a failed renewal."""
 
 
+FOREIGN_EXPIRATION: Final = timedelta(seconds=60)
+"""The shortest expiration of the Azure SDKs' processors by default: of JavaScript, Go and Java."""
+
+FOREIGN_DUE_PART: Final = (RENEWALS_PER_EXPIRATION / CHECKS_PER_EXPIRATION) * 1.25
+"""Before such processors a record is renewed this part sooner, so that with the time until the next
+check it is never older than a third of their expiration."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """A partition that this processor owns."""
@@ -77,14 +85,27 @@ def renewal_due_at_s(sent_at_s: float, expiration: timedelta) -> float:
     return sent_at_s + expiration.total_seconds() / RENEWALS_PER_EXPIRATION
 
 
+def check_pause_s(expiration: timedelta) -> float:
+    """Return the time between two checks of what is due."""
+    return min(expiration, FOREIGN_EXPIRATION).total_seconds() / CHECKS_PER_EXPIRATION
+
+
 def due_leases(
-    leases: Iterable[Lease], expiration: timedelta, now_s: float, *, renews_records: bool
+    leases: Iterable[Lease],
+    expiration: timedelta,
+    now_s: float,
+    *,
+    renews_records: bool,
+    has_foreign: bool = False,
 ) -> tuple[Lease, ...]:
     """Return the leases whose records have to be renewed now.
 
+    *has_foreign*: processors of an Azure SDK may have a shorter expiration than this one.
     With session leases (not *renews_records*) only that of a doubtful lease: its renewal shows
     whether this processor still owns the partition.
     """
+    if has_foreign:
+        expiration = min(expiration, FOREIGN_EXPIRATION * (1 - FOREIGN_DUE_PART))
     return tuple(
         lease
         for lease in leases

@@ -12,7 +12,7 @@ that follows, those that were alive before it are alive (``living.py``).
 Rule 5: a member with the status *dead* is not alive, however fresh its record is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from eventproc.models import (
@@ -99,6 +99,26 @@ def foreign_owners(
     """Return the live owners without a member record: processors of Azure's SDKs."""
     known = {member.owner_id for member in present.members}
     return frozenset(fresh_owners(owned, expiration).values()) - known - {me}
+
+
+def renewal_interval(
+    before: OwnershipSnapshot, after: OwnershipSnapshot, owners: Collection[str]
+) -> timedelta:
+    """Return the longest time after which one of *owners* renewed a record, as two listings show.
+
+    Zero if they show no renewal. Of several renewals between the listings only the first is sure,
+    and it came after *before*.
+    """
+    former, gap, longest = before.by_partition, after.as_of - before.as_of, timedelta(0)
+    for o in after.ownerships:
+        was = former.get(o.partition_id)
+        if o.owner_id not in owners or was is None or was.owner_id != o.owner_id:
+            continue
+        if was.etag != o.etag:
+            apart = o.last_modified - was.last_modified
+            is_one = apart > 2 * gap
+            longest = max(longest, apart if is_one else before.as_of - was.last_modified)
+    return longest
 
 
 def live_partitions(
