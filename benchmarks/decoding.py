@@ -73,7 +73,7 @@ class Plain(PartitionHandler):
 class NoContext:
     """As much of a context as a call needs."""
 
-    is_ending = False
+    is_ending = is_interrupted = False
 
     def begin_event(self, event: ReceivedEvent) -> None:
         """Do nothing."""

@@ -251,6 +251,22 @@ class HandlerCancelledError(EventProcError):
         self.__cause__ = cancellation
 
 
+class HandlerAbortedError(EventProcError):
+    """A handler or a sink raised what is no ``Exception``, such as ``SystemExit``.
+
+    Extension modules do so as well: a panic in Rust is one. It is the failure of a call like any
+    other error; the process goes on.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        try:
+            what = repr(error)
+        except Exception:  # noqa: BLE001 - the user's code
+            what = type(error).__qualname__
+        super().__init__(f"{what} was raised, which is no Exception: the call has failed")
+        self.__cause__ = error
+
+
 class DecodeError(EventProcError, ValueError):
     """The body of an event cannot be decoded. Final: the event is given up without a retry."""
 

@@ -1,11 +1,12 @@
 """Run and cancel several tasks together, and wait for tasks despite a cancellation."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from typing import Any, TypeVar
 
-from eventproc.errors import HandlerCancelledError
+from eventproc.errors import HandlerAbortedError, HandlerCancelledError
 
 _T = TypeVar("_T")
 
@@ -26,13 +27,61 @@ def is_cancelled() -> bool:
 
 @contextmanager
 def users_code() -> Iterator[None]:
-    """Raise ``HandlerCancelledError`` for a ``CancelledError`` that did not cancel this task."""
+    """Raise an ``Exception`` for whatever the user's code raises, as ``users_call`` does."""
     try:
         yield
+    except (Exception, KeyboardInterrupt, GeneratorExit):  # The last one closes this coroutine.
+        raise
     except asyncio.CancelledError as cancellation:
         if is_cancelled():
             raise
         raise HandlerCancelledError(cancellation) from cancellation
+    except BaseException as error:
+        raise HandlerAbortedError(error) from error
+
+
+async def users_call(
+    call: Callable[[], Awaitable[object]], variables: Context | None = None
+) -> None:
+    """Await a coroutine of the user's code, in a task of its own, with these context variables.
+
+    So code that cancels its own task is not taken for a cancellation of this one, and a
+    ``SystemExit`` does not leave the event loop. A cancellation of this task cancels the call and
+    waits for its end. It is raised even if the call ignored it and returned: what it was to do may
+    be half done.
+
+    Raises:
+        HandlerCancelledError: the call raised ``CancelledError`` without a cancellation of this
+            task.
+        HandlerAbortedError: it raised something else that is no ``Exception``. Only a
+            ``KeyboardInterrupt`` passes: it is the user's, and ends the program.
+    """
+    running = asyncio.get_running_loop().create_task(_error_of(call), context=variables)
+    with users_code():
+        try:
+            error = await running
+        except KeyboardInterrupt as interrupt:  # The call's task has raised it in the event loop.
+            error = asyncio.CancelledError()
+            error.__cause__ = interrupt
+        if isinstance(error, Exception):
+            raise error
+        if is_cancelled():
+            raise asyncio.CancelledError from error
+        if isinstance(error, GeneratorExit):
+            raise HandlerAbortedError(error) from error
+        if error is not None:
+            raise error
+
+
+async def _error_of(call: Callable[[], Awaitable[object]]) -> BaseException | None:
+    """Return what the call raises: a task whose result is a ``SystemExit`` ends its loop."""
+    try:
+        await call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the user's code
+        return error
+    return None
 
 
 async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:

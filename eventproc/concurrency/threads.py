@@ -17,8 +17,9 @@ def call_and_settle(function: Callable[[], object], done: asyncio.Future[None]) 
     error: BaseException | None = None
     try:
         function()
-    except StopIteration as raised:  # A future cannot have it; coroutines convert it, too.
-        error = RuntimeError("the handler raised StopIteration")
+    # A future cannot have the first; coroutines convert it, too. No interrupt reaches this thread.
+    except (StopIteration, KeyboardInterrupt) as raised:
+        error = RuntimeError(f"the handler raised {type(raised).__name__}")
         error.__cause__ = raised
     except BaseException as raised:  # noqa: BLE001 - raised in the waiting task
         error = raised

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from eventproc.concurrency.tasks import users_code
+from eventproc.concurrency.tasks import users_call
 from eventproc.config import Backoff, FailureAction, FailurePolicy
 from eventproc.core.progress import PartitionProgress
 from eventproc.dead_letters.replay import ReplayTarget
@@ -24,7 +24,7 @@ from eventproc.models import (
     ReceivedEvent,
     describe_error,
 )
-from eventproc.partition.context import CallContext
+from eventproc.partition.call_context import CallContext
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.handler_threads import ThreadedHandler
@@ -125,8 +125,7 @@ class HandlerTarget(ReplayTarget):
             wait_s=wait_s,
         )
         try:
-            with users_code():
-                await handler.initialize(context)
+            await users_call(lambda: handler.initialize(context), context.variables)
         except Exception as error:
             raise LetterRefusedError(f"initialize failed: {_shown(error)}") from error
         return _OpenHandler(calls, context, progress)

@@ -70,6 +70,11 @@ class PartitionContext(ABC):
         return False
 
     @property
+    def is_interrupted(self) -> bool:
+        """Whether this call was cancelled. If it returns all the same, its event is not handled."""
+        return False
+
+    @property
     def is_replay(self) -> bool:
         """Whether these events are known to be a replay: they may have been handled before.
 

@@ -214,6 +214,8 @@ class PartitionHandler(Generic[T]):
                 raise
             except Exception as error:
                 raise BatchError([(event, error)], untried=events[number + 1 :]) from error
+            if context.is_interrupted:
+                raise CallEndedEarlyError
             context.done(event)
 
     async def on_idle(self, context: PartitionContext) -> None:

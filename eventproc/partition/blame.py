@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from eventproc.core.failure import FailureReport, blame
+from eventproc.errors import HandlerAbortedError, HandlerCancelledError
 from eventproc.handler import BatchError, RowError
 from eventproc.models import ReceivedEvent
 
@@ -30,8 +31,19 @@ def blamed(
     return blame(unhandled(part), error, failed=failed, untried=numbers)
 
 
-def checked(error: Exception, part: Sequence[ReceivedEvent]) -> Exception:
-    """Return the error; or a ``ValueError``, if it names a row that the call did not have."""
+def checked(
+    error: Exception, part: Sequence[ReceivedEvent], unfinished: ReceivedEvent | None = None
+) -> Exception:
+    """Return the error, as one of its event where it could not say so itself.
+
+    Args:
+        error: What the call raised. Instead of one that names a row that the call did not have, a
+            ``ValueError`` is returned.
+        part: The events of the call.
+        unfinished: The event of ``process_event``, which catches no ``BaseException``.
+    """
+    if unfinished is not None and isinstance(error, HandlerAbortedError | HandlerCancelledError):
+        return BatchError([(unfinished, error)], untried=[e for e in part if e != unfinished])
     if isinstance(error, RowError) and error.rows[-1] >= len(part):
         wrong = ValueError(f"RowError names row {error.rows[-1]}, of a batch of {len(part)} rows")
         wrong.__cause__ = error

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import assert_never
 
-from eventproc.concurrency.tasks import users_code
+from eventproc.concurrency.tasks import users_call
 from eventproc.config import FailureAction
 from eventproc.errors import DeadLetterError
 from eventproc.logs import ConditionLogger, shown
@@ -98,10 +98,10 @@ class FailureActions:
 
     async def _try_to_store(self, letter: DeadLetter) -> Exception | None:
         """Return why the letter is not stored, or ``None``; a user's sink may raise anything."""
-        assert self._sink is not None, "checked when the processor was built"
+        sink = self._sink
+        assert sink is not None, "checked when the processor was built"
         try:
-            with users_code():
-                await self._sink.store(letter)
+            await users_call(lambda: sink.store(letter))
         except Exception as refusal:  # noqa: BLE001 - the user's code
             return refusal
         return None

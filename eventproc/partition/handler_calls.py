@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from eventproc.concurrency.tasks import users_code
+from eventproc.concurrency.tasks import users_call
 from eventproc.config import FailurePolicy
 from eventproc.core.failure import FailureReport, RetryState, next_part
 from eventproc.core.window import frozen
@@ -22,7 +22,8 @@ from eventproc.handler import PartitionHandler
 from eventproc.logs import shown
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.blame import blamed, checked, shown_error
-from eventproc.partition.context import CallContext, LiveContext
+from eventproc.partition.call_context import CallContext
+from eventproc.partition.context import LiveContext
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.scope import PartitionScope
@@ -146,8 +147,7 @@ class HandlerCalls:
         scope = asyncio.timeout(budget_s)
         try:
             async with scope:
-                with users_code():
-                    await self._handler.close(context, reason)
+                await users_call(lambda: self._handler.close(context, reason), context.variables)
         except Exception as error:  # noqa: BLE001 - the user's code
             if scope.expired() and isinstance(error, TimeoutError):
                 self._log.warning("handler_abandoned", after_s=budget_s)
@@ -191,8 +191,8 @@ class HandlerCalls:
         context.begin_call(part)
         try:
             async with self._stop_scope.calling() as timeout:
-                with users_code(), self._meter.call(asyncio.get_running_loop()):
-                    await call()
+                with self._meter.call(asyncio.get_running_loop()):
+                    await users_call(call, context.variables)
             outcome = DONE
         except StoppedError:
             raise
@@ -202,13 +202,13 @@ class HandlerCalls:
         except Exception as raised:  # noqa: BLE001 - the one place around the user's code
             is_expired = timeout is not None and timeout.expired()
             is_cancelled = is_expired and isinstance(raised, TimeoutError)
-            if is_cancelled and self._stop_scope.is_ending:
+            if is_expired and self._stop_scope.is_ending:
                 self._log_cancelled(context.unhandled(part))
             self._stop_scope.check()
             if is_cancelled:
                 self._log.warning("lease_expired")
             else:
-                error = checked(raised, part)
+                error = checked(raised, part, context.unfinished)
                 outcome = Outcome(error=error, report=blamed(part, error, context.unhandled))
         finally:
             # A failed call that completed nothing has no effect on the state.

@@ -18,7 +18,7 @@ from eventproc.handler import (
     PartitionHandler,
 )
 from eventproc.models import CloseReason, ReceivedEvent
-from eventproc.partition.context import CallContext
+from eventproc.partition.call_context import CallContext
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,12 +12,14 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 
+from eventproc.concurrency.tasks import users_code
 from eventproc.config import EventProcessorConfig
 from eventproc.core.key_queues import KeyQueues
 from eventproc.errors import HandlerCancelledError
 from eventproc.models import ReceivedEvent, SequenceRange
+from eventproc.partition.call_context import CallContext
 from eventproc.partition.checkpointer import Checkpointer
-from eventproc.partition.context import CallContext, LiveContext
+from eventproc.partition.context import LiveContext
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.scope import PartitionScope
 from eventproc.pumps.stop_scope import StoppedError
@@ -225,7 +227,8 @@ class KeyLanes(Lanes):
 
     def _key(self, event: ReceivedEvent) -> Hashable:
         try:
-            return self._checked_key(event)
+            with users_code():
+                return self._checked_key(event)
         except Exception:  # noqa: BLE001 - the user's code; called again in the call, and reported
             return Keyless()
 

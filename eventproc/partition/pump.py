@@ -13,6 +13,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from eventproc.concurrency.tasks import users_code
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.pauses import Pause
@@ -29,9 +30,8 @@ from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
-from eventproc.partition.meter import WorkMeter
 from eventproc.partition.reader import FormerHubError, PartitionReader
-from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.partition.scope import PartitionIdentity, PartitionScope, WorkMeter
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
 from eventproc.partition.transactions.commits import Commits
@@ -254,7 +254,8 @@ class PartitionPump:
     async def _run_in_background(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run *work* beside the receive loop; an error in it ends the pump."""
         try:
-            await work()
+            with users_code():
+                await work()
         except Exception as error:  # noqa: BLE001 - a user's source may raise anything
             self._fail(error)
 
@@ -386,8 +387,7 @@ class PartitionPump:
             async with asyncio.timeout_at(max(until_s, least_s)):
                 await self._context.checkpoint()
         except TimeoutError:
-            number = self._context.sequence_number
-            self._log.warning("checkpoint_abandoned", sequence_number=number)
+            self._log.warning("checkpoint_abandoned", sequence_number=self._context.sequence_number)
         except OwnershipLostError:
             pass  # The checkpoint is the new owner's.
         self._log.info(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from eventproc.concurrency.tasks import end, users_code
+from eventproc.concurrency.tasks import end, users_call, users_code
 from eventproc.concurrency.threads import in_own_thread, to_its_end
 from eventproc.logs import Logger, shown
 from eventproc.pumps.pump import Preparable, PumpT, Work
@@ -76,7 +76,8 @@ class Preparations:
 
     def _begin(self, name: str) -> None:
         try:
-            handler = self._make()
+            with users_code():
+                handler = self._make()
         except Exception as error:  # noqa: BLE001 - the user's code: made again by the next cycle
             self._log.warning("prepare_failed", **self._fields(name, error))
             return
@@ -116,12 +117,11 @@ class Preparations:
 
     async def _call(self, handler: Preparable, method: Callable[[str], object], name: str) -> None:
         """Await a coroutine method, or run a blocking one in a thread: to its end if cancelled."""
-        call = partial(method, self._shown(name))
-        with users_code():
-            if self._kind_of(handler) is self._kinds[0]:
-                await call()  # type: ignore[misc]
-                return
-            await to_its_end(in_own_thread(call, "eventproc-prepare"))
+        call: Callable[[], Any] = partial(method, self._shown(name))
+        if self._kind_of(handler) is self._kinds[1]:
+            blocking = call
+            call = lambda: to_its_end(in_own_thread(blocking, "eventproc-prepare"))  # noqa: E731
+        await users_call(call)
 
     def _kind_of(self, handler: Preparable) -> type[Preparable]:
         coroutine_kind, blocking_kind = self._kinds

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from eventproc.concurrency.tasks import end, users_code
+from eventproc.concurrency.tasks import end, users_call
 from eventproc.config import ResourceProcessorConfig
 from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
@@ -166,8 +166,7 @@ class ResourcePump:
     async def _outcome(self) -> Exception | None:
         """Call ``hold``; return the error that it raised."""
         try:
-            with users_code():
-                await self._handler.hold(self._held)
+            await users_call(lambda: self._handler.hold(self._held))
         except Exception as raised:  # noqa: BLE001 - the user's code
             return raised
         return None
@@ -203,7 +202,7 @@ class ResourcePump:
         limit = asyncio.timeout(within.total_seconds())
         try:
             async with limit:
-                await self._handler.drain(self._held)
+                await users_call(lambda: self._handler.drain(self._held))
         except Exception as error:  # noqa: BLE001 - the user's code
             timed_out = limit.expired()
             what = "the time was over" if timed_out else shown(error)

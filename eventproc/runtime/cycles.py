@@ -5,7 +5,7 @@ from contextlib import suppress
 from random import Random
 from typing import Final, Generic
 
-from eventproc.concurrency.tasks import cancellation_kept
+from eventproc.concurrency.tasks import cancellation_kept, users_code
 from eventproc.config import Backoff
 from eventproc.errors import SourceError, StoreError
 from eventproc.logs import ConditionLogger
@@ -92,7 +92,7 @@ class Cycles(Generic[PumpT]):
         while True:
             await asyncio.sleep(work.names_interval.total_seconds())
             try:
-                with cancellation_kept():
+                with cancellation_kept(), users_code():
                     names = tuple(await work.names())
             except SourceError as error:
                 failure.note(error=str(error))

@@ -6,11 +6,10 @@ does not translate, does not end the processor.
 Rule 2: such an exception is logged once for each method, and again only after the method succeeded.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
-from eventproc.concurrency.tasks import cancellation_kept, is_cancelled
+from eventproc.concurrency.tasks import cancellation_kept, users_code
 from eventproc.errors import ConfigurationError, StoreError
 from eventproc.logs import ConditionLogger, Logger, shown
 from eventproc.models import ConsumerGroup
@@ -58,14 +57,10 @@ class GuardedStore(ForwardingStore):
         """Call the store; raise only ``StoreError`` and ``ConfigurationError``."""
         name = method.__name__
         try:
-            with cancellation_kept():
+            with cancellation_kept(), users_code():
                 answer = await super().forward(method, *args, **options)
         except (StoreError, ConfigurationError):
             raise
-        except asyncio.CancelledError as cancellation:
-            if is_cancelled():
-                raise
-            self._refuse(name, cancellation)
         except Exception as error:  # noqa: BLE001 - the one place around the user's store
             self._refuse(name, error)
         if name in self._failure_by_method:

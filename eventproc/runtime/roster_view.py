@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from eventproc.concurrency.tasks import cancellation_kept, end
+from eventproc.concurrency.tasks import cancellation_kept, end, users_code
 from eventproc.errors import ConfigurationError, RosterUnavailableError
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.ports import Roster
@@ -66,7 +66,7 @@ class RosterView:
             await asyncio.sleep(interval_s)
             await self._leads.wait()
             try:
-                with cancellation_kept():
+                with cancellation_kept(), users_code():
                     await self._read()
             except ConfigurationError as error:  # A right that was taken away may come back.
                 self._failure.note(is_error=True, error=str(error))

@@ -11,6 +11,7 @@ from functools import partial
 from types import FunctionType
 from typing import Final
 
+from eventproc.concurrency.tasks import users_code
 from eventproc.config import EventProcessorConfig, FailureAction, GroupConfig
 from eventproc.core.placement.published import Published
 from eventproc.decoders import Decoder
@@ -208,7 +209,8 @@ def first_checked(
     if class_of(make) is not None:
         return make
     try:
-        handler = make()
+        with users_code():
+            handler = make()
     except Exception:  # noqa: BLE001 - the user's code: called again by the pump, which reports it
         return make
     check_made(handler, key_concurrency=key_concurrency)

@@ -9,7 +9,7 @@ from typing import Any
 
 from eventproc.core.progress import PartitionProgress
 from eventproc.models import Checkpoint, ReceivedEvent
-from eventproc.partition.context import CallContext
+from eventproc.partition.call_context import CallContext
 from eventproc.partition.scope import PartitionIdentity
 from spark_integration.errors import RefusedInSparkError
 from spark_integration.sink.records import TaskId

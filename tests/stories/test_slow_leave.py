@@ -18,7 +18,7 @@ SLOW_S = SHUTDOWN_S / 20
 
 
 class EndingAt(PartitionHandler):
-    """Its calls end at a given time, also when they are cancelled."""
+    """Its calls end at a given time, also when they are cancelled; then its events are done."""
 
     def __init__(self, until):
         self.until = until
@@ -29,6 +29,7 @@ class EndingAt(PartitionHandler):
         while (left_s := self.until() - loop.time()) > 0:
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(left_s)
+        context.done(events[-1])
 
 
 async def slow_group(scene, handler=None, **settings):

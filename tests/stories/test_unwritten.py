@@ -18,9 +18,16 @@ LIMIT = 25
 BATCH = 10
 
 
-@pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"key_concurrency": 3, "max_in_flight_events": BATCH}],
+    ids=["in order", "lanes"],
+)
 def test_handling_stops_at_max_uncommitted_events(settings):
-    """All of them would be delivered again after a crash. It goes on when the store is back."""
+    """All of them would be delivered again after a crash. It goes on when the store is back.
+
+    Events that were received by then are handled.
+    """
 
     async def story():
         scene = Scene()

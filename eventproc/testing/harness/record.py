@@ -9,7 +9,7 @@ from typing import Final
 from eventproc.handler import PartitionContext
 from eventproc.models import CloseReason, ReceivedEvent
 from eventproc.partition.blame import blamed, checked
-from eventproc.partition.context import CallContext
+from eventproc.partition.call_context import CallContext
 
 HISTORY_LINES_MAX: Final = 40
 """Number of the last lines of the history in the message of a failed assertion."""

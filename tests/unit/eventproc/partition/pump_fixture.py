@@ -53,6 +53,7 @@ class TimingHandler(Noting):
         self.called_at_s.append(asyncio.get_running_loop().time())
         await self._take(self.call_s)
         await super().process_events(context, events)
+        context.done(events[-1])  # Also if the call was cancelled.
 
     async def on_idle(self, context):
         """Note the time."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from eventproc.core.placement.loads import WorkDone
 from eventproc.models import ReceivedEvent
-from eventproc.partition.meter import WorkMeter
+from eventproc.partition.scope import WorkMeter
 
 
 class Clock:
