@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Self
+from weakref import ReferenceType, ref
 
 from eventproc.errors import ConfigurationError
 
@@ -36,6 +37,9 @@ class AsyncResource(ABC):
     _opened_in: int | None = None
     """The id of the process that opened it; ``None`` while it is closed."""
 
+    _user: ReferenceType[object] | None = None
+    """What uses it alone. Weak, so that one that ended without closing keeps it from nobody."""
+
     def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 - of any base class
         """Make the public coroutines refuse calls in another process."""
         super().__init_subclass__(**options)
@@ -50,6 +54,45 @@ class AsyncResource(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close."""
+
+    def reserve(self, user: object) -> None:
+        """Reserve it for *user*, which opens it, until ``give_back``.
+
+        Raises:
+            ConfigurationError: another one uses it, or it is open in another process.
+        """
+        require_process(self, self._opened_in)
+        other = None if self._user is None else self._user()
+        if other is not None and other is not user:
+            raise ConfigurationError(
+                f"{self!r} is used by another processor, which would close it for both: give each "
+                f"processor a {type(self).__name__} of its own, built with the same arguments"
+            )
+        self._user = ref(user)
+
+    def give_back(self) -> None:
+        """Let others use it."""
+        self._user = None
+
+    async def open_for(self, user: object) -> None:
+        """Reserve and open it; ``close_for_others`` undoes both.
+
+        Raises:
+            ConfigurationError: another one uses it.
+        """
+        self.reserve(user)
+        try:
+            await self.open()
+        except BaseException:
+            self.give_back()
+            raise
+
+    async def close_for_others(self) -> None:
+        """Close it, and let others use it."""
+        try:
+            await self.close()
+        finally:
+            self.give_back()
 
     async def __aenter__(self) -> Self:
         """Open."""

@@ -200,6 +200,18 @@ class ForwardingStore(CheckpointStore):
         answer: T = await getattr(self.store, method.__name__)(*args, **options)
         return answer
 
+    def reserve(self, user: object) -> None:
+        """Reserve the other store as well, unless it is made later, by ``open``."""
+        super().reserve(user)
+        if "store" in vars(self):
+            self.store.reserve(user)
+
+    def give_back(self) -> None:
+        """Let others use it, and the other store."""
+        super().give_back()
+        if "store" in vars(self):
+            self.store.give_back()
+
     @property
     def tells_changes(self) -> bool:
         """Whether the other store does."""

@@ -14,6 +14,11 @@ class DeadLetterSink(AsyncResource):
     One for each processor; its partitions may store dead letters concurrently.
     """
 
+    def reserve(self, user: object) -> None:
+        """Reserve it, unless it opens nothing: then any number of processors may use it."""
+        if type(self).open is not DeadLetterSink.open:
+            super().reserve(user)
+
     async def open(self) -> None:
         """Connect, and check as far as possible that dead letters can be stored.
 

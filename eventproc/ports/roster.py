@@ -29,6 +29,11 @@ class Roster(AsyncResource):
     def patience(self) -> timedelta:
         """For how long the share of a member that has not come yet is left to it."""
 
+    def reserve(self, user: object) -> None:
+        """Reserve it, unless it opens nothing: then any number of processors may use it."""
+        if type(self).open is not Roster.open:
+            super().reserve(user)
+
     async def open(self) -> None:
         """Prepare the roster for reads. By default nothing is to be done."""
 

@@ -32,8 +32,17 @@ class GuardedStore(ForwardingStore):
         return repr(self.store)
 
     async def open(self) -> None:
-        """Open the store; an unexpected exception becomes a ``StoreError``."""
-        await self.forward(CheckpointStore.open)
+        """Open the store; an unexpected exception becomes a ``StoreError``.
+
+        Raises:
+            ConfigurationError: another processor uses it.
+        """
+        self.store.reserve(self)
+        try:
+            await self.forward(CheckpointStore.open)
+        except BaseException:
+            self.store.give_back()
+            raise
 
     async def close(self) -> None:
         """Close the store; an error is only logged."""
@@ -41,6 +50,8 @@ class GuardedStore(ForwardingStore):
             await self.forward(CheckpointStore.close)
         except StoreError as error:
             self._log.warning("store_close_failed", error=str(error))
+        finally:
+            self.store.give_back()
 
     async def watch(
         self, group: ConsumerGroup, owner_id: str, changed: Callable[[], object]

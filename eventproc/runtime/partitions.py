@@ -69,12 +69,13 @@ class Partitions(Work[PartitionPump]):
 
     async def open(self, opening: Opening) -> None:
         """Open source and dead letters, and check the consumer group."""
+        self._source.reserve(self)  # Before it is changed.
         self._source.suit(self._config.ownership_expiration)
-        await self._source.open()
-        opening.push("source", self._source.close)
+        await self._source.open_for(self)
+        opening.push("source", self._source.close_for_others)
         if self._dead_letters is not None:
-            await self._dead_letters.open()
-            opening.push("dead_letters", self._dead_letters.close)
+            await self._dead_letters.open_for(self)
+            opening.push("dead_letters", self._dead_letters.close_for_others)
         await self._source.check_consumer_group(self._group.name)
         if self._transactions is not None:
             await self._transactions.open()

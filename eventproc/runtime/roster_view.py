@@ -37,11 +37,11 @@ class RosterView:
         Raises:
             ConfigurationError: it cannot be read as configured, or has a mistake.
         """
-        await self._roster.open()
+        await self._roster.open_for(self)
         try:
             await self._read()
         except BaseException as error:
-            await self._roster.close()
+            await self._roster.close_for_others()
             if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
                 raise
             raise ConfigurationError(f"the roster failed with {error!r}: correct it") from error
@@ -50,7 +50,7 @@ class RosterView:
     async def close(self) -> None:
         """Read no more."""
         await end([self._reading])
-        await self._roster.close()
+        await self._roster.close_for_others()
 
     def note_leader(self, *, leads: bool) -> None:
         """Note whether this processor leads the group."""
