@@ -84,6 +84,45 @@ async def _error_of(call: Callable[[], Awaitable[object]]) -> BaseException | No
     return None
 
 
+class CancellableBlock:
+    """The block of an ``async with`` that is cancelled when what it needs ends, as a task group's.
+
+    A cancellation by others stays one.
+    """
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Any] | None = None
+        """The one that runs the block, or ran it."""
+
+        self._before = 0
+        self._is_running = self._is_cancelled = False
+
+    def enter(self) -> None:
+        """Note that the block begins, in this task."""
+        self.task = task = asyncio.current_task()
+        self._before = 0 if task is None else task.cancelling()
+        self._is_running, self._is_cancelled = True, False
+
+    def cancel(self) -> None:
+        """Cancel the block if it runs."""
+        if self._is_running and not self._is_cancelled and self.task is not None:
+            self._is_cancelled = self.task.cancel()
+
+    async def leave(self, error: BaseException | None) -> bool:
+        """Note that the block has ended; return whether ``cancel`` alone has ended it.
+
+        Also ``True`` if it ended by itself before it was told. *error* is what it raised.
+        """
+        self._is_running = False
+        if not self._is_cancelled or self.task is None:
+            return False
+        if not isinstance(error, asyncio.CancelledError):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)  # It ended before it was told.
+        is_ours = self.task.uncancel() <= self._before
+        return is_ours and (error is None or isinstance(error, asyncio.CancelledError))
+
+
 async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:
     """Run coroutines concurrently; return their results in order.
 

@@ -33,7 +33,9 @@ class WatchedThread:
         self._what = what
         self._ping = ping
         self._pulse = Pulse()
-        self._thread_id: int | None = None
+        self._thread: threading.Thread | None = None
+        """Not its id: after its end, another thread may get that."""
+
         self._blocked = ConditionLogger(log, "thread_blocked", "thread_recovered")
         self._beat_s = 0.0
 
@@ -60,18 +62,21 @@ class WatchedThread:
         return [f"the {self._what} has not run for {self.silent_s:.0f} s: {self._place()}"]
 
     def _answer(self) -> None:
-        self._thread_id = threading.get_ident()
+        self._thread = threading.current_thread()
         self._pulse.answer()
 
     def _place(self) -> str:
         """Return file, line and function of the thread's innermost frames."""
-        frame = sys._current_frames().get(self._thread_id or 0)  # noqa: SLF001 - there is no other
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return "it has not begun" if thread is None else "its thread has ended"
+        frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - there is no other
         places: list[str] = []
         while frame is not None and len(places) < FRAMES_MAX:
             code = frame.f_code
             places.append(f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}")
             frame = frame.f_back
-        return ", called by ".join(places) or "its thread does not exist"
+        return ", called by ".join(places) or "its thread has ended"
 
 
 class Watch:
@@ -85,13 +90,17 @@ class Watch:
         self._newest: GroupStatistics | None = None
 
     def beat(self, beat_s: float, beats_max: int) -> None:
-        """Ping both threads."""
+        """Ping both threads; of a processor that has failed, the store's has ended."""
+        if self._member.failure():
+            return
         self._loop.beat(beat_s, beats_max)
         self._store.beat(beat_s, beats_max)
 
     def live(self, beats_max: int) -> Body:
-        """Describe whether both threads run."""
+        """Describe whether both threads run, and the processor has not failed."""
+        failure = self._member.failure()
         reasons = [*self._loop.reasons(beats_max), *self._store.reasons(beats_max)]
+        reasons = [failure] if failure else reasons
         return self._entry(
             reasons,
             event_loop_silent_s=self._loop.silent_s,

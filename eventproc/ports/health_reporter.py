@@ -24,6 +24,9 @@ class WatchedMember:
     awaited: Callable[[], str]
     """Returns what it waits for while it starts, in words for an operator."""
 
+    failure: Callable[[], str]
+    """Returns the error that has ended it, in words for an operator; empty if none has."""
+
     statistics: Callable[[], GroupStatistics | None]
     """Returns a snapshot; ``None`` if it changed during each attempt to read it."""
 

@@ -6,13 +6,12 @@ wait while another one holds it, and the placement keeps it where it is.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import fields
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Final, Protocol
 
-from eventproc.concurrency.tasks import end
+from eventproc.concurrency.tasks import CancellableBlock, end
 from eventproc.config import GroupConfig, ResourceProcessorConfig
 from eventproc.core.placement.even import Even
 from eventproc.errors import LeaseLostError
@@ -66,8 +65,7 @@ class NamedLease:
         self._is_over = asyncio.Event()
         """Set when the lease has been given up as well."""
 
-        self._task: asyncio.Task[Any] | None = None
-        self._is_lost = False
+        self._block = CancellableBlock()
 
     async def __aenter__(self) -> HeldResource:
         """Wait until this processor has the lease.
@@ -76,7 +74,7 @@ class NamedLease:
             StoreUnavailableError: the store did not answer.
             LeaseLostError: the processor was stopped meanwhile.
         """
-        self._task = asyncio.current_task()
+        self._block.enter()
         try:
             await self._member.start()
             ended: asyncio.Future[Any] = asyncio.ensure_future(self._member.finished())
@@ -108,9 +106,9 @@ class NamedLease:
 
         If the block itself asks, it goes on, without the lease.
         """
-        if self._task is None:
+        if self._block.task is None:
             return
-        if self._task is asked_by:
+        if self._block.task is asked_by:
             self._left.set()
             await self._member.stop()
             return
@@ -124,9 +122,8 @@ class NamedLease:
 
     def interrupt(self) -> None:
         """Cancel the block: the lease is lost."""
-        if not self._left.is_set() and not self._is_lost and self._task is not None:
-            self._is_lost = True
-            self._task.cancel()
+        if not self._left.is_set():
+            self._block.cancel()
 
     async def left(self) -> None:
         """Return when the block has ended."""
@@ -135,17 +132,12 @@ class NamedLease:
     async def _end(self, error: BaseException | None) -> None:
         """Give the lease up; raise ``LeaseLostError`` in place of the cancellation by a loss."""
         self._left.set()
-        if self._is_lost:
-            assert self._task is not None, "the block has begun"
-            if not isinstance(error, asyncio.CancelledError):
-                with suppress(asyncio.CancelledError):
-                    await asyncio.sleep(0)  # The block ended before it was told of the loss.
-            self._task.uncancel()
+        is_lost = await self._block.leave(error)
         try:
             await self._member.stop()
         finally:
             self._is_over.set()
-        if self._is_lost and (error is None or isinstance(error, asyncio.CancelledError)):
+        if is_lost:
             raise LeaseLostError(self._name) from error
 
 

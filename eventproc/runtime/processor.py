@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from eventproc.concurrency.loop import is_loop_running
 from eventproc.concurrency.resource import require_process
-from eventproc.concurrency.tasks import end
+from eventproc.concurrency.tasks import CancellableBlock, end
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup, OffsetFormat
 from eventproc.ownership.own_member import own_member
@@ -61,6 +61,7 @@ class GroupProcessor(Generic[PumpT]):
         self._newest_run: ProcessorRun[PumpT] | None = None
         self._cycling: asyncio.Task[None] | None = None
         self._is_failing = False
+        self._block = CancellableBlock()
         self._home: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Lock
         self._finished: asyncio.Event
@@ -207,7 +208,11 @@ class GroupProcessor(Generic[PumpT]):
             await self.finished()
 
     async def _serve_until_signal(self, signals: StopSignals) -> None:
+        is_asked = False
+
         def on_signal(name: str) -> None:
+            nonlocal is_asked
+            is_asked = True
             self._log.info("signal_received", signal=name)
             # Python 3.11's wait_for, which Azure's client uses, may swallow a cancellation. Then
             # the start completes, and ``serve`` finds the processor finished.
@@ -218,12 +223,13 @@ class GroupProcessor(Generic[PumpT]):
         serving = asyncio.ensure_future(self.serve())
         signals.subscribe(on_signal)
         await asyncio.wait([serving])
-        if not serving.cancelled():
+        if not (is_asked and serving.cancelled()):
             serving.result()
 
     async def __aenter__(self) -> Self:
         """Start."""
         await self.start()
+        self._block.enter()
         return self
 
     async def __aexit__(
@@ -232,11 +238,15 @@ class GroupProcessor(Generic[PumpT]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop; raise the error that ended the processor, unless the block raised one itself."""
+        """Stop; raise the error that ended the processor, unless the block raised one itself.
+
+        That error cancels the block. A cancellation by others stays one.
+        """
+        is_interrupted = await self._block.leave(exc)
         try:
             await self.stop()
         except Exception as failure:
-            if exc is None:
+            if exc is None or is_interrupted:
                 raise
             self._log.error("processor_failed", error=repr(failure), exc_info=failure)
 
@@ -283,8 +293,9 @@ class GroupProcessor(Generic[PumpT]):
             run, cycling = self._current_run, self._cycling
             if run is None or cycling is None:
                 return
-            self._watching.phase = Phase.STOPPING
-            self._log.info("processor_stopping")
+            if not self._is_failing:
+                self._watching.phase = Phase.STOPPING
+                self._log.info("processor_stopping")
             await self._revoke_leases()
             if not self._is_failing:  # Otherwise the task closes the run itself.
                 cycling.cancel()
@@ -294,10 +305,11 @@ class GroupProcessor(Generic[PumpT]):
             finally:
                 await self._watching.end()
                 self._reported.end()
+                if not self._is_failing:
+                    self._log.info("processor_stopped")
                 self._is_failing = False
                 self._run = self._cycling = None
                 self._finished.set()
-                self._log.info("processor_stopped")
             if not cycling.cancelled():
                 cycling.result()
 
@@ -323,9 +335,14 @@ class GroupProcessor(Generic[PumpT]):
                 if task in done:
                     task.result()
         except Exception as error:
-            self._is_failing, self._watching.phase = True, Phase.STOPPING
+            self._is_failing = True
+            self._watching.fail(error)
             self._log.error("processor_failed", error=repr(error), exc_info=error)
-            await run.close(is_displaced=isinstance(error, DISPLACING))
+            self._block.cancel()
+            try:
+                await run.close(is_displaced=isinstance(error, DISPLACING))
+            finally:
+                self._log.info("processor_stopped", error=repr(error))
             raise
         finally:
             await end([reading, cycling])

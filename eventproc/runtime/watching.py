@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from eventproc.logs import shown
 from eventproc.ports import HealthReporter, WatchedMember
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.store_thread import StoreExecutor, ping
@@ -28,6 +29,7 @@ class Watching:
         self._meter_provider = meter_provider
         self._member: WatchedMember | None = None
         self.phase = Phase.STARTING
+        self._failure = ""
 
     async def begin(
         self, executor: StoreExecutor, owner_id: str, *, awaited: Callable[[], str]
@@ -42,7 +44,7 @@ class Watching:
         Raises:
             ConfigurationError: the reporter cannot work.
         """
-        self.phase = Phase.STARTING
+        self.phase, self._failure = Phase.STARTING, ""
         reporter: HealthReporter | None = self._parts.health
         if reporter is None:
             return
@@ -51,6 +53,7 @@ class Watching:
             group=self._parts.group,
             phase=lambda: self.phase,
             awaited=awaited,
+            failure=lambda: self._failure,
             statistics=self._statistics,
             shown=self._shown,
             ping_loop=partial(ping, asyncio.get_running_loop()),
@@ -63,6 +66,10 @@ class Watching:
             await executor.close()
             raise
         self._member = member
+
+    def fail(self, error: Exception) -> None:
+        """Report that the processor has failed: it serves nothing more, until it is started."""
+        self.phase, self._failure = Phase.STOPPING, f"it has failed: {shown(error)}"
 
     async def end(self) -> None:
         """Report no more."""

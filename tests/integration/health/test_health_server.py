@@ -27,7 +27,7 @@ from eventproc.endpoints.client import fetch
 from eventproc.health import HealthServer
 from eventproc.ports import ForwardingStore
 from tests.integration.health.stand import LONG, Stand
-from tests.stories.scene import until
+from tests.stories.scene import source_of, until
 
 
 class GatedStore(ForwardingStore):
@@ -372,3 +372,24 @@ async def test_an_error_in_the_servers_thread_ends_the_server(caplog):
                 await asyncio.sleep(0.02)
 
     assert [r.event for r in caplog.records if r.levelname == "ERROR"] == ["http_server_failed"]
+
+
+async def test_a_processor_that_has_failed_is_not_live_and_the_answers_name_the_cause():
+    """Nobody waits for it here; in an ``async with`` block its error would be raised."""
+    stand = Stand(live_within=timedelta(seconds=0.5))
+    processor = stand.processor(partition_ids_interval=timedelta(seconds=0.05))
+    await processor.start()
+    await stand.serves()
+
+    async def fail():
+        raise ZeroDivisionError("of the source")
+
+    source_of(processor).partition_ids = fail
+    await processor.finished()
+    live = await stand.becomes("/live", 503)
+    ready = await stand.becomes("/ready", 503)
+    with pytest.raises(ZeroDivisionError):
+        await processor.stop()
+
+    assert live["reasons"] == ["it has failed: ZeroDivisionError('of the source')"]
+    assert ready["reasons"] == live["reasons"]

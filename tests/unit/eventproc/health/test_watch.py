@@ -1,10 +1,12 @@
 """What is said of one processor, from what it and its threads say."""
 
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from eventproc.health.watch import UNREAD, Watch
+from eventproc.health.watch import UNREAD, Watch, WatchedThread
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
 from eventproc.ports import WatchedMember
@@ -20,6 +22,7 @@ class Member:
     def __init__(self) -> None:
         self.newest: GroupStatistics | None = None
         self.runs = True
+        self.failure = ""
 
     def watch(self) -> Watch:
         """Return what watches it."""
@@ -35,6 +38,7 @@ class Member:
             ),
             phase=lambda: Phase.SERVING,
             awaited=lambda: "",
+            failure=lambda: self.failure,
             statistics=lambda: self.newest,
             shown=str,
             ping_loop=ping,
@@ -76,3 +80,49 @@ def test_a_thread_is_blocked_after_so_many_beats_without_an_answer(count, is_liv
     assert answers == [is_live] * 3
     assert silent_s == 2.0 * count
     assert watch.live(BEATS)["store_thread_silent_s"] == 0
+
+
+def test_a_processor_that_has_failed_is_neither_live_nor_ready_and_both_name_the_cause(caplog):
+    """Its threads may have ended by then, which is no news: a restart would help."""
+    member = Member()
+    member.newest = of_partitions(PUMP)
+    watch = member.watch()
+    member.failure, member.runs = "it has failed: OSError('disk')", False
+    for _ in range(2 * BEATS):
+        watch.beat(2.0, BEATS)
+    answers = [watch.live(BEATS), watch.ready(BEATS), watch.status(BEATS)]
+
+    assert [(answer["ok"], answer["reasons"]) for answer in answers] == [
+        (False, ["it has failed: OSError('disk')"])
+    ] * 3
+    assert not caplog.records
+
+
+def test_a_thread_that_has_ended_is_not_mistaken_for_a_later_one_with_its_id():
+    """Ids of threads are used again: the places of another thread would be shown as its own."""
+    answers: list[Callable[[], None]] = []
+    watched = WatchedThread("store thread", answers.append, get_logger("eventproc.health"))
+    watched.beat(2.0, BEATS)
+    first = threading.Thread(target=answers[0])
+    first.start()
+    first.join()
+    goes_on = threading.Event()
+    for _ in range(20):  # One of them has the id.
+        threading.Thread(target=goes_on.wait, daemon=True).start()
+    for _ in range(BEATS):
+        watched.beat(2.0, BEATS)
+    (reason,) = watched.reasons(BEATS)
+    goes_on.set()
+
+    assert reason == "the store thread has not run for 6 s: its thread has ended"
+
+
+def test_a_thread_that_has_never_run_is_called_so():
+    """There is no place to show."""
+    watched = WatchedThread("store thread", lambda _: None, get_logger("eventproc.health"))
+    for _ in range(BEATS):
+        watched.beat(2.0, BEATS)
+
+    assert watched.reasons(BEATS) == [
+        "the store thread has not run for 6 s: it has not begun",
+    ]
