@@ -60,12 +60,26 @@ def _is_any(value: str, wanted: frozenset[str]) -> bool:
 
 
 async def matching(
-    reader: DeadLetterReader, wanted: LetterFilter | None = None
+    reader: DeadLetterReader,
+    wanted: LetterFilter | None = None,
+    *,
+    letters_max: int | None = None,
 ) -> list[StoredLetter]:
     """Read the letters that match *wanted*; by default all, including damaged ones.
+
+    Args:
+        reader: The reader of the sink; it must be open.
+        wanted: Which letters.
+        letters_max: Most letters; a reader that reads letter by letter then reads no others.
 
     Raises:
         DeadLetterError: the sink does not answer.
     """
     condition = wanted or LetterFilter()
-    return [stored async for stored in reader.letters() if condition.matches(stored)]
+    found: list[StoredLetter] = []
+    async for stored in reader.letters():
+        if condition.matches(stored):
+            found.append(stored)
+        if len(found) == letters_max:
+            break
+    return found

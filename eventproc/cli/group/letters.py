@@ -27,7 +27,8 @@ def letters_table(letters: Sequence[StoredLetter], *, rows_max: int | None) -> R
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("letter", "given up (UTC)", "attempts", "key", "error", "again"):
         table.add_column(name, justify="right" if name == "attempts" else "left", overflow="fold")
-    for stored in letters[:rows_max]:
+    shown = letters[:rows_max]
+    for stored in shown:
         letter = stored.letter
         if letter is None:
             table.add_row(stored.place, "", "", "", f"damaged: {stored.damage}", "")
@@ -40,10 +41,10 @@ def letters_table(letters: Sequence[StoredLetter], *, rows_max: int | None) -> R
             Text(_error_of(letter)[:ERROR_CHARACTERS_MAX]),
             "yes" if letter.event.replayed_from else "",
         )
-    lines: list[RenderableType] = [table, Text(_summary(letters))]
-    if rows_max is not None and len(letters) > rows_max:
-        lines.append(Text(f"The first {rows_max:,} are shown: --limit 0 shows all."))
-    return Group(*lines)
+    if len(shown) == len(letters):
+        return Group(table, Text(_summary(letters)))
+    more = "There are more: --limit 0 shows all."
+    return Group(table, Text(f"The first {_summary(shown)}. {more}"))
 
 
 def _summary(letters: Sequence[StoredLetter]) -> str:

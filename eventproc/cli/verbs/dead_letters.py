@@ -64,7 +64,10 @@ def list_(
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the place did not answer.
     """
-    found = asyncio.run(_matching(place, address, wanted.filter()))
+    # One more than is shown, to know whether there are more.
+    is_cut = limit and output is options.OutputFormat.TABLE
+    letters_max = limit + 1 if is_cut else None
+    found = asyncio.run(_matching(place, address, wanted.filter(), letters_max))
     _print_list(place, found, output, limit)
     return OK
 
@@ -224,11 +227,11 @@ async def _replay(place: str, replayed: AsyncIterator[LetterResult], mode: Chang
 
 
 async def _matching(
-    place: str, address: LettersAddress, wanted: LetterFilter
+    place: str, address: LettersAddress, wanted: LetterFilter, letters_max: int | None = None
 ) -> list[StoredLetter]:
     where = parse_place("PLACE", place, is_read=True)
     async with address.reader(where, removes=False) as reader:
-        return await matching(reader, wanted)
+        return await matching(reader, wanted, letters_max=letters_max)
 
 
 def _name_of(stored: StoredLetter) -> str:

@@ -88,7 +88,7 @@ def test_a_long_list_is_cut_at_the_limit(tool, full):
     _, out, _ = tool("list", "--limit", "3")
     assert "no order 2" in out
     assert "no order 3" not in out
-    assert "The first 3 are shown: --limit 0 shows all." in out
+    assert "The first 3 dead letters: 3 ValueError. There are more: --limit 0 shows all." in out
     assert "no order 9" in tool("list", "--limit", "0")[1]
 
 

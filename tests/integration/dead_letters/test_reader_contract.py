@@ -9,13 +9,14 @@ import pytest
 
 from eventproc import ConfigurationError
 from eventproc.dead_letters import matching
-from eventproc.dead_letters.blob import BlobDeadLetterReader
+from eventproc.dead_letters.blob import AT_ONCE_MAX, BlobDeadLetterReader
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import REPLAYED_FROM, StoredLetter
 from eventproc.sources.eventhubs import EventHubDeadLetterReader, EventHubSource
 from eventproc.sources.rabbitmq.queues import RabbitDeadLetterReader
 from tests.integration.dead_letters.places import (
     GROUP,
+    BlobPlace,
     HubPlace,
     QueuePlace,
     StreamPlace,
@@ -81,6 +82,26 @@ async def test_an_event_of_any_kind_is_stored_and_read(place, kind):
     assert found.letter.event.properties.keys() == stored.event.properties.keys()
     assert found.letter.error_message == stored.error_message
     assert await read(place) == []
+
+
+async def test_of_many_letters_in_a_container_only_those_that_are_wanted_are_read(
+    storage, container
+):
+    """Otherwise a list of the first few would take as long as reading all."""
+    place = BlobPlace(storage, container)
+    await place.store([letter(number) for number in range(100)])
+    read_names: list[str] = []
+
+    class Noting(BlobDeadLetterReader):
+        async def _read(self, client, name):
+            read_names.append(name)
+            return await super()._read(client, name)
+
+    async with Noting.from_connection_string(storage, container) as reader:
+        found = await matching(reader, letters_max=3)
+
+    assert ids(found) == [("2", 0), ("2", 1), ("2", 2)]
+    assert len(read_names) <= AT_ONCE_MAX
 
 
 async def test_letters_of_a_partition_come_in_order(place):
