@@ -10,7 +10,6 @@ All functions are pure. The layout was taken from the stores of azure-eventhub-c
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +19,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
+from eventproc.bounded_json import read_json
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
@@ -27,6 +27,9 @@ from eventproc.models import (
     ConsumerGroup,
     Member,
 )
+
+_DIGITS_MAX: Final = 100
+"""Most digits of a number in metadata: Python converts no number of thousands of digits."""
 
 _EVEN: Final = "Even"
 """The placement of a member that names none."""
@@ -173,7 +176,7 @@ def position_in(metadata: Mapping[str, str | None]) -> Position:
 
 
 def _sequence_number(text: str) -> int | None:
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
         return None
     number = int(text)
     return number if number <= _SEQUENCE_NUMBER_MAX else None
@@ -190,7 +193,7 @@ def legacy_folder(prefix: str, group: ConsumerGroup) -> str:
 def legacy_position(body: bytes) -> Position | None:
     """Return the position in a lease of ``EventProcessorHost`` or Azure Functions, if any."""
     try:
-        lease = json.loads(body.decode("utf-8-sig"))
+        lease = read_json(body.decode("utf-8-sig"))
     except ValueError:
         return None
     if not isinstance(lease, dict):
@@ -284,7 +287,7 @@ def member_in(
 
 
 def _count_in(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
 
 
 # --- group records -------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
+from eventproc.bounded_json import read_json
 from eventproc.errors import StoreCorruptError
 from eventproc.models import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, Checkpoint, SequenceRange
 
@@ -93,7 +94,8 @@ def _unframe_2(body: bytes) -> CheckpointBody:
     state = body[_FRAME.size + head_length :]
     if _digest(encoded, state) != digest:
         raise ValueError("the digest does not match")
-    head: Mapping[str, Any] = json.loads(encoded)  # unknown keys are ignored
+    # Unknown keys are ignored.
+    head: Mapping[str, Any] = read_json(encoded)
     return CheckpointBody(
         state=state or None,
         state_sequence_number=head["state_sequence_number"] if state else None,

@@ -12,7 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
+from eventproc.bounded_json import read_json
 from eventproc.core.checkpoint_rules import completed_above
+from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -31,6 +33,7 @@ from eventproc.models import (
 )
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_US: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 _NO_PLACEMENT: Final = ("Even", None, None)
 """The defaults of a member's placement, capacity and ordinal."""
@@ -125,8 +128,11 @@ _WRITE_RECORD: Final = "INSERT OR REPLACE INTO group_record VALUES (?, ?, ?, ?, 
 
 
 def instant(microseconds: int) -> datetime:
-    """Return the time that is this many microseconds after the beginning of 1970."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    """Return the time that is this many microseconds after the beginning of 1970.
+
+    A number that no time has is clamped, so that a damaged record does not make a listing fail.
+    """
+    return _EPOCH + timedelta(microseconds=min(max(0, microseconds), _LAST_US))
 
 
 def _new_etag() -> str:
@@ -284,7 +290,13 @@ def read_checkpoint(
         return checkpoint
     number = checkpoint.sequence_number
     assert number is not None, "the column is never empty"
-    done = (SequenceRange(*pair) for pair in json.loads(completed))
+    try:
+        done = [SequenceRange(*pair) for pair in read_json(completed)]
+    except (ValueError, TypeError) as error:
+        raise StoreCorruptError(
+            f"the completed ranges of partition {partition_id!r} are damaged: restore a backup, or "
+            "move the position with `eventproc checkpoints reset`"
+        ) from error
     return replace(
         checkpoint,
         completed=completed_above(done, number),

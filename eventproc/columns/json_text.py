@@ -21,7 +21,7 @@ def from_json(text: str | None) -> object:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(value, dict) and value.keys() == {"base64"}:
         return base64.b64decode(value["base64"])

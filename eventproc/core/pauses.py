@@ -11,6 +11,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from eventproc.bounded_json import read_json
 from eventproc.errors import ConfigurationError, StoreCorruptError
 
 PAUSES_RECORD: Final = "pauses"
@@ -115,7 +116,7 @@ def pauses_in(content: bytes) -> Pauses:
         StoreCorruptError: it is damaged, or a later version of eventproc wrote it.
     """
     try:
-        found: Mapping[str, Any] = json.loads(content)
+        found: Mapping[str, Any] = read_json(content)
         version = int(found["version"])
         if version <= _VERSION:
             group = found["group"]

@@ -169,7 +169,10 @@ class ReceivedEvent:
 
     def body_as_json(self, encoding: str = "utf-8") -> Any:  # noqa: ANN401 - JSON is anything
         """The body parsed as JSON; raises ``ValueError`` if it is not valid JSON."""
-        return json.loads(self.body_as_str(encoding))
+        try:
+            return json.loads(self.body_as_str(encoding))
+        except RecursionError:
+            raise ValueError("the body is nested too deeply") from None
 
     @property
     def replayed_from(self) -> str | None:

@@ -1,6 +1,5 @@
 """A dead letter as a sink has it, and how one is read from JSON."""
 
-import json
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Mapping
@@ -8,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from eventproc.bounded_json import read_json
 from eventproc.errors import ConfigurationError, LetterDamagedError
 from eventproc.models.dead_letter import DeadLetter
 from eventproc.models.events import ReceivedEvent
@@ -15,6 +15,9 @@ from eventproc.models.ownership import ConsumerGroup
 
 _BYTES: Final = {"base64"}
 """The only key of a JSON object that stands for bytes."""
+
+LETTER_BYTES_MAX: Final = 512 * 1024 * 1024
+"""Longest JSON of a letter: that of the largest message of any broker, in Base64."""
 
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -74,7 +77,7 @@ def letter_from_json(text: bytes) -> DeadLetter:
         LetterDamagedError: it is not a dead letter; the message says why.
     """
     try:
-        whole = json.loads(text)
+        whole = read_json(text, length_max=LETTER_BYTES_MAX)
     except ValueError as error:
         raise LetterDamagedError(f"it is not JSON ({error})") from error
     content = whole.get("event") if isinstance(whole, dict) else None

@@ -1,8 +1,9 @@
 """The driver's TCP server for the reports of a fleet's members.
 
-A member sends each report as one line of JSON. The server answers with one line: ``go`` after
-``HOLD_S``, or ``stop`` as soon as the fleet is to stop. So a request to stop reaches every task at
-once. Spark's own cancellation cannot be used for that: it kills tasks without notice.
+A member sends each report as one line: the fleet's token, then JSON. The server answers with one
+line: ``go`` after ``HOLD_S``, or ``stop`` as soon as the fleet is to stop. So a request to stop
+reaches every task at once. Spark's own cancellation cannot be used for that: it kills tasks without
+notice.
 """
 
 import socketserver
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from spark_integration.fleet.statistics import Report, decode
+from spark_integration.fleet.statistics import Report, decode, has_token
 
 GO: Final = b"go\n"
 STOP: Final = b"stop\n"
@@ -24,6 +25,9 @@ LINE_BYTES_MAX: Final = 4_000_000
 
 CONNECTION_SILENCE_MAX_S: Final = 30.0
 """A connection without data for this long is closed."""
+
+TOKEN_WAIT_MAX_S: Final = 5.0
+"""A connection that has not sent the token in this time is closed."""
 
 CLOSE_POLL_S: Final = 0.05
 """How often the server checks whether to stop listening."""
@@ -60,12 +64,19 @@ class ReportServer:
         report_server = self
 
         class ReportHandler(socketserver.StreamRequestHandler):
-            timeout = CONNECTION_SILENCE_MAX_S
+            timeout = TOKEN_WAIT_MAX_S
 
             def handle(self) -> None:
                 with suppress(OSError):  # the member has ended, or reconnects
-                    while answer := report_server.answer(self.rfile.readline(LINE_BYTES_MAX)):
+                    # Nothing else of a stranger is read.
+                    line = self.rfile.read(len(token.encode()))
+                    if not has_token(line, token):
+                        return
+                    self.connection.settimeout(CONNECTION_SILENCE_MAX_S)
+                    line += self.rfile.readline(LINE_BYTES_MAX)
+                    while answer := report_server.answer(line):
                         self.wfile.write(answer)
+                        line = self.rfile.readline(LINE_BYTES_MAX)
 
         self._server = _Server((host, port), ReportHandler)
         self._thread = threading.Thread(

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from msgspec import ValidationError, convert
 
+from eventproc.bounded_json import read_json
 from eventproc.errors import EventProcError
 from eventproc.statistics import ProcessorStatistics
 
@@ -132,9 +133,9 @@ class FleetStatistics:
 
 
 def encode(report: Report, token: str) -> bytes:
-    """Encode a report as one line of JSON."""
-    text = json.dumps({"token": token, **asdict(report)}, default=datetime.isoformat)
-    return text.encode() + b"\n"
+    """Encode a report as one line: the token, a blank, and the report as JSON."""
+    text = json.dumps(asdict(report), default=datetime.isoformat)
+    return b"%b %b\n" % (token.encode(), text.encode())
 
 
 def decode(line: bytes, token: str) -> Report:
@@ -143,11 +144,16 @@ def decode(line: bytes, token: str) -> Report:
     Raises:
         ValueError: it is not a report, or not from a member of this fleet.
     """
+    given, _, text = line.partition(b" ")
+    if not hmac.compare_digest(given, token.encode()):
+        raise ValueError("the token is wrong")
     try:
-        fields = json.loads(line)
-        given = fields.pop("token")
-        if not hmac.compare_digest(given.encode(), token.encode()):
-            raise ValueError("the token is wrong")
-        return convert(fields, Report)
-    except (AttributeError, KeyError, TypeError, ValidationError) as error:
+        return convert(read_json(text), Report)
+    except ValidationError as error:
         raise ValueError(f"not a report: {error}") from error
+
+
+def has_token(line: bytes, token: str) -> bool:
+    """Whether a line begins with the token. What follows is not looked at."""
+    expected = token.encode()
+    return hmac.compare_digest(line[: len(expected)], expected)

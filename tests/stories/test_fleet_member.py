@@ -309,3 +309,17 @@ async def test_a_lazy_store_passes_the_store_contract():
             yield store
 
     await check_checkpoint_store(lambda: LazyStore(manager()), records=10, rounds=2)
+
+
+def test_nothing_is_read_before_the_token(driver):
+    """Its connection is closed at the first bytes, however much it would send."""
+    address = ("127.0.0.1", driver.report_server.port)
+    with socket.create_connection(address, PATIENCE_S) as sender:
+        sender.sendall(b"[[[[[")
+
+        assert sender.recv(1) == b""
+    with socket.create_connection(address, PATIENCE_S) as member:
+        member.sendall(b"token " + b"[" * 100_000 + b"\n")
+
+        assert member.recv(1) == b""
+    assert driver.reports == []

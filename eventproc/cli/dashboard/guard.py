@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from eventproc.bounded_json import read_json
 from eventproc.endpoints.requests import Reply, Request
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -102,7 +103,7 @@ def check_change(request: Request, token: str | None) -> dict[str, Any]:
     if request.headers.get("Content-Type", "").partition(";")[0].strip() != "application/json":
         raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")
     try:
-        body = json.loads(request.body)
+        body = read_json(request.body)
     except ValueError:
         body = None
     if not isinstance(body, dict):

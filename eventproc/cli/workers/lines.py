@@ -1,8 +1,9 @@
 """The lines that workers write, put together from what was read, and numbered."""
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Final
+
+from eventproc.bounded_json import read_json
 
 LINE_MAX: Final = 1 << 20
 """Bytes; a longer line is divided, so that a worker cannot fill the supervisor's memory."""
@@ -33,7 +34,7 @@ def numbered_json(line: bytes, number: int) -> bytes | None:
     A line that has such a field already stays as it is.
     """
     try:
-        entry = json.loads(line) if line.startswith(b"{") else None
+        entry = read_json(line) if line.startswith(b"{") else None
     except ValueError:
         return None
     if not isinstance(entry, dict) or not entry:

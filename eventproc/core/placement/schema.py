@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from eventproc.bounded_json import read_json
 from eventproc.errors import StoreCorruptError
 
 SCHEMA_RECORD: Final = "schema"
@@ -97,7 +98,7 @@ def schema_in(content: bytes) -> Schema | None:
         StoreCorruptError: a later version of eventproc wrote it.
     """
     try:
-        found: Mapping[str, Any] = json.loads(content)
+        found: Mapping[str, Any] = read_json(content)
         version = found["version"]
         if isinstance(version, int) and version > _VERSION:
             raise StoreCorruptError(

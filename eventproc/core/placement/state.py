@@ -5,12 +5,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Final, Self
 
 from eventproc.core.placement.loads import Loads
 from eventproc.models import Member
 
 _NUMBER_AT_END: Final = re.compile(r"[0-9]+$")
+_DIGITS_MAX: Final = 18
+"""Most digits of an ordinal in a name: Python converts no number of thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ class MemberFacts:
     def of(cls, member: Member) -> Self:
         """Return what a member record says."""
         return cls(
-            weight=member.weight,
+            weight=_usable(member.weight),
             capacity=member.capacity,
             ordinal=member.ordinal,
             deployment_id=member.deployment_id,
@@ -46,10 +49,16 @@ class MemberFacts:
         return cls(ordinal=ordinal_in(owner_id))
 
 
+def _usable(weight: object) -> float:
+    """Return a weight; 1 for what is no positive number: a damaged record ends no plan."""
+    is_number = isinstance(weight, int | float) and 0 < weight < inf
+    return float(weight) if is_number else 1.0  # type: ignore[arg-type]
+
+
 def ordinal_in(owner_id: str) -> int | None:
     """Return the number at the end of a name: 3 of ``consumer-3``; ``None`` without one."""
     found = _NUMBER_AT_END.search(owner_id)
-    return int(found.group()) if found else None
+    return int(found.group()) if found and len(found.group()) <= _DIGITS_MAX else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ Rule 2: every exception of the client leaves this module as an error of ``eventp
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from http import HTTPStatus
@@ -17,6 +16,7 @@ from kubernetes.client import ApiClient, ApiException, AppsV1Api, Configuration,
 from kubernetes.config import load_incluster_config, load_kube_config
 from urllib3.exceptions import HTTPError
 
+from eventproc.bounded_json import read_json
 from eventproc.errors import ConfigurationError, RosterUnavailableError
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -150,7 +150,7 @@ class KubernetesApi:
                 _request_timeout=self._timeout_s,
                 **arguments,
             )
-            answer = json.loads(response.data)
+            answer = read_json(response.data)
             if not isinstance(answer, dict) or part not in answer:
                 raise ValueError(f"the answer has no {part!r}")
             return answer[part]

@@ -89,6 +89,8 @@ def test_any_pauses_survive_their_record(actions):
         b'{"version":1,"group":{"since":"x","reason":""},"partitions":{}}',
         b'{"version":1,"group":{"since":"2026-01-31T08:00:00","reason":""},"partitions":{}}',
         b'{"version":1,"group":null,"partitions":[]}',
+        b'{"version":1e999,"group":null,"partitions":{}}',
+        b"[" * 100_000,
     ],
 )
 def test_a_damaged_record_is_no_end_of_a_pause(content):

@@ -61,6 +61,8 @@ def test_keys_of_a_later_version_are_ignored():
         b"7",
         b"\xff",
         STORED[:-1],
+        b"[" * 100_000,
+        STORED.replace(b'"number":7', b'"number":1e999'),
         STORED.replace(b'"number":7', b'"number":"x"'),
         STORED.replace(b'"members":["a","b"]', b'"members":7'),
         STORED.replace(b'"resources":{"a":["0","2"],"b":["1"]}', b'"resources":[]'),

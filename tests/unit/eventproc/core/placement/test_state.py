@@ -1,5 +1,7 @@
 """What a placement sees of a group."""
 
+import pytest
+
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import Member
 from tests.unit.eventproc.core.placement.states import state
@@ -21,3 +23,16 @@ def test_held_resources_are_counted_for_members():
     group = state(3, "a:0,1,7 gone:2", a=MemberFacts(), b=MemberFacts())
 
     assert group.held_count_by_member == {"a": 2, "b": 0}
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), 0.0, -1.0, "heavy"])
+def test_a_weight_that_is_no_positive_number_counts_as_one(weight):
+    """It comes from a damaged record of another member, and must not end this one's plans."""
+    damaged = Member(owner_id="a", incarnation="1", weight=weight)
+
+    assert MemberFacts.of(damaged) == MemberFacts()
+
+
+def test_an_endless_number_in_a_name_is_no_ordinal():
+    """Python converts no number of thousands of digits."""
+    assert MemberFacts.of_name("a-" + "1" * 5000) == MemberFacts()
