@@ -1,12 +1,13 @@
 """Connect to a group: its store, and its hub unless it is not to be asked."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.group.view import in_order
-from eventproc.errors import ConfigurationError
+from eventproc.cli.terminal.exits import print_error
+from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
 
@@ -56,18 +57,35 @@ class Connection:
         Raises:
             ConfigurationError: It has none; *remedy* is appended.
         """
+        if not await self._has_records():
+            raise ConfigurationError(f"{self._absence()}{remedy}")
+
+    async def note_absence(self) -> None:
+        """Say on standard error if the group has no records: it may be new, or mistyped."""
+        if not await self._has_records():
+            unasked = "" if self.source else ". The hub was not asked whether there is such a group"
+            print_error(f"{self._absence()}{unasked}")
+
+    async def _has_records(self) -> bool:
         present = await self.store.list_members(self.group)
-        if (
+        return bool(
             present.members
             or present.record_etags
             or (await self.store.list_ownership(self.group)).ownerships
             or await self.store.list_checkpoints(self.group)
-        ):
-            return
-        raise ConfigurationError(
-            f"no process of consumer group {self.group.name!r} of event hub "
-            f"{self.group.eventhub_name!r} at {self.group.fully_qualified_namespace} has ever run "
-            f"with this store: check --eventhub, --consumer-group, --namespace and --store{remedy}"
+        )
+
+    def _absence(self) -> str:
+        group = self.group
+        if group.is_of_resources:
+            return (
+                f"no process of group {group.name!r} has ever run with this store: check "
+                "--resources, --lease and --store"
+            )
+        return (
+            f"no process of consumer group {group.name!r} of event hub {group.eventhub_name!r} at "
+            f"{group.fully_qualified_namespace} has ever run with this store: check --eventhub, "
+            "--consumer-group, --namespace and --store"
         )
 
     async def partition_ids(self, wanted: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -91,14 +109,25 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(address: HubAddress, *, creates_store: bool = False) -> AsyncIterator[Connection]:
-    """Connect to a group for as long as the block lasts.
+async def connect(
+    address: HubAddress, *, creates_store: bool = False, hub_may_be_away: bool = False
+) -> AsyncIterator[Connection]:
+    """Connect to a group for as long as the block lasts; its hub must have it.
+
+    Args:
+        address: The group.
+        creates_store: Whether a SQLite file is created if it does not exist.
+        hub_may_be_away: Whether to go on if the hub does not answer now.
 
     Raises:
-        ConfigurationError: An option is missing or invalid.
+        ConfigurationError: An option is missing or invalid, or the hub has no such group.
         StoreUnavailableError: The store did not answer.
+        SourceError: As for ``Connection.check_hub``.
     """
     group, source = address.group(), address.source()
     store = address.checkpoint_store(must_exist=not creates_store)
     async with store, source or nullcontext():
-        yield Connection(group=group, store=store, source=source)
+        connection = Connection(group=group, store=store, source=source)
+        with suppress(*([SourceUnavailableError] if hub_may_be_away else [])):
+            await connection.check_hub()
+        yield connection

@@ -104,6 +104,8 @@ def list_(
                 known = await connection.store.list_checkpoints(connection.group)
                 await connection.partition_ids(partition, [c.partition_id for c in known])
             records = await read_records(connection, partition)
+            if not records:
+                await connection.note_absence()
             if output is options.RowsFormat.JSON:
                 print(json.dumps(records_json(connection.group, records)))
             elif output is options.RowsFormat.CSV:
@@ -135,6 +137,7 @@ def lag(
     async def show() -> int:
         async with connect(address) as connection:
             connection.refuse_queues()
+            await connection.note_absence()
             lags = await read_lags(
                 connection,
                 partition,
@@ -184,6 +187,7 @@ def reset(
 
     async def move() -> int:
         async with connect(address) as connection:
+            await connection.note_absence()
             changes = await plan_reset(
                 connection,
                 partition,
@@ -228,6 +232,7 @@ def set_(
 
     async def move() -> int:
         async with connect(address) as connection:
+            await connection.note_absence()
             current = await read_group_state(connection, mode.expiration)
             end = None
             if connection.source is not None:

@@ -99,7 +99,7 @@ def dashboard(
     )
 
     async def run() -> None:
-        async with connect(address) as connection:
+        async with connect(address, hub_may_be_away=True) as connection:
             await run_page(connection, wanted)
 
     asyncio.run(run())

@@ -66,7 +66,6 @@ def pause(
 
     async def run() -> int:
         async with connect(address) as connection:
-            await connection.check_hub()
             if not new_group:
                 await connection.require_records(
                     ". To pause a group before its first process starts, give --new-group"
@@ -100,7 +99,6 @@ def resume(
 
     async def run() -> int:
         async with connect(address) as connection:
-            await connection.check_hub()
             await connection.require_records()
             ids = await _known(connection, partition)
             pauses = await resume_group(connection.store, connection.group, ids)

@@ -73,11 +73,13 @@ def scale(
     }
 
     async def vote() -> None:
-        async with connect(address) as connection:
+        serves = watch or bool(addresses)
+        async with connect(address, hub_may_be_away=serves) as connection:
             scaler = _scaler(connection, expiration, wanted)
-            if watch or addresses:
+            if serves:
                 await _serve(scaler, addresses, every)
                 return
+            await connection.note_absence()
             await scaler.decide()
             await asyncio.sleep(wanted.checkpoint_interval.total_seconds())
             _print(await scaler.decide())

@@ -91,6 +91,8 @@ def status(
 
     async def run() -> int:
         async with connect(address) as connection:
+            if output is not options.RowsFormat.TABLE:  # A table says it.
+                await connection.note_absence()
             read = await _reader(connection, expiration, partition)
             if is_live:
                 return await _watch(read, every, sort, only)

@@ -5,16 +5,18 @@ import time
 from datetime import UTC, datetime
 from statistics import median
 from typing import Final
+from uuid import uuid4
 
 from eventproc.cli.arguments.address import StoreAddress
 from eventproc.cli.terminal.exits import OK
-from eventproc.models import ConsumerGroup
+from eventproc.errors import StoreRejectedError, StoreUnavailableError
+from eventproc.models import ConsumerGroup, Member, WriteOutcome
 from eventproc.ports import CheckpointStore
 
 _READS: Final = 5
 
 _GROUP: Final = ConsumerGroup.of_resources("eventproc-store-check")
-"""A group without members: only its empty listing is read."""
+"""A group without processors: only a check writes to it."""
 
 
 def init(*, address: StoreAddress) -> int:
@@ -32,15 +34,18 @@ def init(*, address: StoreAddress) -> int:
 def check(*, address: StoreAddress) -> int:
     """Check that the store can be reached and used, and measure how fast it answers.
 
-    It writes no record of a group.
+    It tries what a processor does: it creates the record of a member, in a group of its own, writes
+    it again, and deletes it.
 
     Exit codes: 0 it can be used, 2 it cannot be used like this, 3 it did not answer.
     """
-    return asyncio.run(_open(address.checkpoint_store(must_exist=True)))
+    return asyncio.run(_open(address.checkpoint_store(must_exist=True), tries_writes=True))
 
 
-async def _open(store: CheckpointStore) -> int:
+async def _open(store: CheckpointStore, *, tries_writes: bool = False) -> int:
     async with store:
+        if tries_writes:
+            await _try_writes(store)
         took_s, ahead_s = [], 0.0
         for _ in range(_READS):
             begun_s = time.perf_counter()
@@ -52,3 +57,21 @@ async def _open(store: CheckpointStore) -> int:
             f"{round(ahead_s, 1) + 0.0:+.1f} s from this machine's, which no decision depends on"
         )
     return OK
+
+
+async def _try_writes(store: CheckpointStore) -> None:
+    """Create a record, write it on the condition of its version, and delete it."""
+    written = Member(owner_id=f"check-{uuid4().hex}", incarnation="check")
+    for _ in range(2):
+        result = await store.announce_member(_GROUP, written)
+        if result.member is None:
+            raise result.error or StoreUnavailableError(f"{store}: a write had no effect")
+        written = result.member
+    if await store.withdraw_member(_GROUP, written) is WriteOutcome.WON:
+        return
+    members = (await store.list_members(_GROUP)).members
+    if any(member.owner_id == written.owner_id for member in members):
+        raise StoreRejectedError(
+            f"{store}: the record of member {written.owner_id!r} in group {_GROUP.name!r} could be "
+            "written and not be deleted: give the credential the right to delete, and delete it"
+        )

@@ -61,7 +61,8 @@ def json_of(tool, verb, *options):
     """Run a verb that must succeed; return the JSON that it prints."""
     code, out, err = tool(verb, *HERE, *options, "--format", "json")
 
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert not err or "no process of consumer group '$Default'" in err
     return json.loads(out)
 
 
@@ -217,7 +218,8 @@ def test_export_and_import_move_checkpoints_to_another_store_and_group(
     store_state(orders, 20, b"twenty")
     json_of(tool, "set", "--partition", "1", "--sequence-number", "0", "--offset", "7", "--yes")
     exported = tool("export", *HERE, "orders.json")
-    there = ["--eventhub", "orders", "--store", f"blob:{container}", "--consumer-group", "other"]
+    there = ["--eventhub", "orders", "--store", f"blob:{container}"]
+    there += ["--consumer-group", "other", "--without-hub"]  # the hub has no such group yet
     monkeypatch.setenv("EVENTPROC_STORAGE_CONNECTION_STRING", storage)
     imported = tool("import", *there, "orders.json", "--yes")
     found = json.loads(tool("list", *there, "--format", "json")[1])
