@@ -46,6 +46,7 @@ SOURCE_OPTIONS: Final = (
     "maxTasks",
     "maxEventsPerTask",
     "failOnDataLoss",
+    "compacted",
     "useExclusiveReceiver",
     "prefetchCount",
     "operationTimeout",
@@ -115,6 +116,9 @@ class SourceOptions:
     tasks_max: int | None
     events_per_task_max: int | None
     fails_on_data_loss: bool
+    is_compacted: bool
+    """Whether missing events were superseded by later ones of their keys, so none is lost."""
+
     is_exclusive: bool
     prefetch: int
     patience: timedelta
@@ -230,6 +234,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         tasks_max=given.count("maxTasks"),
         events_per_task_max=given.count("maxEventsPerTask"),
         fails_on_data_loss=given.flag("failOnDataLoss", otherwise=True),
+        is_compacted=given.flag("compacted", otherwise=False),
         is_exclusive=given.flag("useExclusiveReceiver", otherwise=False),
         prefetch=given.count("prefetchCount") or PREFETCH_MAX,
         patience=given.span("operationTimeout", otherwise=timedelta(minutes=5)),

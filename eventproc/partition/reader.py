@@ -331,7 +331,7 @@ class PartitionReader:
         if events:
             self._note_recovery()
             first = receiver.first_sequence_number
-            self._note_gap(events[0].sequence_number if first is None else first)
+            await self._note_gap(events[0].sequence_number if first is None else first)
             newest = events[-1].sequence_number
             if self.newest_received is None or newest > self.newest_received:
                 self._activity.progressed_at_s = self._clock()
@@ -360,19 +360,31 @@ class PartitionReader:
         self._rejections_in_row = 0
         self._failing_since_s = None
 
-    def _note_gap(self, first: int) -> None:
+    async def _note_gap(self, first: int) -> None:
         """Log events that are missing between the last received one and *first*."""
         newest = self.newest_received
         # Position -1 is before the first event: retention may have removed any number of them.
         if newest is not None and 0 <= newest < first - 1:
-            # In a compacted hub every batch has gaps: warn once only.
-            log = self._log.debug if self._has_gaps else self._log.warning
+            # In a compacted hub every batch has gaps: ask and warn once only.
+            is_loss = not self._has_gaps and await self._begins_after(newest + 1)
             self._has_gaps = True
+            log = self._log.warning if is_loss else self._log.debug
             log(
                 "events_missing",
                 after_sequence_number=newest,
                 missing_count=first - newest - 1,
             )
+
+    async def _begins_after(self, number: int) -> bool:
+        """Whether the partition begins after a number, as far as is known.
+
+        Otherwise the event was not deleted by retention: the hub is compacted.
+        """
+        try:
+            end = await self.properties()
+        except SourceError:
+            return True
+        return end.is_empty or end.beginning_sequence_number > number
 
     async def _check_displacement(self, error: SourceError) -> None:
         """If another receiver took the link, check the ownership record; raise if it is lost."""

@@ -51,12 +51,15 @@ def plan(options: SourceOptions, hub: Hub | None = None) -> list[EventRange]:
                 f"in partition {partition_id!r} the ending position is before event "
                 f"{end[partition_id]}, and the starting position is at event {begin}"
             )
-    lost = expired(start, {p: span_of(properties) for p, properties in ends.items()})
-    if lost and options.fails_on_data_loss:
-        raise EventsLostError(lost_message(lost))
+    gone = expired(start, {p: span_of(properties) for p, properties in ends.items()})
+    if gone and options.fails_on_data_loss and not options.is_compacted:
+        raise EventsLostError(lost_message(gone))
     log = get_logger("eventproc.spark", consumer_group=options.consumer_group)
-    for missing in lost:
-        log.warning("events_expired", partition_id=missing.partition_id, missing_count=len(missing))
+    for missing in gone:
+        if not options.is_compacted:
+            log.warning(
+                "events_expired", partition_id=missing.partition_id, missing_count=len(missing)
+            )
         start[missing.partition_id] = min(missing.end, end[missing.partition_id])
     return [
         EventRange(partition_id=partition_id, start=start[partition_id], end=end[partition_id])

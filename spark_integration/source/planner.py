@@ -127,7 +127,7 @@ class StreamPlanner:
         self._refuse_former_hub(start, hub_created_at)
         if beyond := beyond_end(start, spans):
             raise SourceRejectedError(recreated_message(beyond))
-        lost = expired(start, spans)
+        lost = [] if self._options.is_compacted else expired(start, spans)
         if lost and self._options.fails_on_data_loss:
             raise EventsLostError(lost_message(lost))
         for missing in lost:

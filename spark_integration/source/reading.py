@@ -1,7 +1,8 @@
 """Reads planned ranges: each of their events once and in order, or an error.
 
 Rule 1: exactly the planned events are delivered. A receiver that breaks is reopened after the last
-event. Deleted events are an error, or with ``failOnDataLoss=false`` counted and skipped.
+event. Deleted events are an error, or with ``failOnDataLoss=false`` counted and skipped. A number
+that is missing although the partition begins before it was never lost: the hub is compacted.
 Rule 2: a receiver is closed before the reader of its range returns or raises.
 Rule 3: receivers opened ahead of time buffer at most ``prefetchCount`` events together.
 """
@@ -10,6 +11,7 @@ import asyncio
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Final
@@ -40,6 +42,13 @@ as much as hundreds of rows, so large batches are cheaper."""
 OPEN_AHEAD_MAX: Final = 8
 """Most ranges of a task whose receivers are open at a time. Opening one takes several round trips,
 so it starts while earlier ranges are read."""
+
+GAPS_MAX: Final = 10_000
+"""After so many gaps within a range the hub is asked again where the partition begins."""
+
+NAMED_MAX: Final = 100
+"""Most ranges of lost events in a message: each partition has one, but between the events that a
+compacted hub has lost there are others."""
 
 Chunk = tuple[str, Sequence[ReceivedEvent]]
 """A partition id, and events of that partition."""
@@ -113,6 +122,10 @@ class RangeReader:
         self._options = options
         self._planned = planned
         self._next = planned.start
+        self._gaps: Sequence[EventRange] = ()
+        """Numbers that did not come since the hub was last asked where the partition begins."""
+
+        self._has_gaps = False
         self._opening: asyncio.Task[PartitionReceiver] | None = None
         self._log = get_logger("eventproc.spark", partition_id=planned.partition_id)
         self._outage = Outage(
@@ -177,47 +190,71 @@ class RangeReader:
         first_left = receiver.first_sequence_number
         if events and first_left is not None:
             self._skip_to(min(first_left, self._planned.end))
-        return self._accept(events, has_gaps=first_left is not None)
-
-    def _accept(
-        self, events: Sequence[ReceivedEvent], *, has_gaps: bool
-    ) -> Sequence[ReceivedEvent]:
-        """Return the events inside the range. Unless gaps are normal, a gap means lost events."""
-        first = self._next
-        if events and events[0].sequence_number == first:
-            last = events[-1].sequence_number
-            if last - first == len(events) - 1 and last < self._planned.end:
-                self._next = last + 1
-                return events
-        # A receiver may begin before its position, and it reads past the end of the range.
-        begin = bisect_left(events, first, key=_number)
-        end = bisect_left(events, self._planned.end, begin, key=_number)
-        accepted = events[begin:end]
-        if not has_gaps and accepted and _number(accepted[-1]) - first >= len(accepted):
-            for event in accepted:
-                self._skip_to(_number(event))
-                self._next = _number(event) + 1
-        if accepted:
-            self._next = _number(accepted[-1]) + 1
-        if end < len(events):
-            if not has_gaps:
-                self._skip_to(self._planned.end)
-            self._next = self._planned.end
+        accepted, following = self._inside(events)
+        if first_left is None and not self._options.is_compacted:
+            gaps = (*self._gaps, *self._gaps_before(accepted, following))
+            self._gaps = await self._checked(gaps, is_end=following == self._planned.end)
+        self._next = following
         return accepted
 
-    def _skip_to(self, number: int) -> None:
-        """Treat the events before ``number`` as lost: raise, or count and skip them."""
-        if number <= self._next:
-            return
-        lost = EventRange(partition_id=self.partition_id, start=self._next, end=number)
-        if self._options.fails_on_data_loss:
-            raise EventsLostError(lost_message([lost]))
-        self._log.warning(
-            "planned_events_missing",
-            after_sequence_number=lost.start - 1,
-            missing_count=len(lost),
+    def _inside(self, events: Sequence[ReceivedEvent]) -> tuple[Sequence[ReceivedEvent], int]:
+        """Return the events inside the range, and the number to go on with."""
+        if events and _number(events[0]) == self._next and _number(events[-1]) < self._planned.end:
+            return events, _number(events[-1]) + 1
+        # A receiver may begin before its position, and it reads past the end of the range.
+        begin = bisect_left(events, self._next, key=_number)
+        end = bisect_left(events, self._planned.end, begin, key=_number)
+        accepted = events[begin:end]
+        if end < len(events):
+            return accepted, self._planned.end
+        return accepted, _number(accepted[-1]) + 1 if accepted else self._next
+
+    def _gaps_before(self, events: Sequence[ReceivedEvent], following: int) -> list[EventRange]:
+        """Return the numbers up to *following* that no event has."""
+        if following - self._next == len(events):
+            return []
+        ends = [*map(_number, events), following]
+        begins = [self._next, *(number + 1 for number in ends)]
+        return [
+            EventRange(partition_id=self.partition_id, start=begin, end=end)
+            for begin, end in zip(begins, ends, strict=False)
+            if begin < end
+        ]
+
+    async def _checked(self, gaps: Sequence[EventRange], *, is_end: bool) -> Sequence[EventRange]:
+        """Ask where the partition begins, because only what is missing before that can be lost.
+
+        The hub is asked at the first gap, at the end, and after ``GAPS_MAX`` of them. Gaps that are
+        left for later are returned.
+        """
+        if not gaps or (self._has_gaps and not is_end and len(gaps) < GAPS_MAX):
+            return gaps
+        (properties,) = await self._source.properties_of([self.partition_id])
+        first = span_of(properties).first
+        self._note_lost(
+            [replace(gap, end=min(gap.end, first)) for gap in gaps if gap.start < first]
         )
-        self._next = number
+        self._has_gaps = True
+        return ()
+
+    def _skip_to(self, number: int) -> None:
+        """Treat the events before ``number`` as lost, or as superseded if the hub is compacted."""
+        if number > self._next and not self._options.is_compacted:
+            self._note_lost(
+                [EventRange(partition_id=self.partition_id, start=self._next, end=number)]
+            )
+        self._next = max(number, self._next)
+
+    def _note_lost(self, lost: Sequence[EventRange]) -> None:
+        """Raise if events are lost, or count them."""
+        if lost and self._options.fails_on_data_loss:
+            raise EventsLostError(lost_message(lost))
+        for missing in lost:
+            self._log.warning(
+                "planned_events_missing",
+                after_sequence_number=missing.start - 1,
+                missing_count=len(missing),
+            )
 
     async def _check_silence(self) -> None:
         """Find out why no event came: lost events, a recreated hub, or a broken link."""
@@ -254,9 +291,11 @@ class RangeReader:
 
 def lost_message(lost: Sequence[EventRange]) -> str:
     """Return the message of an error about deleted events."""
+    named = "; ".join(map(str, lost[:NAMED_MAX])) + ("; ..." if len(lost) > NAMED_MAX else "")
     return (
-        f"retention deleted events before they were read: {'; '.join(map(str, lost))}. To continue "
-        "without them, set failOnDataLoss=false: they are counted in the log and skipped"
+        f"retention deleted events before they were read: {named}. To continue "
+        "without them, set failOnDataLoss=false: they are counted in the log and skipped. In a "
+        "compacted hub later events of their keys may have superseded them: then set compacted=true"
     )
 
 

@@ -1,6 +1,7 @@
 """``eventproc emulator``: an Event Hubs endpoint on this machine."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +48,14 @@ def emulator(
             help="A consumer group of every --hub, besides $Default. Repeat it for more.",
         ),
     ] = None,
+    compacted: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A hub that keeps only the newest event of each partition key. Repeat it for "
+            "more.",
+        ),
+    ] = None,
     port: Annotated[
         int,
         typer.Option(
@@ -85,7 +94,7 @@ def emulator(
     """
     serving.check()
     configuration = EmulatorConfiguration(
-        hubs=_hubs(config, hub or [], consumer_group or []),
+        hubs=_compacting(_hubs(config, hub or [], consumer_group or []), compacted or []),
         host=host,
         port=port,
         health_port=health_port,
@@ -114,6 +123,16 @@ def _hubs(
     if not hubs and not pairs:
         pairs = [_DEFAULT_HUB]
     return hubs + tuple(added for pair in pairs for added in hubs_of(dict([pair]), consumer_groups))
+
+
+def _compacting(
+    hubs: tuple[HubConfiguration, ...], compacted: list[str]
+) -> tuple[HubConfiguration, ...]:
+    for name in compacted:
+        if name not in {hub.name for hub in hubs}:
+            known = ", ".join(hub.name for hub in hubs)
+            raise ConfigurationError(f"--compacted is {name!r}, but the hubs are {known}")
+    return tuple(replace(hub, is_compacted=hub.name in compacted) for hub in hubs)
 
 
 def _announce(

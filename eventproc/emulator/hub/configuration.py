@@ -43,6 +43,9 @@ class HubConfiguration:
     consumer_groups: tuple[str, ...] = ()
     """Consumer groups besides ``$Default``, which always exists."""
 
+    is_compacted: bool = False
+    """Whether a partition keeps only the newest event of each partition key."""
+
     def __post_init__(self) -> None:
         """Check names and partition count."""
         check_settings(self)

@@ -57,12 +57,14 @@ class Partition:
         *,
         clock: Clock,
         retention: Retention,
+        is_compacted: bool = False,
         age: timedelta = timedelta(0),
         file: PartitionFile | None = None,
     ) -> None:
         self.partition_id = partition_id
         self._clock = clock
         self._retention = retention
+        self._is_compacted = is_compacted
         self._file = file
         created_ms = clock() - age // timedelta(milliseconds=1)
         self.log = PartitionLog() if file is None else file.load(created_ms)
@@ -90,9 +92,12 @@ class Partition:
         return events
 
     def expire(self) -> None:
-        """Drop events beyond the retention."""
+        """Drop events beyond the retention, and in a compacted hub those that are superseded."""
         before = self.log.byte_count
-        if self.log.expire(self._retention, self._clock()) and self._file is not None:
+        dropped = self.log.expire(self._retention, self._clock())
+        if self._is_compacted:
+            dropped += self.log.compact()
+        if dropped and self._file is not None:
             self._file.expired(before - self.log.byte_count, self.log)
 
     def drop_before(self, sequence_number: int) -> int:
@@ -245,18 +250,19 @@ class Namespace:
                     f"{configuration.partition_count} partitions when {directory} was written, "
                     "and a hub cannot shrink: configure as many, or take an empty directory"
                 )
-        return Hub(configuration, lambda index: self._make_partition(configuration.name, index))
+        return Hub(configuration, lambda index: self._make_partition(configuration, index))
 
-    def _make_partition(self, hub_name: str, partition_id: str) -> Partition:
+    def _make_partition(self, hub: HubConfiguration, partition_id: str) -> Partition:
         directory = self._configuration.directory
         file = None
         if directory is not None:
-            path = partition_path(directory, hub_name, partition_id)
+            path = partition_path(directory, hub.name, partition_id)
             file = PartitionFile(path, sync=self._configuration.sync_to_disk)
         return Partition(
             partition_id,
             clock=self._clock,
             retention=self._configuration.retention,
+            is_compacted=hub.is_compacted,
             age=self._configuration.hub_age,
             file=file,
         )

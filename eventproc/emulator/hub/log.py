@@ -1,6 +1,7 @@
 """One partition's events: an append-only log whose oldest events expire. Pure.
 
 Rule 1: sequence numbers rise by one and are never reused, even after events expired or a restart.
+The log of a compacted hub lacks those of superseded events.
 Rule 2: offsets rise by the size of the stored event, so they soon differ from sequence numbers:
 code that confuses the two fails here rather than in production.
 Rule 3: enqueued times never go back, even if the clock does.
@@ -22,6 +23,7 @@ NEVER_MS: Final = -62_135_596_800_000
 """The year 1 in milliseconds: the service's last enqueued time of an empty partition."""
 
 _OFFSET: Final[Callable[[StoredEvent], int]] = attrgetter("offset")
+_NUMBER: Final[Callable[[StoredEvent], int]] = attrgetter("sequence_number")
 _ENQUEUED: Final[Callable[[StoredEvent], int]] = attrgetter("enqueued_ms")
 
 
@@ -74,13 +76,16 @@ class PartitionLog:
         self.byte_count = 0
         """Bytes of the encoded events that are kept."""
 
+        self._newest_by_key: dict[str, int] = {}
+        self._compacted_to = next_sequence_number
+
     def __len__(self) -> int:
         return len(self._events) - self._dead
 
     @property
     def first_sequence_number(self) -> int:
         """Sequence number of the oldest event; of the next event if the log is empty."""
-        return self.next_sequence_number - len(self)
+        return self._number_at(self._dead)
 
     def properties(self) -> PartitionProperties:
         """Return the log's properties."""
@@ -124,7 +129,7 @@ class PartitionLog:
 
         If there is an event, at least one is returned, however small ``bytes_max`` is.
         """
-        start = self._dead + max(0, sequence_number - self.first_sequence_number)
+        start = self._index_of(sequence_number)
         found = self._events[start : start + count_max]
         size = 0
         for index, event in enumerate(found):
@@ -161,7 +166,15 @@ class PartitionLog:
     ) -> int:
         bisect = bisect_left if position.inclusive else bisect_right
         index = bisect(self._events, position.value, lo=self._dead, key=key)
-        return self.first_sequence_number + index - self._dead
+        return self._number_at(index)
+
+    def _number_at(self, index: int) -> int:
+        is_end = index == len(self._events)
+        return self.next_sequence_number if is_end else self._events[index].sequence_number
+
+    def _index_of(self, sequence_number: int) -> int:
+        """Return where the event of this number is, or else the next one."""
+        return bisect_left(self._events, sequence_number, lo=self._dead, key=_NUMBER)
 
     def expire(self, retention: Retention, now_ms: int) -> int:
         """Drop events beyond ``retention``; return how many."""
@@ -179,8 +192,26 @@ class PartitionLog:
 
     def drop_before(self, sequence_number: int) -> int:
         """Drop the events below ``sequence_number``; return how many."""
-        wanted = min(sequence_number, self.next_sequence_number) - self.first_sequence_number
-        return self._drop(max(0, wanted))
+        return self._drop(self._index_of(sequence_number) - self._dead)
+
+    def compact(self) -> int:
+        """Drop each event that a later one with its partition key supersedes; return how many.
+
+        Events without a key stay.
+        """
+        superseded = set()
+        for event in self._events[self._index_of(self._compacted_to) :]:
+            key = event.partition_key
+            if key is not None:
+                superseded.add(self._newest_by_key.get(key))
+                self._newest_by_key[key] = event.sequence_number
+        self._compacted_to = self.next_sequence_number
+        alive = self._events[self._dead :]
+        kept = [event for event in alive if event.sequence_number not in superseded]
+        if len(kept) < len(alive):
+            self._events, self._dead = kept, 0
+            self.byte_count = sum(len(event.payload) for event in kept)
+        return len(alive) - len(kept)
 
     def _drop(self, count: int) -> int:
         for index in range(self._dead, self._dead + count):

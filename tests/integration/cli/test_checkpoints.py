@@ -12,6 +12,7 @@ from azure.storage.blob import ContainerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.cli import main
+from eventproc.emulator import EventHubsEmulator, HubConfiguration
 from eventproc.models import CheckpointUpdate, ConsumerGroup
 
 HANDLER = """
@@ -176,6 +177,24 @@ def test_lag_in_a_hub_that_was_created_again_is_that_of_all_its_events(tool, ord
 
     assert [p["lag"] for p in lags["partitions"]] == [3, 0, 0, 0]
     assert 0 <= lags["oldest_age_s"] < 600
+
+
+def test_lag_in_a_compacted_hub_begins_at_the_first_event_that_is_left(tool, monkeypatch):
+    """The numbers between that and the checkpoint have no event any more."""
+    with EventHubsEmulator([HubConfiguration("orders", 1, is_compacted=True)]) as hub:
+        monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", hub.connection_string)
+        with EventHubProducerClient.from_connection_string(
+            hub.connection_string_for("orders")
+        ) as producer:
+            producer.send_event(EventData("x"), partition_key="seldom")
+            for number in range(19):
+                producer.send_event(EventData("x"), partition_key=f"often {number % 4}")
+        everything = json_of(tool, "lag")["lag"]
+        json_of(tool, "set", "--partition", "0", "--sequence-number", "0", "--offset", "0", "--yes")
+        after_first = json_of(tool, "lag")["lag"]
+
+    assert everything == 20  # at most
+    assert after_first == 4
 
 
 def test_lag_is_shown_in_events_and_seconds(tool):

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from urllib.request import urlopen
 
 import pytest
 import trustme
@@ -126,3 +127,29 @@ def test_the_default_hub_is_that_of_the_help(command):
     _, overview, _ = command.run("--help")
 
     assert [f"--eventhub {name}" in " ".join(overview.split()) for name in hubs] == [True]
+
+
+def test_a_hub_is_compacted_on_request(command):
+    """Also after a restart; the other hubs keep every event."""
+    arguments = ("--hub", "latest:1", "--hub", "orders:1", "--compacted", "latest")
+    hubs = {}
+    for _ in range(2):
+        emulator = command.start(
+            *("emulator", "--port", 0, "--health-port", 0, "--data", "events", *arguments),
+            *("--format", "json", "--stop-at-eof"),
+        )
+        ready = json.loads(emulator.stdout.readline())
+        for hub in ("latest", "orders"):
+            with EventHubProducerClient.from_connection_string(
+                ready["connection_string"], eventhub_name=hub
+            ) as producer:
+                producer.send_batch([EventData("x")] * 3, partition_key="a")
+        with urlopen(f"http://127.0.0.1:{ready['health_port']}/hubs") as answer:
+            hubs = json.load(answer)["hubs"]
+        emulator.communicate(timeout=20)
+    code, _, errors = command.run("emulator", *arguments[:4], "--compacted", "other")
+
+    firsts = {name: hubs[name]["partitions"]["0"]["first_sequence_number"] for name in hubs}
+    assert firsts == {"latest": 5, "orders": 0}
+    assert code == 2
+    assert "--compacted is 'other', but the hubs are latest, orders" in errors

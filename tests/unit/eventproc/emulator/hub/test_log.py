@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from eventproc.emulator.amqp.encoding import encode
 from eventproc.emulator.amqp.message import draft_of
 from eventproc.emulator.amqp.refusal import RefusedError
-from eventproc.emulator.amqp.values import Described, ULong
+from eventproc.emulator.amqp.values import Described, Symbol, ULong, Value
 from eventproc.emulator.hub.log import NEVER_MS, PartitionLog, Retention
 from eventproc.emulator.hub.position import (
     EARLIEST,
@@ -188,3 +188,38 @@ def test_a_read_keeps_its_limits_but_returns_at_least_one_event(count_max, bytes
     assert 1 <= len(events) <= count_max
     assert len(events) == 1 or sum(len(event.payload) for event in events) <= bytes_max
     assert events[0].sequence_number == 3
+
+
+def keyed_log(*keys):
+    """A compacted log of events with these partition keys, or without one, each 1 s apart."""
+    log = PartitionLog()
+    for index, key in enumerate(keys):
+        message = encode(Described(ULong(0x75), b"x"))
+        if key is not None:
+            annotations: dict[Value, Value] = {Symbol("x-opt-partition-key"): key}
+            message = encode(Described(ULong(0x72), annotations)) + message
+        log.append(log.place([draft_of(message)], 1000 * index))
+        log.compact()
+    return log
+
+
+def test_a_compacted_log_has_the_newest_event_of_each_key():
+    """Numbers keep their values; a position finds the next event that is left."""
+    log = keyed_log("a", "b", None, "b", "b", "c", None)
+    at = [found(log, StartPosition(PositionKind.SEQUENCE_NUMBER, n)) for n in (0, 2, 4)]
+    times = found(log, StartPosition(PositionKind.ENQUEUED_TIME, 3000, inclusive=True))
+
+    assert found(log, EARLIEST) == [0, 2, 4, 5, 6]
+    assert at == [[2, 4, 5, 6], [4, 5, 6], [5, 6]]
+    assert times == [4, 5, 6]
+    assert log.byte_count == sum(len(event.payload) for event in log.read(0, 10, 10**9))
+    assert (len(log), log.next_sequence_number) == (5, 7)
+
+
+def test_a_compacted_log_begins_at_the_oldest_event_that_is_left():
+    """Whether a newer one superseded those before it, or retention deleted them."""
+    log = keyed_log("a", "b", "a", None, "c")
+    first = log.first_sequence_number
+    dropped = log.drop_before(4)
+
+    assert (first, dropped, found(log, EARLIEST)) == (1, 3, [4])
