@@ -5,9 +5,8 @@ import ssl
 from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from eventproc.concurrency.listener import stop_listening
 from eventproc.emulator.amqp.message import StoredEvent
 from eventproc.emulator.amqp.refusal import RefusedError, epoch_taken_over
 from eventproc.emulator.certificates import server_context
@@ -17,12 +16,17 @@ from eventproc.emulator.hub.hub import Clock, Hub, Namespace, Partition, system_
 from eventproc.emulator.links.connection import Connection
 from eventproc.emulator.links.incoming_link import PublishLink
 from eventproc.emulator.links.outgoing_link import DeliveryLink
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.listener import Listener
 from eventproc.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from eventproc.emulator.websocket import WebSocketEndpoint
 
 T = TypeVar("T")
+
+CONNECTIONS_MAX: Final = 5_000
+"""The service's value for a namespace. One that is not open yet is cut in favour of a new one."""
 
 
 class AmqpServer:
@@ -40,7 +44,7 @@ class AmqpServer:
         self._port = configuration.port
         self._websocket_port = configuration.websocket_port
         self._websockets: WebSocketEndpoint | None = None
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._expiry: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -50,27 +54,30 @@ class AmqpServer:
             ConfigurationError: A port is taken, the host is not this machine's, or the certificate
                 cannot be used.
         """
-        if self._server is not None:
+        if self._listener is not None:
             return
         loop = asyncio.get_running_loop()
         host, context = self.configuration.host, self._ssl_context()
-        self._server = await listening(
-            loop.create_server(
-                lambda: Connection(self), host, self._port, reuse_address=True, ssl=context
+        listener = Listener(
+            lambda: Connection(self),
+            connections_max=CONNECTIONS_MAX,
+            is_idle=lambda connection: (
+                not (isinstance(connection, Connection) and connection.is_open)
             ),
-            host,
-            self._port,
+            ssl_context=context,
         )
-        self._port = self._server.sockets[0].getsockname()[1]
+        address = ListenAddress(host, self._port)
+        self._port = (await listening(listener.open(address), host, self._port)).port
+        self._listener = listener
         await self._start_websockets(host, context)
         if self.namespace.ages:
             self._expiry = loop.create_task(self._expire_for_ever())
 
     async def stop(self) -> None:
         """Close the port and cut every connection; the events stay. Repeating is harmless."""
-        if self._server is None:
+        if self._listener is None:
             return
-        await stop_listening(self._server)
+        await self._listener.close()
         if self._expiry is not None:
             self._expiry.cancel()
             with suppress(asyncio.CancelledError):
@@ -82,8 +89,7 @@ class AmqpServer:
         if self._websockets is not None:
             await self._websockets.stop()
             self._websockets = None
-        await self._server.wait_closed()
-        self._server = None
+        self._listener = None
 
     def _ssl_context(self) -> ssl.SSLContext | None:
         certificate, key = self.configuration.certificate, self.configuration.key
@@ -97,10 +103,8 @@ class AmqpServer:
         from eventproc.emulator.websocket import WebSocketEndpoint  # noqa: PLC0415 - an extra
 
         self._websockets = WebSocketEndpoint(lambda: Connection(self))
-        self._websocket_port = await listening(
-            self._websockets.start(host, self._websocket_port, context),
-            host,
-            self._websocket_port,
+        self._websocket_port = await self._websockets.start(
+            ListenAddress(host, self._websocket_port), context, CONNECTIONS_MAX
         )
 
     async def _expire_for_ever(self) -> None:
@@ -121,7 +125,7 @@ class AmqpServer:
     @property
     def listens(self) -> bool:
         """Whether clients can connect."""
-        return self._server is not None
+        return self._listener is not None
 
     @property
     def endpoint(self) -> str:

@@ -13,7 +13,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
 
-from eventproc.concurrency.listener import stop_listening
 from eventproc.emulator.amqp.refusal import RefusedError
 from eventproc.emulator.amqp_server import AmqpServer
 from eventproc.emulator.faults import LastingFault
@@ -21,13 +20,21 @@ from eventproc.emulator.hub.configuration import PARTITIONS_MAX
 from eventproc.emulator.request import (
     NUMBER_MAX,
     REQUEST_MAX,
+    ForeignRequestError,
+    Head,
     MalformedRequestError,
     Parameters,
     parse_head,
 )
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.guard import is_of_another_site, is_own_host, own_names
+from eventproc.endpoints.listener import Listener
 from eventproc.errors import ConfigurationError
 
 REQUEST_TIMEOUT_S: Final = 10.0
+
+CONNECTIONS_MAX: Final = 32
+"""If there are more, the oldest is cut."""
 
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())  # silent until the program configures logging
@@ -47,7 +54,8 @@ class ControlEndpoint:
 
     def __init__(self, server: AmqpServer) -> None:
         self._server = server
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
+        self._names: frozenset[str] = frozenset()
         self._serving: set[asyncio.Task[None]] = set()
         target = ("hub", "partition_id")
         self._faults: dict[str, Fault] = {
@@ -65,21 +73,25 @@ class ControlEndpoint:
 
     async def start(self, host: str, port: int) -> int:
         """Listen and return the port, which the system chooses if *port* is 0."""
-        self._listener = await asyncio.start_server(
-            self._accept, host, port, limit=REQUEST_MAX, reuse_address=True
+        self._names = await asyncio.to_thread(own_names, host)
+        self._listener = Listener(
+            lambda: asyncio.StreamReaderProtocol(
+                asyncio.StreamReader(limit=REQUEST_MAX), self._accept
+            ),
+            connections_max=CONNECTIONS_MAX,
+            is_idle=lambda _: True,
         )
-        return int(self._listener.sockets[0].getsockname()[1])
+        return (await self._listener.open(ListenAddress(host, port))).port
 
     async def stop(self) -> None:
         """Close the port and cancel the requests under way."""
         if self._listener is None:
             return
-        await stop_listening(self._listener)
+        await self._listener.close()
         for task in self._serving:
             task.cancel()
         if self._serving:
             await asyncio.wait(self._serving)
-        await self._listener.wait_closed()
         self._listener = None
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -117,10 +129,13 @@ class ControlEndpoint:
                 raise MalformedRequestError(
                     f"the head of the request has more than {REQUEST_MAX} bytes"
                 ) from error
+            self._refuse_foreign(head)
             body = await reader.readexactly(head.body_size)
             return await self._answer(head.method, head.path, body)
         except (MalformedRequestError, ConfigurationError, RefusedError) as error:
             return HTTPStatus.BAD_REQUEST, {"error": str(error)}
+        except ForeignRequestError as error:
+            return HTTPStatus.FORBIDDEN, {"error": str(error)}
         except KeyError as error:
             return HTTPStatus.BAD_REQUEST, {"error": str(error.args[0])}
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -128,6 +143,15 @@ class ControlEndpoint:
         except Exception as error:  # noqa: BLE001 - such as a full disk: report it
             _LOG.exception("control_failed")
             return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"the request failed: {error!r}"}
+
+    def _refuse_foreign(self, head: Head) -> None:
+        """Refuse what a page of another site has a browser send."""
+        if not is_own_host(head.headers.get("Host"), self._names):
+            raise ForeignRequestError(
+                f"this is not {head.headers['Host']!r}: ask for the address, or listen on that host"
+            )
+        if is_of_another_site(head.headers):
+            raise ForeignRequestError("requests of other sites are refused")
 
     async def _answer(self, method: str, path: str, body: bytes) -> tuple[HTTPStatus, Answer]:
         fault = self._faults.get(path.removeprefix("/faults/"))

@@ -26,12 +26,18 @@ class MalformedRequestError(ValueError):
     """The request is invalid; nothing was done."""
 
 
+class ForeignRequestError(Exception):
+    """The request is of a page of another site; nothing was done."""
+
+
 class Head(NamedTuple):
     """The first lines of a request."""
 
     method: str
     path: str
     body_size: int
+    headers: Mapping[str, str]
+    """By name, with capitals as in ``Content-Length``."""
 
 
 def parse_head(head: bytes) -> Head:
@@ -44,18 +50,18 @@ def parse_head(head: bytes) -> Head:
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
         raise MalformedRequestError(f"{_shown(first)} is not a request line of HTTP/1.1")
-    sizes: set[str] = set()
+    headers: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
-        if name.strip().lower() == "content-length":
-            sizes.add(value.strip())
-        if name.strip().lower() == "transfer-encoding":
-            raise MalformedRequestError(
-                "Transfer-Encoding is not supported: give the body's size as Content-Length"
-            )
-    if len(sizes) > 1:
-        raise MalformedRequestError("Content-Length is given twice, with different values")
-    return Head(words[0], words[1], _size(sizes.pop()) if sizes else 0)
+        name, value = name.strip().title(), value.strip()
+        if name in {"Content-Length", "Host"} and headers.get(name, value) != value:
+            raise MalformedRequestError(f"{name} is given twice, with different values")
+        headers[name] = value
+    if "Transfer-Encoding" in headers:
+        raise MalformedRequestError(
+            "Transfer-Encoding is not supported: give the body's size as Content-Length"
+        )
+    return Head(words[0], words[1], _size(headers.get("Content-Length", "0")), headers)
 
 
 def _size(text: str) -> int:

@@ -3,10 +3,13 @@
 import asyncio
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Final
 
 from eventproc.emulator.links.connection import WRITE_BUFFER_MAX, Connection
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.guard import may_open_socket, own_names
+from eventproc.endpoints.server import listening
 from eventproc.extras import needing
 
 with needing("http"):
@@ -22,26 +25,39 @@ class WebSocketEndpoint:
 
     def __init__(self, new_connection: Callable[[], Connection]) -> None:
         self._new_connection = new_connection
-        self._runner: web.AppRunner | None = None
+        self._listening = AsyncExitStack()
+        self._names: frozenset[str] = frozenset()
 
-    async def start(self, host: str, port: int, ssl_context: ssl.SSLContext | None) -> int:
-        """Listen and return the port, which the system chooses if *port* is 0."""
+    async def start(
+        self, address: ListenAddress, ssl_context: ssl.SSLContext | None, connections_max: int
+    ) -> int:
+        """Listen and return the port, which the system chooses if that of *address* is 0.
+
+        Raises:
+            ConfigurationError: The address cannot be listened on.
+        """
+        self._names = await asyncio.to_thread(own_names, address.host)
         app = web.Application()
         for path in (PATH, f"{PATH}/"):
             app.router.add_get(path, self._serve)
-        self._runner = web.AppRunner(app, shutdown_timeout=0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=ssl_context, reuse_address=True)
-        await site.start()
-        return int(self._runner.addresses[0][1])
+        bound = await self._listening.enter_async_context(
+            listening(
+                address,
+                app,
+                "websocket_port",
+                connections_max=connections_max,
+                ssl_context=ssl_context,
+            )
+        )
+        return bound.port
 
     async def stop(self) -> None:
         """Close the port and cut every connection."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._listening.aclose()
 
     async def _serve(self, request: web.Request) -> web.WebSocketResponse:
+        if not may_open_socket(request.headers, self._names):
+            raise web.HTTPForbidden(text="Pages of other sites are refused.\n")
         socket = web.WebSocketResponse(
             protocols=[SUBPROTOCOL], max_msg_size=_MESSAGE_MAX, compress=False
         )

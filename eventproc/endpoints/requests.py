@@ -4,6 +4,7 @@ A request and its reply are plain values, so that the code that replies can be t
 server.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,12 @@ with needing("http"):
 
 BODY_BYTES_MAX: Final = 64 * 1024
 """The largest body of a request; a larger one is refused with the status 413."""
+
+BODY_S: Final = 10.0
+"""How long a client may take to send it; a slower one is refused with the status 408."""
+
+CONNECTIONS_MAX: Final = 100
+"""A browser keeps one open for as long as it shows the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +77,26 @@ async def serve_requests(
     """
 
     async def handle(asked: web.Request) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await asked.read()
+        except TimeoutError as error:
+            raise web.HTTPRequestTimeout from error
+        except web.RequestPayloadError as error:
+            raise web.HTTPBadRequest(text="The body cannot be decoded.") from error
         local = asked.transport.get_extra_info("sockname") if asked.transport else None
         request = Request(
             method=asked.method,
             path=asked.path,
             headers=asked.headers,
-            body=await asked.read(),
+            body=body,
             local_host=str(local[0]) if isinstance(local, tuple) else "",
         )
         return await _send(asked, await respond(request))
 
     application = web.Application(client_max_size=BODY_BYTES_MAX)
     application.router.add_route("*", "/{path:.*}", handle)
-    async with listening(address, application, name) as bound:
+    async with listening(address, application, name, connections_max=CONNECTIONS_MAX) as bound:
         yield bound
 
 

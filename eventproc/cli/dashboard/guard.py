@@ -13,12 +13,11 @@ import json
 from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from eventproc.bounded_json import read_json
+from eventproc.endpoints.guard import LOCAL_NAMES, hostname, is_of_another_site
 from eventproc.endpoints.requests import Reply, Request
 
-LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 LOCAL_ADDRESSES: Final = frozenset({"127.0.0.1", "::1"})
 TOKEN_HEADER: Final = "X-Eventproc-Token"  # noqa: S105 - the name of a header
 
@@ -55,7 +54,7 @@ def check_host(request: Request, names: Collection[str]) -> None:
     Raises:
         RefusedError: It is for another host.
     """
-    asked = _hostname(f"//{request.headers.get('Host', '')}")
+    asked = hostname(f"//{request.headers.get('Host', '')}")
     arrived = request.local_host.lower()
     local = LOCAL_NAMES if arrived in LOCAL_ADDRESSES else frozenset({arrived})
     if not asked or asked not in {*names, *local}:
@@ -72,11 +71,7 @@ def check_origin(request: Request) -> None:
     Raises:
         RefusedError: It is one.
     """
-    origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
-    is_foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
-    is_navigation = request.headers.get("Sec-Fetch-Mode") == "navigate"
-    site = request.headers.get("Sec-Fetch-Site", "none")
-    if is_foreign or (site not in {"same-origin", "none"} and not is_navigation):
+    if is_of_another_site(request.headers):
         raise RefusedError(HTTPStatus.FORBIDDEN, "Requests of other sites are refused.")
 
 
@@ -94,8 +89,8 @@ def check_change(request: Request, token: str | None) -> dict[str, Any]:
         raise RefusedError(
             HTTPStatus.FORBIDDEN, "This page only reads. Start it with --allow-changes."
         )
-    given = request.headers.get(TOKEN_HEADER, "")
-    if not hmac.compare_digest(given.encode(), token.encode()):
+    given = request.headers.get(TOKEN_HEADER, "").encode(errors="surrogateescape")
+    if not hmac.compare_digest(given, token.encode()):
         raise RefusedError(
             HTTPStatus.UNAUTHORIZED,
             "This needs the token: open the page with the URL that `eventproc dashboard` printed.",
@@ -109,10 +104,3 @@ def check_change(request: Request, token: str | None) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The body is no JSON object.")
     return body
-
-
-def _hostname(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:
-        return ""

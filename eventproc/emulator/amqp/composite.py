@@ -44,7 +44,7 @@ class Composite:
                 elements.append(b"\x40")
             elif isinstance(value, Composite):
                 elements.append(value.described())
-            elif wire is object or isinstance(value, list | dict):
+            elif wire is object or isinstance(value, list | dict | Described):
                 elements.append(encode(value))
             else:
                 elements.append(encode(wire(value)))

@@ -198,9 +198,11 @@ def _map_of(elements: list[Value]) -> dict[Value, Value]:
 
 def _char(code_point: int) -> Char:
     try:
-        return Char(chr(code_point))
+        found = Char(chr(code_point))
+        found.encode()  # Half of a pair of UTF-16 is none.
     except (ValueError, OverflowError) as error:
         raise MalformedError("a char is not a Unicode character") from error
+    return found
 
 
 def _bool(octet: int) -> bool:

@@ -41,7 +41,9 @@ class RefusedError(Exception):
         """Return the error for the wire, with tracking fields as the service appends them."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S")
         trackers = f"TrackingId:{uuid4().hex}_B0, SystemTracker:emulator, Timestamp:{now}"
-        return AmqpError(self.condition, f"{self.description} {trackers}")
+        # It may quote a client's JSON, which can have halves of characters.
+        description = self.description.encode(errors="replace").decode()
+        return AmqpError(self.condition, f"{description} {trackers}")
 
 
 def entity_not_found(path: str) -> RefusedError:

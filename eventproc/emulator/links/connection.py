@@ -45,6 +45,9 @@ CHANNEL_MAX: Final = 4999
 FRAME_SIZE_MIN: Final = 512
 """The smallest frame size that AMQP lets a peer announce."""
 
+OPEN_S: Final = 30.0
+"""How long a client may take until it has sent its ``open``. Real ones take milliseconds."""
+
 WRITE_BUFFER_MAX: Final = 1024 * 1024
 """Bytes that wait for a slow client before its links pause."""
 
@@ -82,11 +85,17 @@ class Connection(asyncio.Protocol):
         self._header: bytes | None = None
         self._authenticated = False
         self._open = False
+        self._open_timer: asyncio.TimerHandle | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._token_timer: asyncio.TimerHandle | None = None
         self._received_at_s = self._sent_at_s = self.loop.time()
         self._heartbeat_s: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client has sent its ``open``."""
+        return self._open
 
     @property
     def sessions(self) -> Iterator[Session]:
@@ -104,13 +113,15 @@ class Connection(asyncio.Protocol):
             return
         transport.set_write_buffer_limits(high=WRITE_BUFFER_MAX)
         self._server.connections.add(self)
+        self._open_timer = self.loop.call_later(OPEN_S, self.close)
         self._check_idle()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything that belongs to the connection, whichever side closed it."""
         del exc
         self._server.connections.discard(self)
-        for timer in (self._idle_timer, self._silence_timer, self._token_timer):
+        timers = (self._open_timer, self._idle_timer, self._silence_timer, self._token_timer)
+        for timer in timers:
             if timer is not None:
                 timer.cancel()
         for session in self.sessions:
@@ -196,6 +207,8 @@ class Connection(asyncio.Protocol):
         if peer.max_frame_size < FRAME_SIZE_MIN:
             raise MalformedError(f"max-frame-size {peer.max_frame_size} is below {FRAME_SIZE_MIN}")
         self._open = True
+        if self._open_timer is not None:
+            self._open_timer.cancel()
         # Larger frames would only let one connection delay the others.
         self.peer_frame_size_max = min(peer.max_frame_size, FRAME_SIZE_MAX)
         if peer.idle_time_out:

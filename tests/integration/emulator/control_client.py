@@ -5,11 +5,11 @@ import urllib.error
 import urllib.request
 
 
-def ask(emulator, path, given=None, *, raw_body=None):
+def ask(emulator, path, given=None, *, raw_body=None, **headers):
     """Send a request to the control endpoint; return status and answer."""
     body = None if given is None else json.dumps(given).encode()
     request = urllib.request.Request(
-        f"http://127.0.0.1:{emulator.health_port}{path}", data=raw_body or body
+        f"http://127.0.0.1:{emulator.health_port}{path}", data=raw_body or body, headers=headers
     )
     try:
         with urllib.request.urlopen(request, timeout=5) as response:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventproc.emulator import EventHubsEmulator
+from eventproc.emulator import control as control_module
 from eventproc.emulator.amqp.framing import AMQP_HEADER
 
 from .control_client import ask
@@ -161,3 +162,41 @@ async def test_a_request_that_never_ends_does_not_delay_the_end_of_the_emulator(
     writer.close()
 
     assert rest == b""
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example", "Content-Type": "text/plain"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Host": "rebound.evil.example"},
+        {"Host": "rebound.evil.example", "Origin": "http://rebound.evil.example"},
+    ],
+)
+def test_a_page_of_another_site_changes_and_reads_nothing(emulator, headers):
+    """A browser sends such requests for it without asking, and from this machine."""
+    assert ask(emulator, "/faults/add-partitions", {"hub": "orders", "count": 1}, **headers)[0] == (
+        403
+    )
+    assert "Host" not in headers or ask(emulator, "/hubs", **headers)[0] == 403
+    assert emulator.partition_ids("orders") == ["0", "1"]
+
+
+async def test_requests_that_are_not_sent_to_their_end_do_not_keep_out_others(emulator):
+    """The oldest are cut, so few descriptors are used."""
+    count = control_module.CONNECTIONS_MAX + 20
+    clients = []
+    for _ in range(count):
+        clients.append(await asyncio.open_connection("127.0.0.1", emulator.health_port))
+        clients[-1][1].write(b"GET /hea")
+    answer = await asyncio.to_thread(ask, emulator, "/health")
+    cut = [reader for reader, _ in clients[:20]]
+    await asyncio.wait_for(
+        asyncio.gather(*(reader.read() for reader in cut), return_exceptions=True), 30
+    )
+    for _, writer in clients:
+        writer.close()
+
+    assert answer[0] == 200

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from eventproc.emulator.request import (
     REQUEST_MAX,
-    Head,
     MalformedRequestError,
     Parameters,
     parse_head,
@@ -79,8 +78,10 @@ def test_any_head_gives_valid_values_or_a_short_error(head):
 
 def test_a_head_has_method_path_and_body_size():
     """Names of header fields may be in any case."""
-    assert parse_head(b"POST /a HTTP/1.1\r\ncontent-LENGTH: 7\r\n\r\n") == Head("POST", "/a", 7)
-    assert parse_head(b"GET / HTTP/1.0\r\n\r\n") == Head("GET", "/", 0)
+    head = parse_head(b"POST /a HTTP/1.1\r\ncontent-LENGTH: 7\r\n\r\n")
+
+    assert head[:3] == ("POST", "/a", 7)
+    assert parse_head(b"GET / HTTP/1.0\r\n\r\n")[:3] == ("GET", "/", 0)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from http import HTTPStatus
 import aiohttp
 import pytest
 
+from eventproc.endpoints import requests as requests_module
 from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.requests import BODY_BYTES_MAX, Reply, serve_requests
 from eventproc.errors import ConfigurationError
@@ -91,3 +92,26 @@ async def test_an_address_in_use_is_an_error_that_names_the_option():
         with pytest.raises(ConfigurationError, match=rf"--port {bound} cannot be"):
             async with serve_requests(bound, serve, "--port"):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [("Content-Encoding: gzip\r\nContent-Length: 3", 400), ("Content-Length: 9", 408)],
+)
+async def test_a_body_that_cannot_be_decoded_or_does_not_come_is_refused(
+    headers, status, monkeypatch, caplog
+):
+    """Without a traceback, and without an end of patience."""
+    monkeypatch.setattr(requests_module, "BODY_S", 0.1)
+
+    async def serve(_):
+        return Reply()
+
+    async with serve_requests(ANY_PORT, serve, "--http") as bound:
+        reader, writer = await asyncio.open_connection(bound.host, bound.port)
+        writer.write(f"POST / HTTP/1.1\r\nHost: a\r\n{headers}\r\n\r\nabc".encode())
+        line = await asyncio.wait_for(reader.readline(), 30)
+        writer.close()
+
+    assert line.split()[1] == str(status).encode()
+    assert caplog.records == []

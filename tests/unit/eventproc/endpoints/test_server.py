@@ -11,12 +11,14 @@ from http.client import HTTPConnection
 import pytest
 
 from eventproc import ConfigurationError
+from eventproc.endpoints import server as server_module
 from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.answer import Answer, verdict
 from eventproc.endpoints.client import fetch
 from eventproc.endpoints.server import serve
 
 LONG = timedelta(seconds=60)
+HALF = b"GET /red HTTP/1.1\r\nHost: localhost\r\n"
 
 
 async def red():
@@ -118,3 +120,80 @@ async def test_a_request_under_way_does_not_delay_the_end_of_the_block():
             await begun.wait()
 
     assert asked.result() is None
+
+
+async def test_a_connection_without_a_whole_request_is_closed(monkeypatch):
+    """Without any byte, with half a request, and with half a request after a whole one."""
+    monkeypatch.setattr(server_module, "IDLE_S", 0.1)
+    async with serve(ListenAddress(), ROUTES, "--http") as bound:
+
+        async def until_closed(sent):
+            reader, writer = await asyncio.open_connection(bound.host, bound.port)
+            writer.write(sent)
+            answer = await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+            return answer
+
+        answers = [await until_closed(each) for each in (b"", HALF, HALF + b"\r\n" + HALF)]
+
+    assert answers[:2] == [b"", b""]
+    assert answers[2].count(b"HTTP/1.1 503") == 1
+
+
+async def test_a_probe_is_answered_while_hundreds_of_connections_are_idle():
+    """And they do not take more descriptors than a processor has to spare."""
+    async with serve(ListenAddress(), ROUTES, "--http") as bound:
+        clients = []
+        for number in range(300):
+            clients.append(await asyncio.open_connection(bound.host, bound.port))
+            clients[-1][1].write(HALF if number % 2 else b"")
+        answers = [await fetch(bound, "/red", LONG) for _ in range(3)]
+        ends = [asyncio.ensure_future(reader.read()) for reader, _ in clients]
+        while sum(end.done() for end in ends) < 300 - server_module.CONNECTIONS_MAX:
+            await asyncio.wait(
+                [end for end in ends if not end.done()], return_when=asyncio.FIRST_COMPLETED
+            )
+    await asyncio.gather(*ends, return_exceptions=True)
+    for _, writer in clients:
+        writer.close()
+
+    assert answers == [await red()] * 3
+
+
+@pytest.mark.parametrize(("host", "status"), [("evil.example", 403), ("orders", 200)])
+async def test_a_page_that_has_its_own_name_resolved_to_this_machine_reads_nothing(host, status):
+    """A browser takes what it reads for that site's (DNS rebinding)."""
+
+    def ask():
+        connection = HTTPConnection("127.0.0.1", bound.port)
+        with closing(connection):
+            connection.request("GET", "/text", headers={"Host": host})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    async with serve(ListenAddress(), ROUTES, "--http") as bound:
+        found, body = await asyncio.to_thread(ask)
+
+    assert found == status
+    assert (b"a 1" in body) is (status == 200)
+    assert status == 200 or b"name that host in --http" in body
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET http://[/ HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+    ],
+)
+async def test_a_request_that_is_no_http_is_answered_and_costs_no_traceback(request_, caplog):
+    """The fault is the client's, and it may send a thousand."""
+    async with serve(ListenAddress(), ROUTES, "--http") as bound:
+        reader, writer = await asyncio.open_connection(bound.host, bound.port)
+        writer.write(request_)
+        line = await asyncio.wait_for(reader.readline(), 30)
+        writer.close()
+
+    assert line.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4", b"HTTP/1.1 200"))
+    assert caplog.records == []

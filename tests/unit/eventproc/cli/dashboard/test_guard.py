@@ -100,6 +100,7 @@ def test_the_page_itself_and_a_link_to_it_are_answered(headers):
         {"Origin": "http://evil.example"},
         {"Origin": "http://localhost:2"},
         {"Origin": "null"},
+        {"Origin": "http://["},
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
         {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"},
         {"Origin": "null", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
@@ -119,6 +120,7 @@ def test_a_page_of_another_origin_is_refused(headers):
         ({**JSON, "X-Eventproc-Token": ""}, b"{}", HTTPStatus.UNAUTHORIZED),
         ({**JSON, "X-Eventproc-Token": "t0kem"}, b"{}", HTTPStatus.UNAUTHORIZED),
         ({**JSON, "X-Eventproc-Token": "t0k\u00e9n"}, b"{}", HTTPStatus.UNAUTHORIZED),
+        ({**JSON, "X-Eventproc-Token": "t0k\udcffn"}, b"{}", HTTPStatus.UNAUTHORIZED),
         ({"X-Eventproc-Token": TOKEN}, b"{}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
         (
             {"X-Eventproc-Token": TOKEN, "Content-Type": "text/plain"},
@@ -128,6 +130,7 @@ def test_a_page_of_another_origin_is_refused(headers):
         ({**JSON, "X-Eventproc-Token": TOKEN}, b"{", HTTPStatus.BAD_REQUEST),
         ({**JSON, "X-Eventproc-Token": TOKEN}, b"[]", HTTPStatus.BAD_REQUEST),
         ({**JSON, "X-Eventproc-Token": TOKEN}, b"\xff", HTTPStatus.BAD_REQUEST),
+        ({**JSON, "X-Eventproc-Token": TOKEN}, b"[" * 60_000, HTTPStatus.BAD_REQUEST),
         ({**JSON, "X-Eventproc-Token": TOKEN}, b"{}", None),
     ],
 )
