@@ -1,11 +1,12 @@
 """Leases that are doubtful, lost or contradicted while a write is under way."""
 
 import asyncio
+from datetime import timedelta
 
 from eventproc.concurrency.partition_locks import PartitionLocks
 from eventproc.models import WriteOutcome
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import seconds
+from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.ownership.leases import LeasesFixture
 
 
@@ -39,6 +40,21 @@ def test_a_hand_over_does_not_overwrite_another_owner():
         return outcome, fixture.scene.owners()
 
     assert run_virtual(story()) == (WriteOutcome.LOST, {"0": "thief"})
+
+
+def test_a_partition_whose_ownership_record_was_deleted_is_claimed_anew_within_two_polls(caplog):
+    """Its owner notices in the next listing, long before a renewal is due."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(ownership_expiration=timedelta(minutes=10)) as processor:
+            await seconds(30)
+            del scene.account.records(scene.group).ownership_by_partition["0"]
+            await seconds(25)
+            return scene.owners(), processor.statistics().lost_count
+
+    assert run_virtual(story()) == ({"0": "a"}, 1)
+    assert [r.event for r in caplog.records] == ["ownership_lost"]
 
 
 def test_with_session_leases_only_doubtful_records_are_renewed():

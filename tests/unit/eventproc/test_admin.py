@@ -310,6 +310,26 @@ def test_a_move_that_the_store_rejects_is_not_repeated(rejects):
     assert run_virtual(scenario()) == 1
 
 
+def test_a_move_that_is_not_written_restarts_no_owner():
+    """Told too early, the owner would begin again where it was, and write over the move."""
+
+    async def scenario():
+        scene = Scene()
+        store = RejectingStore(scene.account)
+        await store.open()
+        async with scene.processor() as processor:
+            await seconds(10)
+            before = scene.account.records(scene.group).ownership_by_partition["0"]
+            asked = CheckpointMove(partition_id="0", offset="3", sequence_number=3)
+            with pytest.raises(StoreRejectedError):
+                await move_checkpoint(store, scene.group, asked, token="t", expiration=EXPIRATION)
+            after = scene.account.records(scene.group).ownership_by_partition["0"]
+            await seconds(15)
+            return after == before, processor.statistics().lost_count
+
+    assert run_virtual(scenario()) == (True, 0)
+
+
 async def test_a_move_that_only_creates_keeps_a_checkpoint_that_exists():
     """A second move with ``replaces=False`` is an error; a repetition of the first one is not."""
     store = MemoryCheckpointStore()

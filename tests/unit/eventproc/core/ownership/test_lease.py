@@ -1,5 +1,6 @@
 """How long an owner trusts its lease, and when it renews it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -96,6 +97,15 @@ def test_another_owner_or_an_etag_that_is_surely_not_its_own_contradicts_a_lease
     )
 
     assert lease.is_contradicted("me", found, asked_at_s) is is_contradicted
+
+
+def test_a_deleted_record_contradicts_every_lease_that_was_confirmed_before_the_listing():
+    """Whoever claims the partition next creates the record anew."""
+    lease = Lease(partition_id="0", etag="1", sent_at_s=0.0, answered_at_s=1.0)
+
+    assert lease.is_contradicted("me", None, 2.0)
+    assert not lease.is_contradicted("me", None, 0.5)
+    assert replace(lease, is_doubtful=True).is_contradicted("me", None, 2.0)
 
 
 @given(
