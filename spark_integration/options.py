@@ -80,6 +80,10 @@ _WITHOUT_EFFECT_ON_A_BATCH: Final = {
     "pollInterval": "has no effect on a batch, which asks the hub once: remove it",
 }
 
+_OF_A_WRITER: Final = {
+    "checkpointLocation": "is an option of the query and not of its source: give it to writeStream",
+}
+
 _WITHOUT_EFFECT_WITHOUT_A_LEAST: Final = {
     "maxTriggerDelay": "has no effect without minOffsetsPerTrigger, for which a micro-batch waits: "
     "give both, or remove it",
@@ -199,7 +203,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
     Raises:
         ConfigurationError: an option is unknown, invalid, or has no effect.
     """
-    given = OptionReader(options, known=SOURCE_OPTIONS, part="source")
+    given = OptionReader(options, known=SOURCE_OPTIONS, part="source", refused=_OF_A_WRITER)
     if is_stream is not None:
         given.refuse(_WITHOUT_EFFECT_ON_A_STREAM if is_stream else _WITHOUT_EFFECT_ON_A_BATCH)
     if given.text("minOffsetsPerTrigger") is None:

@@ -28,7 +28,8 @@ def checked_address(
     require_account(account_url)
     if not _CONTAINER_NAME.fullmatch(container):
         raise ConfigurationError(
-            f"container {container!r}: give 3 to 63 lower-case letters, digits and dashes"
+            f"container {container!r}: give 3 to 63 lower-case letters, digits and dashes, with "
+            "a letter or digit on both sides of each dash"
         )
     if url.scheme == "http" and has_token:
         raise ConfigurationError(

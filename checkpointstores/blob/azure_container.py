@@ -193,6 +193,7 @@ class AzureContainer:
                 was_repeated=len(sends) > 1,
                 expired_at=_expired_at(error),
                 is_identity=self._is_identity,
+                url=_url(error),
             ) from error
         except NoTokenError as error:
             raise StoreRejectedError(
@@ -272,3 +273,8 @@ def _expired_at(error: HttpResponseError) -> str:
     """Return when the SAS token of a refused request expired, by the service's clock, or ``""``."""
     response = cast("AsyncHttpResponse | None", error.response)
     return expiry_before(response.request.url, _date(response)) if response else ""
+
+
+def _url(error: HttpResponseError) -> str:
+    response = cast("AsyncHttpResponse | None", error.response)
+    return response.request.url if response else ""

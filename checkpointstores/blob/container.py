@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, Protocol
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from checkpointstores.requests import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
@@ -138,6 +138,7 @@ def error_for(
     was_repeated: bool = False,
     expired_at: str = "",
     is_identity: bool = False,
+    url: str = "",
 ) -> StoreUnavailableError | StoreRejectedError | ConditionFailedError:
     """Return the error for an answer that is not a success.
 
@@ -150,41 +151,52 @@ def error_for(
         was_repeated: Whether the request was sent more than once.
         expired_at: When its SAS token expired, or empty.
         is_identity: Whether the credential is a token of Entra ID, whose rights are roles.
+        url: The address that was requested.
     """
     if status in _RACE_STATUSES and code in _RACE_CODES and right in _OF_ONE_BLOB:
         return ConditionFailedError(was_repeated=was_repeated)
     answer = f"({status} {code})" if code else f"({status} without an error code)"
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY or (status and not code):
         return StoreUnavailableError(f"blob container {place} cannot answer now {answer}")
+    if code.startswith("Lease"):
+        return StoreRejectedError(
+            f"blob container {place}: another program has a lease on the blob "
+            f"{unquote(urlsplit(url).path)} {answer}, so nobody else can write it: end the lease "
+            "(az storage blob lease break), and let that program use another container"
+        )
     if code in _WHY_BY_CODE:
         why = _WHY_BY_CODE[code]
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"
     elif expired_at:
         why = f"the SAS token expired at {expired_at} {answer}; give a new one"
-    elif code in _LACKS_RIGHT and is_identity:
-        why = (
-            f"the identity lacks the right to {right} {answer}; assign it the role {ROLE} on the "
-            "container or the storage account (it takes effect after some minutes)"
-        )
-    elif code in _LACKS_RIGHT:
-        why = (
-            f"the credential lacks the right to {right} {answer}; it needs the rights to list, "
-            "read, write and delete"
-        )
-    elif status in _REFUSED and is_identity:
-        why = (
-            f"the token is refused {answer}; check that the storage account belongs to the "
-            "identity's tenant, and whether its network rules let this machine in"
-        )
-    elif status in _REFUSED:
-        why = (
-            f"the credential is refused {answer}; check the key or token, and whether the "
-            "account's network rules let this machine in"
-        )
+    elif status in _REFUSED or code in _LACKS_RIGHT:
+        why = _why_refused(code, answer, right, is_identity=is_identity)
     else:
         why = f"the service refuses the request {answer}"
     return StoreRejectedError(f"blob container {place} cannot be used: {why}")
+
+
+def _why_refused(code: str, answer: str, right: Right, *, is_identity: bool) -> str:
+    if code in _LACKS_RIGHT and is_identity:
+        return (
+            f"the identity lacks the right to {right} {answer}; assign it the role {ROLE} on the "
+            "container or the storage account (it takes effect after some minutes)"
+        )
+    if code in _LACKS_RIGHT:
+        return (
+            f"the credential lacks the right to {right} {answer}; it needs the rights to list, "
+            "read, write and delete"
+        )
+    if is_identity:
+        return (
+            f"the token is refused {answer}; check that the storage account belongs to the "
+            "identity's tenant, and whether its network rules let this machine in"
+        )
+    return (
+        f"the credential is refused {answer}; check the key or token, and whether the account's "
+        "network rules let this machine in"
+    )
 
 
 def expiry_before(url: str, now: datetime | None) -> str:

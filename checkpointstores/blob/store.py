@@ -132,7 +132,7 @@ class BlobCheckpointStore(BlobRecords):
             ConfigurationError: the text is not a connection string of a storage account, or names
                 only other services of it.
         """
-        require_endpoint(connection_string, "blob")
+        connection_string = require_endpoint(connection_string, "blob")
         try:
             client = ContainerClient.from_connection_string(connection_string, "any")
         except (ValueError, TypeError):

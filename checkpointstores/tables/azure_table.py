@@ -57,7 +57,7 @@ def account_of(connection_string: str) -> tuple[str, Any]:
         ConfigurationError: the text is not a connection string of a storage account, or names only
             other services of it.
     """
-    require_endpoint(connection_string, "table")
+    connection_string = require_endpoint(connection_string, "table")
     try:
         client = TableClient.from_connection_string(connection_string, "any")
     except (ValueError, TypeError):

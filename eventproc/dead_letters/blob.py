@@ -122,7 +122,7 @@ class _Container(AsyncResource):
             ConfigurationError: it is not a connection string of a storage account; the message
                 does not contain the key.
         """
-        require_endpoint(connection_string, "blob")
+        connection_string = require_endpoint(connection_string, "blob")
         try:
             client = ContainerClient.from_connection_string(connection_string, "any")
         except (ValueError, TypeError):

@@ -15,6 +15,8 @@ FORMAT: Final = (
 )
 """The form that Azure's portal shows under "Shared access policies"."""
 
+_IOT_HUB: Final = ".azure-devices."
+
 PORT_OF_TLS: Final = 5671
 """The only port that Azure's client uses with TLS, whatever the string says."""
 
@@ -30,6 +32,9 @@ class HubConnection:
     eventhub_name: str
     is_emulator: bool
     """True for an emulator, which is connected to without TLS."""
+
+    is_over_websockets: bool = False
+    """Whether the string says ``TransportType=AmqpWebSockets``."""
 
     key_name: str | None = None
     key: str | None = field(default=None, repr=False)
@@ -52,6 +57,12 @@ def parse_connection_string(
             contain the key.
     """
     values = _split(conn_str)
+    if _IOT_HUB in values.get("hostname", ""):
+        raise ConfigurationError(
+            "this is the connection string of an IoT hub, for its devices and services: give the "
+            "one of its events, which the portal shows under Built-in endpoints as the Event "
+            f"Hub-compatible endpoint. Its form is {FORMAT}"
+        )
     endpoint = values.get("endpoint") or values.get("hostname")
     if not endpoint:
         raise ConfigurationError(f"the connection string has no Endpoint. Its form is {FORMAT}")
@@ -61,6 +72,7 @@ def parse_connection_string(
         fully_qualified_namespace=_host(endpoint, is_emulator=is_emulator),
         eventhub_name=_hub_name(values.get("entitypath"), eventhub_name, called),
         is_emulator=is_emulator,
+        is_over_websockets=_is_over_websockets(values.get("transporttype", "amqp")),
         key_name=values.get("sharedaccesskeyname"),
         key=values.get("sharedaccesskey"),
         signature=values.get("sharedaccesssignature"),
@@ -150,6 +162,14 @@ def _is_emulator(value: str | None) -> bool:
             "UseDevelopmentEmulator=true, in lower case"
         )
     return True
+
+
+def _is_over_websockets(transport: str) -> bool:
+    if transport.lower() not in {"amqp", "amqptcp", "amqpwebsockets"}:
+        raise ConfigurationError(
+            f"TransportType={transport} in the connection string: give AmqpWebSockets, or remove it"
+        )
+    return transport.lower() == "amqpwebsockets"
 
 
 def _host(endpoint: str, *, is_emulator: bool) -> str:

@@ -2,6 +2,7 @@
 
 import pickle
 import traceback
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -122,7 +123,7 @@ def test_a_malformed_connection_string_is_an_error_that_does_not_contain_it(text
 @pytest.mark.parametrize("name", ["", "ab", "Upper", "a--b", "-a", "a" * 64, "a/b"])
 def test_an_invalid_container_name_is_refused_at_construction(name):
     """The service's naming rules are checked before the first request."""
-    with pytest.raises(ConfigurationError, match="give 3 to 63"):
+    with pytest.raises(ConfigurationError, match=r"give 3 to 63 .* on both sides of each dash"):
         BlobCheckpointStore("https://x.blob.core.windows.net", name)
 
 
@@ -355,3 +356,28 @@ async def test_a_write_refused_after_an_earlier_write_is_logged_once(storage, co
     assert first.outcome is WriteOutcome.WON
     assert [result.outcome for result in refused] == [WriteOutcome.UNKNOWN] * 2
     assert [getattr(record, "event", "") for record in caplog.records] == ["store_refused"]
+
+
+async def test_a_blob_that_another_program_leases_is_named_with_the_remedy(storage, container):
+    """Its record cannot be written; all others can."""
+    claims = [
+        OwnershipClaim(partition_id=partition, owner_id="me", expected_etag=None)
+        for partition in ("0", "1")
+    ]
+    async with BlobCheckpointStore.from_connection_string(storage, container) as store:
+        first = await store.claim_ownership(GROUP, claims)
+        name = "ns/hub/$default/ownership/0"
+        with ContainerClient.from_connection_string(storage, container) as client:
+            lease = client.get_blob_client(name).acquire_lease()
+            renewals = [
+                replace(claim, expected_etag=result.ownership.etag if result.ownership else "")
+                for claim, result in zip(claims, first, strict=True)
+            ]
+            leased, other = await store.claim_ownership(GROUP, renewals)
+            lease.release()
+
+    assert (leased.outcome, other.outcome) == (WriteOutcome.UNKNOWN, WriteOutcome.WON)
+    assert f"another program has a lease on the blob /devstoreaccount1/{container}/{name}" in str(
+        leased.error
+    )
+    assert "az storage blob lease break" in str(leased.error)

@@ -1,6 +1,6 @@
 """The options that say how the hub and the storage account are reached."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -114,6 +114,10 @@ class HubOptions(StorageOptions):
             "with --namespace, kafka, port 9093.",
         ),
     ] = TransportName.AMQP
+
+    def storage_access(self) -> StorageAccess:
+        """Return how the storage account is reached: by its name, in the cloud of the hub."""
+        return replace(super().storage_access(), hub=self.namespace or self.connection_string)
 
     def hub_access(self) -> HubAccess:
         """Return how the hub is reached."""

@@ -22,6 +22,9 @@ class StorageAccess:
     account: str = ""
     """The account's name, host or URL, reached with the identity of this process."""
 
+    hub: str = field(default="", repr=False)
+    """The namespace or the connection string of the hub, whose cloud is that of the account."""
+
     network: Network = DIRECT
 
     def make(
@@ -46,7 +49,9 @@ class StorageAccess:
                 "both"
             )
         if self.account:
-            url = account_url(self.account, option="--storage-account", service=service)
+            url = account_url(
+                self.account, option="--storage-account", service=service, hub=self.hub
+            )
             return kind(url, container, self.network.credential(), **settings)
         if not self.connection_string:
             raise ConfigurationError(

@@ -56,6 +56,8 @@ def parse_address(
     options = options or EventHubOptions()
     if parsed.is_emulator:
         options = replace(options, is_tls_on=False)
+    if parsed.is_over_websockets:
+        options = replace(options, transport=Transport.WEBSOCKET)
     return (parsed.fully_qualified_namespace, parsed.eventhub_name, credential), options
 
 

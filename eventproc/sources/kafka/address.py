@@ -101,6 +101,11 @@ def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) 
             contain the key.
     """
     hub = parse_connection_string(conn_str, topic, called="topic")
+    if hub.is_over_websockets:
+        raise ConfigurationError(
+            "TransportType=AmqpWebSockets in the connection string has no effect over Kafka: "
+            "remove it, or read the hub over AMQP"
+        )
     host = hub.fully_qualified_namespace.rpartition(":")[0] or hub.fully_qualified_namespace
     port = PORT_OF_EMULATOR if hub.is_emulator else PORT_OF_EVENT_HUBS
     address = address_of(

@@ -20,15 +20,11 @@ from pathlib import Path
 from typing import Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.identity.storage_account import DEV_ACCOUNT_KEY, DEV_ACCOUNT_NAME
 from eventproc.testing.servers.child_server import ChildServer
 
-ACCOUNT_NAME: Final = "devstoreaccount1"
-"""The account that every Azurite has; public knowledge, not a secret."""
-
-ACCOUNT_KEY: Final = (
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-)
-"""The key that every Azurite has; public knowledge, not a secret."""
+ACCOUNT_NAME: Final = DEV_ACCOUNT_NAME
+ACCOUNT_KEY: Final = DEV_ACCOUNT_KEY
 
 PROGRAM_VARIABLE: Final = "EVENTPROC_AZURITE"
 """Environment variable: path of an ``azurite-blob`` program or of Azurite's ``blob/main.js``."""

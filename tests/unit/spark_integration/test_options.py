@@ -112,6 +112,7 @@ def test_invalid_options_are_refused_with_the_remedy(options, words):
         (True, {"maxTriggerDelay": "5s"}, "^maxTriggerDelay.*without minOffsetsPerTrigger"),
         (False, {"alignBy": "backlog"}, "^alignBy has no effect on a batch.*remove"),
         (False, {"pollInterval": "1s"}, "^pollInterval has no effect on a batch.*remove"),
+        (True, {"checkpointLocation": "/x"}, "^checkpointLocation .* give it to writeStream"),
         (True, {"checkpointStore": "sqlite:x"}, "^checkpointStore has no.*startingPositions="),
         (True, {"storageConnectionString": "x"}, "^storageConnectionString.*checkpointStore=blob"),
         (

@@ -3,7 +3,12 @@
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.identity.storage_account import account_url, require_endpoint
+from eventproc.identity.storage_account import (
+    AUTHORITY_VARIABLE,
+    account_url,
+    require_account,
+    require_endpoint,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +67,55 @@ def test_a_connection_string_with_the_endpoints_of_other_services_alone_is_refus
 def test_a_connection_string_without_any_endpoint_is_accepted(given):
     """Its services have the usual addresses."""
     require_endpoint(given, "blob")
+
+
+@pytest.mark.parametrize(
+    ("hub", "authority", "domain"),
+    [
+        ("", "", "windows.net"),
+        ("contoso.servicebus.usgovcloudapi.net", "", "usgovcloudapi.net"),
+        ("Endpoint=sb://contoso.servicebus.chinacloudapi.cn/;EntityPath=x", "", "chinacloudapi.cn"),
+        ("", "https://login.microsoftonline.us", "usgovcloudapi.net"),
+        ("", "login.chinacloudapi.cn", "chinacloudapi.cn"),
+        ("contoso.servicebus.windows.net", "login.microsoftonline.us", "windows.net"),
+        ("127.0.0.1:5671", "login.microsoftonline.us", "usgovcloudapi.net"),
+    ],
+)
+@pytest.mark.parametrize("service", ["blob", "table"])
+def test_an_accounts_name_is_one_in_the_cloud_that_is_in_use(
+    monkeypatch, hub, authority, domain, service
+):
+    """The hub tells it, or the variable that tells it to azure-identity."""
+    monkeypatch.setenv(AUTHORITY_VARIABLE, authority)
+    url = account_url("contoso", option="--storage-account", service=service, hub=hub)
+
+    assert url == f"https://contoso.{service}.core.{domain}"
+
+
+@pytest.mark.parametrize("address", ["http://azurite", "http://azurite:10000/", "https://azurite"])
+def test_the_development_proxy_is_the_address_of_azurite(address):
+    """Azure's clients for Python ignore it, and connect to this machine."""
+    given = f"UseDevelopmentStorage=true;DevelopmentStorageProxyUri={address}"
+    scheme = address.partition(":")[0]
+
+    assert f"BlobEndpoint={scheme}://azurite:10000/dev" in require_endpoint(given, "blob")
+    assert f"TableEndpoint={scheme}://azurite:10002/dev" in require_endpoint(given, "table")
+
+
+def test_a_development_proxy_that_is_no_address_is_refused():
+    """A host alone is none."""
+    with pytest.raises(ConfigurationError, match=r"ProxyUri=azurite: give .* http://azurite"):
+        require_endpoint("UseDevelopmentStorage=true;DevelopmentStorageProxyUri=azurite", "blob")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://contoso.blob.core.windows.net",
+        "http://127.0.0.1:10000/contoso",
+        "http://azurite:10000/contoso?sig=x",
+    ],
+)
+def test_an_address_with_its_account_is_accepted(url):
+    """In the host's name, or in the path."""
+    require_account(url)

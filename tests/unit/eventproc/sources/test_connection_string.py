@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from eventproc.errors import ConfigurationError
 from eventproc.sources.connection_string import parse_connection_string
 from eventproc.sources.eventhubs import EventHubSource
+from eventproc.sources.eventhubs.client import parse_address
+from eventproc.sources.eventhubs.options import Transport
+from eventproc.sources.kafka.address import address_in
 
 KEY = "c2VjcmV0LWtleQ=="
 NAMESPACE = "contoso.servicebus.windows.net"
@@ -154,3 +157,32 @@ def test_a_namespace_that_is_not_a_host_name_is_refused(namespace):
 
     assert "from_connection_string" in str(caught.value)
     assert KEY.strip("=") not in str(caught.value)
+
+
+def test_the_connection_string_of_an_iot_hub_names_the_one_to_take():
+    """Its devices and services have one of their own; events are read at another endpoint."""
+    given = "HostName=plant.azure-devices.net;SharedAccessKeyName=service;SharedAccessKey=c2VjcmV0"
+    with pytest.raises(ConfigurationError, match=r"of an IoT hub.* Built-in endpoints") as refused:
+        parse_connection_string(given)
+
+    assert "c2VjcmV0" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("transport", "is_over_websockets"),
+    [("", False), (";TransportType=Amqp", False), (";TransportType=AmqpWebSockets", True)],
+)
+def test_the_transport_in_a_connection_string_is_used(transport, is_over_websockets):
+    """Where port 5671 is blocked, nothing else would connect."""
+    _, options = parse_address(f"{OF_HUB}{transport}", None, None)
+
+    assert parse_connection_string(f"{OF_HUB}{transport}").is_over_websockets == is_over_websockets
+    assert options.transport is (Transport.WEBSOCKET if is_over_websockets else Transport.AMQP)
+
+
+def test_a_transport_without_an_effect_is_refused():
+    """Over Kafka there are no WebSockets, and others do not exist."""
+    with pytest.raises(ConfigurationError, match="no effect over Kafka: remove it"):
+        address_in(f"{OF_HUB};TransportType=AmqpWebSockets", None, None)
+    with pytest.raises(ConfigurationError, match="TransportType=Http in the connection string"):
+        parse_connection_string(f"{OF_HUB};TransportType=Http")

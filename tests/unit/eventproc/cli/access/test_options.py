@@ -37,5 +37,5 @@ def test_each_option_arrives_where_it_belongs():
         network=network,
     )
     assert options.storage_access() == StorageAccess(
-        connection_string="storage-key", account="account", network=network
+        hub="namespace", connection_string="storage-key", account="account", network=network
     )
