@@ -14,10 +14,12 @@ from typing import Final
 from urllib.request import getproxies_environment
 
 import aiohttp
+from azure.core import __version__
 from azure.core.pipeline.transport import AioHttpTransport
 from azure.core.rest import HttpRequest
 
 from eventproc.errors import ConfigurationError
+from eventproc.logs import get_logger
 from eventproc.network.failures import ForeignAnswerError, require_own_answer
 
 _PIECE_BYTES_MAX: Final = 256 * 1024
@@ -33,6 +35,8 @@ def new_transport(
     Without an SSL context the certificates of the operating system are trusted.
     """
     timeout_s = request_timeout.total_seconds()
+    if not hasattr(AioHttpTransport, "_get_request_data"):
+        get_logger("eventproc.stores").warning("body_pieces_unavailable", azure_core=__version__)
     return _Transport(
         session=_new_session(ssl_context), connection_timeout=timeout_s, read_timeout=timeout_s
     )
@@ -98,7 +102,10 @@ def _new_session(ssl_context: ssl.SSLContext | None) -> aiohttp.ClientSession:
 
 
 class _Transport(AioHttpTransport):  # type: ignore[misc]  # azure-core loads it lazily, untyped
-    """Sends a large body in pieces, so that it does not block the event loop."""
+    """Sends a large body in pieces, so that it does not block the event loop.
+
+    It overrides a private method of Azure's. In a release without that, bodies are sent at once.
+    """
 
     def _get_request_data(self, request: HttpRequest) -> object:
         data: object = super()._get_request_data(request)

@@ -118,7 +118,9 @@ class AmqpClient:
             async with asyncio.timeout(_CLOSE_MAX_S):
                 await self.handler.close_async()
         # ``close_async`` does not close a connection that is half open or broken.
-        transport = connection._transport
+        transport = getattr(connection, "_transport", None)
+        if transport is None:
+            return  # Either it is closed, or this is an unknown release, which ``open`` says.
         with translated(self.what, is_silent=True):
             async with asyncio.timeout(_CLOSE_MAX_S):
                 await transport.close()
@@ -144,6 +146,7 @@ class PartitionLink:
         self._amqp_client = amqp_client
         self._on_payloads = on_payloads
         handler = amqp_client.handler
+        _expect(handler, "_link")
         self._authenticator = handler._cbs_authenticator
         self._connection = connection = handler._connection
         self._link = link = handler._link
@@ -156,7 +159,8 @@ class PartitionLink:
         _expect(link, "current_link_credit", "delivery_count", "flow", "get_state", "remote_handle")
         _expect(session, "incoming_window", "next_incoming_id", "remote_outgoing_window")
         _expect(session, "target_incoming_window", "_outgoing_flow")
-        _expect(transport, "_read_buffer", "reader" if hasattr(transport, "reader") else "sock")
+        self._is_websocket = hasattr(transport, "session")
+        _expect(transport, "_read_buffer", "sock" if self._is_websocket else "reader")
         (channel,) = (
             channel for channel, known in connection._incoming_endpoints.items() if known is session
         )
@@ -193,7 +197,9 @@ class PartitionLink:
                 event_position_inclusive=position.is_inclusive,
                 track_last_enqueued_event_properties=tracks_last_enqueued,
             )
+            _expect(consumer, "_create_handler")
             consumer._create_handler(await client._create_auth_async(auth_uri=client._auth_uri))
+            _expect(consumer, "_handler")
         amqp_client = AmqpClient(what, consumer._handler)
         await amqp_client.open()
         amqp_client.what = f"receiving from partition {partition_id!r} of consumer group {group!r}"
@@ -256,11 +262,10 @@ class PartitionLink:
             SourceUnavailableError: the connection broke.
         """
         with translated(self._amqp_client.what):
-            reader = getattr(self._transport, "reader", None)
-            if reader is not None:
-                data = await reader.read(BYTES_AT_ONCE)
-            else:
+            if self._is_websocket:
                 data = await self._transport.sock.receive_bytes()
+            else:
+                data = await self._transport.reader.read(BYTES_AT_ONCE)
             if not data:
                 raise SourceUnavailableError(
                     f"{self._amqp_client.what}: the connection was closed without a reason"
@@ -324,6 +329,7 @@ def check(client: Client) -> None:
     if not __version__.startswith(TRIED_RELEASES):
         raise UnexpectedShapeError(f"azure-eventhub {__version__} was not tested")
     _expect(client, "_create_consumer", "_create_auth_async", "_auth_uri", "_address", "_config")
+    _expect(client, "_amqp_transport")
     _expect(
         client._amqp_transport,
         "build_message",
