@@ -107,11 +107,15 @@ class PostgresTransactions(Transactions):
         self._records = records
         self._limit_s = limit.total_seconds()
         self._place = place
-        self._slots = asyncio.Semaphore(connections_max)
+        self._connections_max = connections_max
+        self._slots = asyncio.Semaphore(
+            connections_max
+        )  # Renewed by ``open``: it belongs to a loop.
         self._idle: dict[type[Link], list[Link]] = {AsyncLink: [], BlockingLink: []}
         self._is_open = False
 
     async def open(self) -> None:
+        self._slots = asyncio.Semaphore(self._connections_max)
         self._is_open = True
 
     async def close(self) -> None:

@@ -70,10 +70,11 @@ class SqliteTransactions(Transactions):
         """*open_file* opens another connection to the file; it blocks."""
         self._open_file = open_file
         self._file: OpenFile | None = None
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Lock()  # Renewed by ``open``: it belongs to a loop.
 
     async def open(self) -> None:
-        """Do nothing: the file is opened for the first transaction."""
+        """Open nothing: the file is opened for the first transaction."""
+        self._turn = asyncio.Lock()
 
     async def close(self) -> None:
         async with self._turn:

@@ -9,6 +9,7 @@ blocked event loop nor a short outage of Entra ID stops the store.
 
 import asyncio
 import inspect
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -179,12 +180,15 @@ _homes: WeakKeyDictionary[object, asyncio.AbstractEventLoop] = WeakKeyDictionary
 
 _homes_lock = threading.Lock()
 
+# A child of a fork has none of the loops of its parent, though they look as if they ran.
+os.register_at_fork(after_in_child=_homes.clear)
+
 
 def _home_of(credential: object, here: asyncio.AbstractEventLoop) -> asyncio.AbstractEventLoop:
     """Return the loop of an asynchronous credential: *here*, unless it has one that still runs."""
     with _homes_lock:
         home = _homes.get(credential)
-        if home is None or home.is_closed():
+        if home is None or not home.is_running():
             _homes[credential] = home = here
         return home
 

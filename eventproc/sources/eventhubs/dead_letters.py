@@ -72,7 +72,7 @@ class EventHubDeadLetterSink(DeadLetterSink):
         self._options = options or EventHubOptions()
         self._ssl_context: ssl.SSLContext | None = None
         self._producer: producer.Producer | None = None
-        self._send_lock = asyncio.Lock()
+        self._send_lock = asyncio.Lock()  # Renewed by ``open``: it belongs to a loop.
 
     @classmethod
     @checked
@@ -94,6 +94,7 @@ class EventHubDeadLetterSink(DeadLetterSink):
             ConfigurationError: the hub does not exist, or the service refuses the credential.
             DeadLetterError: the service did not answer.
         """
+        self._send_lock = asyncio.Lock()
         self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
         try:
             await self._connected().check()

@@ -81,7 +81,7 @@ class EventHubSource(EventSource):
         is_direct = self._options.receive_path is ReceivePath.DIRECT
         self._path: ReceivePathClient = (DirectPath if is_direct else PublicPath)(self._options)
         self._log = get_logger("eventproc.sources.eventhubs", eventhub_name=self._hub)
-        self._query_lock = asyncio.Lock()
+        self._query_lock = asyncio.Lock()  # Renewed by ``open``: it belongs to a loop.
         self._created_at: datetime | None = None
         self._refused_offset_partitions: set[str] = set()
         """Partitions with a logged ``offset_refused`` warning."""
@@ -127,6 +127,7 @@ class EventHubSource(EventSource):
     async def open(self) -> None:
         if self._ssl_context is not None:
             return
+        self._query_lock = asyncio.Lock()
         self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
         if isinstance(self._path, DirectPath):
             try:

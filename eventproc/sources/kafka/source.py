@@ -74,7 +74,9 @@ class KafkaEventSource(EventSource):
         self._options = options or KafkaOptions()
         self._tokens: Tokens | None = None
         self._is_open = False
-        self._making = asyncio.Lock()  # A client is made in a thread, and once.
+        self._making = asyncio.Lock()  # Renewed by ``open``: it belongs to a loop.
+        """A client is made in a thread, and once."""
+
         self._queries: AdminQueries | None = None
         self._readers: dict[str, Reader] = {}
 
@@ -170,6 +172,8 @@ class KafkaEventSource(EventSource):
         return OffsetFormat.KAFKA
 
     async def open(self) -> None:
+        if not self._is_open:
+            self._making = asyncio.Lock()
         self._is_open = True
         if self._tokens is None:  # Otherwise the first request connects: it may lack a token.
             await self._open_queries()

@@ -1,5 +1,6 @@
 """Dead-letter sinks with real storage: a container, and another event hub."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from eventproc import (
 from eventproc.dead_letters.blob import BlobDeadLetterSink
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubDeadLetterSink
+from tests.stories.loops import in_two_loops
 
 GROUP = ConsumerGroup(fully_qualified_namespace="NS.example", eventhub_name="Orders")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -195,3 +197,21 @@ def test_a_dead_letter_of_any_event_is_json():
         "set": "{7}",
     }
     assert written["event"]["system_properties"] == written["event"]["properties"]
+
+
+async def test_a_sink_that_was_closed_can_be_opened_in_another_event_loop(storage, container):
+    """As a processor does that is started again; letters of several partitions come at once."""
+    with EventHubsEmulator({"letters": 1}) as emulator:
+        for sink in (
+            EventHubDeadLetterSink.from_connection_string(
+                emulator.connection_string_for("letters")
+            ),
+            BlobDeadLetterSink.from_connection_string(storage, container),
+        ):
+
+            async def use(sink=sink):
+                await sink.open()
+                await asyncio.gather(*(sink.store(dead_letter()) for _ in range(8)))
+                await sink.close()
+
+            await in_two_loops(use)

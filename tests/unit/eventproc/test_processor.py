@@ -7,21 +7,30 @@ from random import Random
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     ConfigurationError,
+    EventPosition,
     EventProcessor,
     EventProcessorConfig,
     LeaseMode,
     OwnershipLostError,
+    PartitionHandler,
+    ResourceHandler,
+    ResourceProcessor,
+    Resources,
     SourceUnavailableError,
     StoreRejectedError,
     StoreUnavailableError,
 )
+from eventproc.health import HealthServer
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.telemetry import Telemetry
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
+from tests.stories.loops import in_two_loops
 from tests.stories.scene import Noting, Scene, seconds, source_of, until
 
 BUDGET = timedelta(seconds=10)
@@ -124,6 +133,56 @@ def test_a_stopped_processor_may_be_started_again():
         after.cycle_count >= before.cycle_count
         for before, after in zip(snapshots[1::2], snapshots[2::2], strict=True)
     )
+
+
+class Told(PartitionHandler, ResourceHandler):
+    """Tells the program that it was called."""
+
+    called: asyncio.Event
+
+    async def process_event(self, context, event):
+        """Tell."""
+        self.called.set()
+
+    async def hold(self, held):
+        """Tell, and hold."""
+        self.called.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("kind", ["events", "resources"])
+def test_a_processor_may_be_started_again_in_a_new_event_loop(kind):
+    """As each call of ``run`` has one; also with a health server."""
+    hub, health = MemoryHub(1), HealthServer("0")
+    telemetry = Telemetry(meter_provider=MeterProvider())
+    if kind == "events":
+        processor: Any = EventProcessor(
+            source=MemoryEventSource(hub),
+            store=MemoryCheckpointStore(),
+            handler=Told,
+            config=EventProcessorConfig(initial_position=EventPosition.earliest()),
+            health=health,
+            telemetry=telemetry,
+        )
+    else:
+        processor = ResourceProcessor(
+            resources=Resources(["a"]),
+            store=MemoryCheckpointStore(),
+            group="group",
+            handler=Told,
+            health=health,
+            telemetry=telemetry,
+        )
+
+    async def serve_once():
+        Told.called = asyncio.Event()
+        hub.publish(b"x")
+        serving = asyncio.ensure_future(processor.serve())
+        await Told.called.wait()
+        await asyncio.gather(processor.stop(), processor.stop(), processor.finished())
+        await serving
+
+    asyncio.run(in_two_loops(serve_once))
 
 
 def test_starting_a_running_processor_raises_and_stopping_twice_does_nothing():

@@ -45,7 +45,8 @@ class RabbitDeadLetterSink(DeadLetterSink):
             raise ConfigurationError("give exchange=, or routing_key= with the name of a queue")
         self._exchange = exchange
         self._routing_key = routing_key
-        self._broker = Broker(url)
+        self._url = url
+        self._broker = Broker(url)  # An error in the URL is raised here.
 
     async def open(self) -> None:
         """Check that the exchange, or the queue, exists.
@@ -54,6 +55,7 @@ class RabbitDeadLetterSink(DeadLetterSink):
             ConfigurationError: it does not exist, or the broker refuses the user.
             DeadLetterError: no answer; try again.
         """
+        self._broker = Broker(self._url)
         try:
             if self._exchange:
                 await self._broker.check_exchange(self._exchange)

@@ -1,12 +1,14 @@
 """A credential is asked where it can answer, and a valid token outlives a failed renewal."""
 
 import asyncio
+import os
 import threading
 from types import SimpleNamespace
 
 import pytest
 
 from eventproc.identity import NoTokenError, SharedCredential, shared
+from tests.stories.forks import forked
 
 SCOPE = "https://eventhubs.azure.net//.default"
 LIFE_S = 3600
@@ -174,6 +176,35 @@ def test_a_credential_whose_loop_has_ended_is_asked_on_the_next():
     made = asyncio.run(wrap())
 
     assert asyncio.run(made.get_token(SCOPE)).token == "token"
+
+
+def test_a_credential_whose_loop_stands_still_is_asked_on_the_next():
+    """It is not closed, but nothing runs on it any more."""
+    credential = OnOneLoop()
+
+    async def wrap():
+        return SharedCredential(credential)
+
+    former = asyncio.new_event_loop()
+    made = former.run_until_complete(wrap())
+    token = asyncio.run(asyncio.wait_for(made.get_token(SCOPE), 20))
+    former.close()
+
+    assert token.token == "token"
+
+
+async def test_a_credential_is_asked_on_a_loop_of_the_child_after_a_fork():
+    """Its loop of the parent looks as if it ran in the child, too."""
+    made = SharedCredential(OnOneLoop())
+
+    def ask(writing):
+        token = asyncio.run(asyncio.wait_for(made.get_token(SCOPE), 20))
+        os.write(writing, token.token.encode())
+
+    with forked(ask) as reading:
+        answer = await asyncio.to_thread(os.read, reading, 1000)
+
+    assert answer == b"token"
 
 
 def test_keys_and_shared_credentials_stay_what_they_are(credential):
