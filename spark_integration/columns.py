@@ -1,6 +1,6 @@
 """The source's columns as Spark types, and its batches; ``eventproc.columns`` makes the columns."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 )
 
 from eventproc.columns import to_columns
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, SourceRejectedError
 from eventproc.models import ReceivedEvent, body_bytes
 
 _TEXTS: Final = MapType(StringType(), StringType())
@@ -63,30 +63,54 @@ def check_schema(schema: StructType) -> None:
             )
 
 
-def to_record_batches(schema: StructType, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
+Skip = Callable[[str, int, SourceRejectedError], None]
+"""Is told of an event that is left out: its partition, its number, and why it is not decoded."""
+
+
+def to_record_batches(
+    schema: StructType, chunks: Iterable[Chunk], skip: Skip | None = None
+) -> Iterator[pa.RecordBatch]:
     """Convert events of one or several partitions to Arrow batches.
 
     A batch has at most ``ROWS_MAX`` rows, and at most ``BODY_BYTES_MAX`` unless it has one row. The
     events of a partition keep their order.
+
+    Raises:
+        SourceRejectedError: an event cannot be decoded, and *skip* is not given.
     """
     names = schema.fieldNames()
     waiting: list[pa.RecordBatch] = []
     row_count = byte_count = 0
     for partition_id, received in chunks:
-        left = received
+        left, length_max = received, ROWS_MAX
         while left:
-            part = left[: ROWS_MAX - row_count]
-            while len(part) > 1 and byte_count + body_bytes(part) > BODY_BYTES_MAX:
-                part = part[: len(part) // 2]
-            part_bytes = body_bytes(part)
-            if row_count and (not part or byte_count + part_bytes > BODY_BYTES_MAX):
+            part = left[: min(ROWS_MAX - row_count, length_max)]
+            try:
+                while len(part) > 1 and byte_count + body_bytes(part) > BODY_BYTES_MAX:
+                    part = part[: len(part) // 2]
+                part_bytes = body_bytes(part)
+                fits = not row_count or (part and byte_count + part_bytes <= BODY_BYTES_MAX)
+                columns = to_columns(part, names, partition_id) if fits else None
+            except SourceRejectedError as error:
+                if skip is None:
+                    raise SourceRejectedError(
+                        f"in partition {partition_id!r} {error}. To read on without such events, "
+                        "set skipUndecodable=true: they are counted in the log"
+                    ) from error
+                # Halve until the event is alone. The next ones may be like it, so begin small.
+                length_max = max(1, len(part) // 2)
+                if len(part) == 1:
+                    skip(partition_id, part[0].sequence_number, error)
+                    left = left[1:]
+                continue
+            if columns is None:
                 yield from _joined(waiting)
                 waiting, row_count, byte_count = [], 0, 0
                 continue
-            waiting.append(to_columns(part, names, partition_id))
+            waiting.append(columns)
             row_count += len(part)
             byte_count += part_bytes
-            left = left[len(part) :]
+            left, length_max = left[len(part) :], min(2 * length_max, ROWS_MAX)
     yield from _joined(waiting)
 
 

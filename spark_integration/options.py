@@ -47,6 +47,7 @@ SOURCE_OPTIONS: Final = (
     "maxEventsPerTask",
     "failOnDataLoss",
     "compacted",
+    "skipUndecodable",
     "useExclusiveReceiver",
     "prefetchCount",
     "operationTimeout",
@@ -122,6 +123,9 @@ class SourceOptions:
     fails_on_data_loss: bool
     is_compacted: bool
     """Whether missing events were superseded by later ones of their keys, so none is lost."""
+
+    skips_undecodable: bool
+    """Whether events whose body or properties cannot be decoded are left out, and counted."""
 
     is_exclusive: bool
     prefetch: int
@@ -239,6 +243,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         events_per_task_max=given.count("maxEventsPerTask"),
         fails_on_data_loss=given.flag("failOnDataLoss", otherwise=True),
         is_compacted=given.flag("compacted", otherwise=False),
+        skips_undecodable=given.flag("skipUndecodable", otherwise=False),
         is_exclusive=given.flag("useExclusiveReceiver", otherwise=False),
         prefetch=given.count("prefetchCount") or PREFETCH_MAX,
         patience=given.span("operationTimeout", otherwise=timedelta(minutes=5)),

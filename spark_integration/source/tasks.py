@@ -1,5 +1,6 @@
 """The input of a source's task: made on the driver, read on an executor."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -7,6 +8,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from eventproc.concurrency.garbage import exclude_imports_from_collections
+from eventproc.errors import SourceRejectedError
+from eventproc.logs import get_logger
 from spark_integration.columns import to_record_batches
 from spark_integration.options import SourceOptions
 from spark_integration.source.planning import EventRange, tasks_of
@@ -38,4 +41,37 @@ def read(
     exclude_imports_from_collections()
     # For a read without ranges, Spark creates an empty partition of its own.
     ranges = partition.ranges if isinstance(partition, RangesToRead) else ()
-    return to_record_batches(schema, read_ranges(options, ranges))
+    skipped = _Skipped()
+    try:
+        yield from to_record_batches(
+            schema,
+            read_ranges(options, ranges),
+            skipped.note if options.skips_undecodable else None,
+        )
+    finally:
+        skipped.log()
+
+
+class _Skipped:
+    """Counts the events of a task that are left out."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, tuple[int, str]] = {}
+
+    def note(self, partition_id: str, sequence_number: int, error: SourceRejectedError) -> None:
+        """Count an event."""
+        self._counts[partition_id] += 1
+        self._first.setdefault(partition_id, (sequence_number, str(error)))
+
+    def log(self) -> None:
+        """Log the counts, one line for each partition."""
+        for partition_id, count in self._counts.items():
+            sequence_number, error = self._first[partition_id]
+            get_logger("eventproc.spark").warning(
+                "undecodable_events_skipped",
+                partition_id=partition_id,
+                skipped_count=count,
+                sequence_number=sequence_number,
+                error=error,
+            )
