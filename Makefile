@@ -66,6 +66,10 @@ test: $(parts) ## run the tests: each real part once (eight minutes on two cores
 test-long: $(parts) ## run the tests that take long: clusters, outages, storms, demos, more seeds
 	@$(run)/$(pytest) -m long
 
+.PHONY: test-lowest
+test-lowest: .tools/lowest/.done ## run the unit tests on the lowest version of each dependency that pyproject.toml admits
+	@.tools/lowest/bin/$(pytest) -W ignore::DeprecationWarning tests/unit
+
 .PHONY: coverage
 coverage: $(parts) ## run every test, and measure coverage (twice the time)
 	@$(run)/coverage erase
@@ -74,7 +78,7 @@ coverage: $(parts) ## run every test, and measure coverage (twice the time)
 	@$(run)/coverage report
 
 .PHONY: lint
-lint: venv ## check format, style, types and layers
+lint: venv ## check format, style, types, layers and dependencies
 	$(say) 'format'
 	@$(run)/ruff format --check --quiet || { $(run)/ruff format --diff --quiet; echo 'make fmt repairs this' >&2; exit 1; }
 	$(say) 'style'
@@ -83,6 +87,8 @@ lint: venv ## check format, style, types and layers
 	@$(run)/mypy
 	$(say) 'layers'
 	@$(run)/lint-imports --no-logo >.tools/layers.txt || { cat .tools/layers.txt; exit 1; }
+	$(say) 'dependencies'
+	@$(run)/deptry eventproc checkpointstores spark_integration >.tools/dependencies.txt 2>&1 || { cat .tools/dependencies.txt; exit 1; }
 
 .PHONY: check
 check: lint test ## what must pass before a change is merged: lint and test
@@ -178,6 +184,18 @@ $(uv): bootstrap/uv.py
 	@mkdir -p $(@D)
 	@home="$$($(run)/python -c 'import pyspark; print(pyspark.__path__[0])')" && \
 	    ln -sfn "$$home/bin" "$$home/jars" "$$home/sbin" $(@D)
+	@touch $@
+
+# A separate environment: what users depend on is as old as pyproject.toml admits, what only the tests
+# need is locked.
+.tools/lowest/.done: pyproject.toml uv.lock | $(uv)
+	$(say) 'the lowest versions of all dependencies'
+	@$(uv) venv --quiet --clear --python "$(PYTHON)" $(@D)
+	@$(uv) pip compile --quiet --resolution lowest-direct --all-extras --python $(@D) \
+	    pyproject.toml --output-file $(@D)/lowest.txt
+	@$(uv) export --quiet --frozen --no-emit-project --no-hashes --only-group test --output-file $(@D)/test.txt
+	@$(uv) pip install --quiet --python $(@D) --override $(@D)/lowest.txt \
+	    --requirements $(@D)/lowest.txt --requirements $(@D)/test.txt --editable .
 	@touch $@
 
 # A separate environment: MkDocs reads the sources and does not import them.
