@@ -6,9 +6,10 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 
-# The first Python that is new enough; `make PYTHON=/path/to/python3.12 ...` overrides.
+# The first Python that is new enough; `make PYTHON=/path/to/python3.12 ...` overrides. It is called by
+# its own path: uv would make .venv anew at each call if this were a version manager's shim.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
-    $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
+    $$p -c 'import sys; sys.version_info < (3, 11) and sys.exit(1); print(sys._base_executable)' 2>/dev/null && break; done)
 
 uv := .tools/bin/uv
 javascript := tests/integration/emulator/javascript
