@@ -305,6 +305,22 @@ LEASE = guards_in(
         killers=("tests/unit/eventproc/test_admin.py",),
     ),
     Guard(
+        name="a deleted record contradicts the lease",
+        without_it="its owner delivers until its next renewal, while another one may have claimed "
+        "the partition",
+        words="        if stored is None or stored.owner_id != me:",
+        mutated="        if stored is None:\n            return False\n"
+        "        if stored.owner_id != me:",
+        killers=("tests/stories/test_lease_doubts.py",),
+    ),
+    Guard(
+        name="beside an Azure SDK a record is renewed sooner",
+        without_it="its processors take a live owner for dead",
+        words="    if has_foreign:",
+        mutated="    if False:",
+        killers=("tests/stories/test_foreign_renewals.py",),
+    ),
+    Guard(
         name="a listing requested before the lease was confirmed does not contradict it",
         without_it="each claim is written twice",
         words="if self.answered_at_s > asked_at_s:",
