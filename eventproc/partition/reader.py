@@ -331,7 +331,10 @@ class PartitionReader:
         if events:
             self._note_recovery()
             first = receiver.first_sequence_number
-            await self._note_gap(events[0].sequence_number if first is None else first)
+            if first is None:
+                await self._note_gap(events[0].sequence_number)
+            else:
+                await self._note_gap(first, is_deleted=True)
             newest = events[-1].sequence_number
             if self.newest_received is None or newest > self.newest_received:
                 self._activity.progressed_at_s = self._clock()
@@ -360,14 +363,17 @@ class PartitionReader:
         self._rejections_in_row = 0
         self._failing_since_s = None
 
-    async def _note_gap(self, first: int) -> None:
-        """Log events that are missing between the last received one and *first*."""
+    async def _note_gap(self, first: int, *, is_deleted: bool = False) -> None:
+        """Log events that are missing between the last received one and *first*.
+
+        If the link does not say that they were deleted, the partition is asked once.
+        """
         newest = self.newest_received
         # Position -1 is before the first event: retention may have removed any number of them.
         if newest is not None and 0 <= newest < first - 1:
-            # In a compacted hub every batch has gaps: ask and warn once only.
-            is_loss = not self._has_gaps and await self._begins_after(newest + 1)
-            self._has_gaps = True
+            # In a compacted hub every batch has gaps: warn once only.
+            is_first, self._has_gaps = not self._has_gaps, True
+            is_loss = is_first and (is_deleted or await self._begins_after(newest + 1))
             log = self._log.warning if is_loss else self._log.debug
             log(
                 "events_missing",
