@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Final, Literal, TextIO
+from unicodedata import category
 
 import structlog
 
@@ -34,6 +35,8 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 }
 """Attributes of every record, and the event; the others are the event's fields."""
 
+_LINES: Final = "\n\t"
+
 _OMITTED_IN_TEXT: Final = ("owner_id", "consumer_group")
 """Fields that are equal on every line of a processor: left out of text lines, kept in JSON."""
 
@@ -46,6 +49,23 @@ def shown(error: BaseException) -> str:
         return f"{type(error).__qualname__}, whose repr fails"
 
 
+def printable(text: str, *, keep: str = "") -> str:
+    """Return text from outside so that a terminal shows it and obeys nothing in it.
+
+    Control characters, line breaks, marks that turn the direction of writing and all others that
+    cannot be seen become escapes, as in a ``repr``. Those in *keep* stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in keep or category(c) == "Zs" else _escape(c) for c in text
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
 # From an event to a record.
 
 
@@ -56,7 +76,11 @@ class _FieldText:
         self._fields = fields
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={' '.join(str(v).split())}" for name, v in self._fields.items())
+        return " ".join(f"{name}={_on_one_line(v)}" for name, v in self._fields.items())
+
+
+def _on_one_line(value: object) -> str:
+    return printable(" ".join(str(value).split()))
 
 
 def _to_record(
@@ -137,15 +161,19 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a traceback follows on further lines."""
-        exception = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{self.line(record)}{exception}"
+        text = self.line(record)
+        if record.exc_info:
+            text += f"\n{printable(self.formatException(record.exc_info), keep=_LINES)}"
+        # Only a line of this formatter begins with a time at the left margin.
+        return text.replace("\n", "\n  ")
 
     def line(self, record: logging.LogRecord) -> str:
         """Return the line without a traceback."""
         at = datetime.fromtimestamp(record.created).astimezone()
         # The message of an event contains its fields; records of other libraries may have extra.
         extra = {} if hasattr(record, "event") else _fields(record)
-        text = f"{record.getMessage()} {_FieldText(extra)}".rstrip()
+        message = printable(record.getMessage(), keep=_LINES)
+        text = f"{message} {_FieldText(extra)}".rstrip()
         time = f"{at:%Y-%m-%d %H:%M:%S}.{int(record.msecs):03}"
         return f"{time} {record.levelname:<7} {record.name}: {text}"
 

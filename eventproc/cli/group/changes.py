@@ -39,11 +39,13 @@ from eventproc.cli.group.targets import (
     last_handled,
     refuse_future,
 )
+from eventproc.cli.terminal.console import cell
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.core.ownership.liveness import live_members
 from eventproc.errors import ConfigurationError, EventProcError
+from eventproc.logs import printable
 from eventproc.models import Checkpoint, ConsumerGroup, OffsetFormat, PartitionProperties
 from eventproc.ownership.compatibility import NAMES
 from eventproc.ports import EventSource
@@ -319,12 +321,12 @@ def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> Renderable
     table.add_column("held by")
     for change in changes:
         table.add_row(
-            change.move.partition_id,
+            cell(change.move.partition_id),
             "none" if change.before is None else f"{change.before:,}",
             f"{change.move.sequence_number:,}" if change.is_needed else "as it is",
             _events_text(change.events),
             change.state,
-            change.owner_id or "",
+            cell(change.owner_id or ""),
         )
     table.add_row("all", "", "", _total_text(changes), style="bold")
     return Group(title_of(group), table)
@@ -383,8 +385,8 @@ def warnings_for(changes: Sequence[Change]) -> list[Text]:
     foreign = sorted({c.owner_id for c in changes if c.is_foreign and c.owner_id is not None})
     warnings = [
         Text(
-            f"{owner_id} has no member record. If it is a processor of an Azure SDK, it may "
-            "overwrite the new checkpoint: stop it first.",
+            f"{printable(owner_id)} has no member record. If it is a processor of an Azure SDK, it "
+            "may overwrite the new checkpoint: stop it first.",
             style="yellow",
         )
         for owner_id in foreign

@@ -10,7 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eventproc.cli.terminal.console import cell
 from eventproc.dead_letters import LetterOutcome, LetterResult
+from eventproc.logs import printable
 from eventproc.models import DeadLetter, StoredLetter
 
 ERROR_CHARACTERS_MAX: Final = 80
@@ -31,14 +33,14 @@ def letters_table(letters: Sequence[StoredLetter], *, rows_max: int | None) -> R
     for stored in shown:
         letter = stored.letter
         if letter is None:
-            table.add_row(stored.place, "", "", "", f"damaged: {stored.damage}", "")
+            table.add_row(cell(stored.place), "", "", "", cell(f"damaged: {stored.damage}"), "")
             continue
         table.add_row(
-            Text(letter.letter_id),
+            cell(letter.letter_id),
             f"{letter.given_up_at:%Y-%m-%d %H:%M:%S}",
             str(letter.attempt_count),
-            Text(letter.event.partition_key or ""),
-            Text(_error_of(letter)[:ERROR_CHARACTERS_MAX]),
+            cell(letter.event.partition_key or ""),
+            cell(_error_of(letter)[:ERROR_CHARACTERS_MAX]),
             "yes" if letter.event.replayed_from else "",
         )
     if len(shown) == len(letters):
@@ -112,7 +114,8 @@ def whole_text(stored: StoredLetter) -> Text:
     """Everything of a letter, for people."""
     letter = stored.letter
     if letter is None:
-        lines = [f"{stored.place} is damaged: {stored.damage}", "", _body_text(stored.raw)]
+        heading = printable(f"{stored.place} is damaged: {stored.damage}")
+        lines = [heading, "", _body_text(stored.raw)]
         return Text("\n".join(lines), overflow="fold")
     event = letter.event
     facts = {
@@ -129,7 +132,7 @@ def whole_text(stored: StoredLetter) -> Text:
         "replayed from": event.replayed_from,
         **{f"property {name}": repr(value) for name, value in event.properties.items()},
     }
-    lines = [f"{name}: {value}" for name, value in facts.items() if value is not None]
+    lines = [printable(f"{name}: {value}") for name, value in facts.items() if value is not None]
     lines += ["", f"body ({len(event.body):,} bytes):", _body_text(event.body)]
     if letter.traceback:
         lines += ["", letter.traceback.rstrip()]

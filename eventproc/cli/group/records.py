@@ -17,6 +17,7 @@ from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.lookup import first_event
 from eventproc.cli.group.view import in_order, lag_of
+from eventproc.cli.terminal.console import cell
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import (
     is_moved_by_operator,
@@ -106,14 +107,14 @@ def records_table(group: ConsumerGroup, records: Mapping[str, Record]) -> Render
     for partition_id, record in records.items():
         found = record.checkpoint
         table.add_row(
-            partition_id,
+            cell(partition_id),
             "" if found.sequence_number is None else f"{found.sequence_number:,}",
-            found.offset or "",
+            cell(found.offset or ""),
             f"{found.last_modified:%Y-%m-%d %H:%M:%S}",
             state_text(record),
             f"{_done_count(found):,}" if found.completed else "",
             _begun_text(found.delivery_count),
-            _writer_text(found),
+            cell(_writer_text(found)),
         )
     return Group(title_of(group), table)
 
@@ -249,7 +250,7 @@ def lags_table(group: ConsumerGroup, lags: Sequence[Lag]) -> RenderableType:
         table.add_column(name, justify="right")
     for lag in lags:
         table.add_row(
-            lag.partition_id,
+            cell(lag.partition_id),
             "" if lag.sequence_number is None else f"{lag.sequence_number:,}",
             f"{lag.last_sequence_number:,}",
             f"{lag.events:,}",

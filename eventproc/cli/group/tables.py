@@ -10,8 +10,10 @@ from rich.text import Text
 from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.records import title_of
 from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, SchemaRow, in_order
+from eventproc.cli.terminal.console import cell
 from eventproc.core.pauses import Pauses
 from eventproc.core.placement.even import Even
+from eventproc.logs import printable
 from eventproc.resources.names import name_of
 
 
@@ -45,9 +47,9 @@ def title_text(view: GroupView) -> str:
     """The names of the group, the time of the view and what the group follows, in lines."""
     remark = f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
     if view.placement is not None:
-        remark += f", placement {view.placement}"
+        remark += f", placement {printable(view.placement)}"
     if view.schema is not None:
-        remark += f"\n{_schema_text(view.schema)}, leader {view.schema.leader or 'none'}"
+        remark += f"\n{_schema_text(view.schema)}, leader {printable(view.schema.leader or 'none')}"
     return title_of(view.group, remark).plain
 
 
@@ -63,12 +65,12 @@ def empty_text(view: GroupView) -> str:
 def damage_lines(view: GroupView) -> list[str]:
     """What of the group's records cannot be read, and the remedy."""
     lines = [
-        f"partition {row.partition_id} is not served: {row.checkpoint_error}"
+        printable(f"partition {row.partition_id} is not served: {row.checkpoint_error}")
         for row in view.partitions
         if row.checkpoint_error is not None
     ]
     if view.schema is not None and view.schema.error is not None:
-        lines.append(f"the schema cannot be read: {view.schema.error}")
+        lines.append(printable(f"the schema cannot be read: {view.schema.error}"))
     return lines
 
 
@@ -91,7 +93,7 @@ def pause_lines(pauses: Pauses) -> list[str]:
     found = [] if pauses.group is None else [("the whole group", pauses.group)]
     found += [(f"partition {p}", pauses.by_partition[p]) for p in in_order(pauses.by_partition)]
     return [
-        f"{what} is paused since {pause.since:%Y-%m-%d %H:%M:%S} UTC: {pause.reason}"
+        printable(f"{what} is paused since {pause.since:%Y-%m-%d %H:%M:%S} UTC: {pause.reason}")
         for what, pause in found
     ]
 
@@ -119,10 +121,10 @@ def partition_cells(view: GroupView) -> Cells:
             numbers=frozenset({"record", "epoch"}),
             rows=[
                 (
-                    Text(name_of(row.partition_id)),
+                    cell(name_of(row.partition_id)),
                     _owner(row),
                     _record_age(row),
-                    Text(str(row.epoch)),
+                    cell(str(row.epoch)),
                 )
                 for row in view.partitions
             ],
@@ -132,12 +134,12 @@ def partition_cells(view: GroupView) -> Cells:
         numbers=frozenset({"record", "position", "checkpoint", "lag"}),
         rows=[
             (
-                Text(row.partition_id),
+                cell(row.partition_id),
                 _owner(row),
                 _record_age(row),
-                Text("" if row.sequence_number is None else f"{row.sequence_number:,}"),
+                cell("" if row.sequence_number is None else f"{row.sequence_number:,}"),
                 _checkpoint(row),
-                Text("?" if row.lag is None else f"{row.lag:,}"),
+                cell("?" if row.lag is None else f"{row.lag:,}"),
             )
             for row in view.partitions
         ],
@@ -145,23 +147,23 @@ def partition_cells(view: GroupView) -> Cells:
 
 
 def _record_age(row: PartitionRow) -> Text:
-    return Text("" if row.record_age is None else f"{format_duration(row.record_age)} ago")
+    return cell("" if row.record_age is None else f"{format_duration(row.record_age)} ago")
 
 
 def _checkpoint(row: PartitionRow) -> Text:
     if row.checkpoint_error is not None:
-        return Text("not served", style="red")
-    return Text("" if row.checkpoint_age is None else f"{format_duration(row.checkpoint_age)} ago")
+        return cell("not served", style="red")
+    return cell("" if row.checkpoint_age is None else f"{format_duration(row.checkpoint_age)} ago")
 
 
 def _owner(row: PartitionRow) -> Text:
     if row.owner_id is None:
-        return Text("unowned", style="yellow")
+        return cell("unowned", style="yellow")
     if row.is_expired:
-        return Text(f"{row.owner_id} (expired)", style="red")
+        return cell(f"{row.owner_id} (expired)", style="red")
     if row.pause is not None:
-        return Text(f"{row.owner_id} (paused)", style="yellow")
-    return Text(row.owner_id)
+        return cell(f"{row.owner_id} (paused)", style="yellow")
+    return cell(row.owner_id)
 
 
 def member_cells(view: GroupView) -> Cells:
@@ -180,7 +182,7 @@ def member_cells(view: GroupView) -> Cells:
         values = [column[number] for column in extra.values()]
         text = ", ".join(filter(None, remarks))
         rows.append(
-            [Text(cell) for cell in (row.owner_id, str(row.partition_count), *values, text)]
+            [cell(each) for each in (row.owner_id, str(row.partition_count), *values, text)]
         )
     return Cells(
         columns=("member", count, *extra, "remarks"),

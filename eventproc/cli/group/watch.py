@@ -23,6 +23,7 @@ from eventproc.cli.group.tables import (
 )
 from eventproc.cli.group.view import GroupView
 from eventproc.errors import EventProcError
+from eventproc.logs import printable
 
 ReadView = Callable[[], Awaitable[GroupView]]
 
@@ -102,7 +103,7 @@ class GroupScreen(App[None]):
         try:
             self._view = await self._read()
         except EventProcError as error:
-            self._error = " ".join(str(error).split())
+            self._error = printable(" ".join(str(error).split()))
         else:
             self._error = None
         self._draw()

@@ -1,9 +1,18 @@
-"""The console that verbs print tables to."""
+"""The console that verbs print tables to.
+
+Rule: text from outside (names in records, event bodies, error texts) reaches a terminal only as
+``printable`` text: here, in ``cell``, or in ``exits.print_error``.
+"""
 
 import sys
+from collections.abc import Iterator
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
+from rich.segment import Segment
+from rich.text import Text
+
+from eventproc.logs import printable
 
 UNCUT: Final = 10_000
 """The width where no terminal has one. Tables take what they need, and lines are not wrapped."""
@@ -11,4 +20,28 @@ UNCUT: Final = 10_000
 
 def standard_output() -> Console:
     """Return a console on standard output: as wide as the terminal, without a limit if piped."""
-    return Console(width=None if sys.stdout.isatty() else UNCUT)
+    width = None if sys.stdout.isatty() else UNCUT
+    console = Console(width=width, markup=False, emoji=False)
+    console.push_render_hook(_PrintableText())
+    return console
+
+
+def cell(text: str, style: str = "") -> Text:
+    """Return text from outside for one line of a table."""
+    return Text(printable(text), style=style)
+
+
+class _PrintableText(RenderHook):
+    """Escapes what is not printable in everything that a console prints."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Printable(each) for each in renderables]
+
+
+class _Printable:
+    def __init__(self, content: RenderableType) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for text, style, control in console.render(self._content, options):
+            yield Segment(text if control else printable(text, keep="\n"), style, control)

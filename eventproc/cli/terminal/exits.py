@@ -13,6 +13,7 @@ from eventproc.errors import (
     StoreUnavailableError,
     SuspectSettingError,
 )
+from eventproc.logs import printable
 
 OK: Final = 0
 """Success; for ``run`` and ``emulator``: stopped gracefully by SIGINT or SIGTERM."""
@@ -63,4 +64,4 @@ def explained(error: EventProcError) -> str:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    print(f"{ERROR_PREFIX}{' '.join(message.split())}", file=sys.stderr)
+    print(f"{ERROR_PREFIX}{printable(' '.join(message.split()))}", file=sys.stderr)

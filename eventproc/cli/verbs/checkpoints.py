@@ -45,6 +45,7 @@ from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.csv_lines import csv_lines
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.errors import ConfigurationError, EventProcError
+from eventproc.logs import printable
 
 Partitions = Annotated[
     list[str],
@@ -381,7 +382,11 @@ async def _change(
         owners = {c.owner_id for c in needed if c.owner_id and c.move.partition_id not in failed}
         print(
             f"{len(results) - len(failed)} of {len(needed)} moved."
-            + (f" Owners begin again there: {', '.join(sorted(owners))}." if owners else "")
+            + (
+                f" Owners begin again there: {printable(', '.join(sorted(owners)))}."
+                if owners
+                else ""
+            )
         )
     for error in failed.values():
         print_error(str(error))

@@ -9,7 +9,14 @@ from datetime import datetime
 import pytest
 
 from eventproc.errors import ConfigurationError
-from eventproc.logs import ConditionLogger, JsonLines, TextLines, configure, get_logger
+from eventproc.logs import (
+    ConditionLogger,
+    JsonLines,
+    TextLines,
+    configure,
+    get_logger,
+    printable,
+)
 
 FAILING = """
 import os, signal
@@ -47,9 +54,11 @@ def stderr_lines(before: str) -> list[str]:
     return done.stderr.splitlines()
 
 
-def failure():
+def failure(text=""):
     """Return an error that was raised."""
     try:
+        if text:
+            raise ValueError(text)  # noqa: TRY301 - a text as it is, without a repr
         int("oops")
     except ValueError as error:
         return error
@@ -183,7 +192,34 @@ def test_a_text_line_is_followed_by_the_traceback(logger, caplog):
     logger.warning("handler_failed", exc_info=failure())
     line = TextLines().format(caplog.records[0])
 
-    assert line.splitlines()[-1] == "ValueError: invalid literal for int() with base 10: 'oops'"
+    assert line.splitlines()[-1] == "  ValueError: invalid literal for int() with base 10: 'oops'"
+
+
+HOSTILE = "\x1b[2J\x1b]0;title\x07\r\u202e\x85\ud800"
+
+
+def test_a_text_line_has_nothing_that_a_terminal_obeys(logger, caplog):
+    """Fields, messages of other loggers, and error texts are from outside."""
+    logger.warning("handler_failed", error=HOSTILE, exc_info=failure(f"{HOSTILE}\n{FORGED}"))
+    other = logging.makeLogRecord({"name": "orders", "msg": f"{HOSTILE}\n{FORGED}"})
+    for record in (caplog.records[0], other):
+        line = TextLines().format(record)
+
+        assert line.replace("\n", "").isprintable()
+        assert "\\x1b[2J" in line
+        assert FORGED in line
+        assert FORGED not in line.splitlines()
+
+
+FORGED = "2026-01-01 00:00:00.000 INFO    eventproc.processor: processor_stopped"
+
+
+def test_text_for_people_is_printable_as_it_is():
+    """Letters of every script, emojis and spaces stay."""
+    text = "naïve 1\u00a0000 € 漢字 🙂"
+
+    assert printable(text) == text
+    assert printable("a\n\tb\x00", keep="\n") == "a\n\\tb\\x00"
 
 
 def test_a_json_line_is_one_object(logger, caplog):

@@ -19,3 +19,25 @@ def test_piped_tables_are_not_cut():
     )
 
     assert found.stdout.splitlines()[1].split() == ["n" * 100, "t" * 100]
+
+
+HOSTILE = """
+from rich.table import Table
+from eventproc.cli.terminal.console import cell, standard_output
+evil = "[bold]\\x1b[2J\\u202e :smile: [/nothing]"
+table = Table("name", evil, box=None, pad_edge=False)
+table.add_row(evil, cell("a\\r\\nb"))
+standard_output().print(table)
+standard_output().print(evil)
+"""
+
+
+def test_text_from_outside_is_shown_and_not_obeyed():
+    """Neither by the terminal nor by the library that makes tables, which has a markup."""
+    found = subprocess.run(
+        [sys.executable, "-c", HOSTILE], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+    assert found.replace("\n", "").isprintable()
+    assert found.count("[bold]\\x1b[2J\\u202e :smile: [/nothing]") == 3
+    assert "a\\r\\nb" in found
