@@ -199,6 +199,11 @@ class EventSource(AsyncResource):
         """
         return True
 
+    @property
+    def unsettled_span_max(self) -> timedelta | None:
+        """For how long an event may stay unsettled, by the service's default; ``None``: forever."""
+        return None
+
     def suit(self, expiration: timedelta) -> None:
         """Learn the group's ``ownership_expiration``; called once, before ``open``.
 

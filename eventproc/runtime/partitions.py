@@ -71,6 +71,7 @@ class Partitions(Work[PartitionPump]):
         """Open source and dead letters, and check the consumer group."""
         self._source.reserve(self)  # Before it is changed.
         self._source.suit(self._config.ownership_expiration)
+        self._warn_of_late_settling()
         await self._source.open_for(self)
         opening.push("source", self._source.close_for_others)
         if self._dead_letters is not None:
@@ -80,6 +81,19 @@ class Partitions(Work[PartitionPump]):
         if self._transactions is not None:
             await self._transactions.open()
             opening.push("transactions", self._transactions.close)
+
+    def _warn_of_late_settling(self) -> None:
+        """Warn if the service takes an event back before a call that hangs is noticed."""
+        span, stall = self._source.unsettled_span_max, self._config.stall_timeout
+        if span is not None and (stall is None or stall >= span):
+            self._log.warning(
+                "acknowledgement_timeout_short",
+                stall_timeout_s=None if stall is None else stall.total_seconds(),
+                acknowledgement_timeout_s=span.total_seconds(),
+                remedy="the broker delivers a message again that is not acknowledged in time, and "
+                "the call with it may still run: set stall_timeout below its consumer_timeout, or "
+                "raise that above the longest call of the handler; see docs/rabbitmq.md",
+            )
 
     async def names(self) -> Sequence[str]:
         """Read the partition ids: a hub may grow."""

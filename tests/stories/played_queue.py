@@ -154,6 +154,10 @@ class PlayedQueues(EventSource):
     def unsettled_max(self) -> int:
         return self.prefetch
 
+    @property
+    def unsettled_span_max(self) -> timedelta:
+        return timedelta(minutes=30)
+
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...

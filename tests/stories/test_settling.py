@@ -341,3 +341,22 @@ def test_a_message_of_which_processes_die_is_given_up_and_no_other(poison, lane_
     assert set(scene.messages) == set(range(30)) - {poison}
     assert sorted(scene.queue.settled) == list(range(30))
     assert deaths == 4
+
+
+@pytest.mark.parametrize(
+    ("stall_timeout", "is_told"),
+    [(timedelta(minutes=5), False), (timedelta(minutes=30), True), (None, True)],
+)
+def test_a_service_that_takes_messages_back_before_a_stall_is_noticed_is_told_at_the_start(
+    caplog, stall_timeout, is_told
+):
+    """The message would come again while its call still runs, without a word before."""
+
+    async def story():
+        async with QueueScene().member(stall_timeout=stall_timeout):
+            pass
+
+    run_virtual(story())
+    told = [r for r in caplog.records if "acknowledgement_timeout_short" in r.getMessage()]
+
+    assert len(told) == is_told

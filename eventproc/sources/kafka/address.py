@@ -37,7 +37,7 @@ _OF_TOKENS: Final[Mapping[str, object]] = {
 }
 """The settings with which the client asks for tokens."""
 
-_CONNECTION_STRING_USER: Final = "$ConnectionString"
+CONNECTION_STRING_USER: Final = "$ConnectionString"
 """The SASL user name that tells Event Hubs that the password is a connection string."""
 
 
@@ -118,7 +118,7 @@ def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) 
         settings={
             "security.protocol": "SASL_PLAINTEXT" if hub.is_emulator else "SASL_SSL",
             "sasl.mechanism": "PLAIN",
-            "sasl.username": _CONNECTION_STRING_USER,
+            "sasl.username": CONNECTION_STRING_USER,
             "sasl.password": conn_str,
             **_OF_AZURE,
         },

@@ -11,6 +11,7 @@ from eventproc.models import (
     REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
 )
+from eventproc.sources.kafka.amqp_headers import ServiceHeaders, decoded
 from eventproc.sources.lazy_event import LazyEvent
 from eventproc.sources.log_offsets import LogOffsets
 
@@ -96,6 +97,10 @@ class Details(NamedTuple):
             list(map(kind.headers, messages)),
         )
 
+    def of_service(self) -> "Details":
+        """Return them as of messages of Event Hubs, which encodes some publishers' headers."""
+        return self._replace(headers=[each and ServiceHeaders(each) for each in self.headers])
+
     def part(self, rows: slice) -> "Details":
         """Return those of some of the messages."""
         return Details(self.numbers[rows], self.times_ms[rows], self.keys[rows], self.headers[rows])
@@ -162,7 +167,8 @@ def _attached(key: bytes | None, headers: Headers, *, is_tombstone: bool) -> dic
         system_properties[KAFKA_TOMBSTONE] = True
     if key is not None and isinstance(_plain(key), bytes):
         system_properties[KAFKA_KEY] = key
-    properties = _properties(headers) if headers else {}
+    is_of_service = isinstance(headers, ServiceHeaders)
+    properties = _properties(decoded(headers) if is_of_service else headers) if headers else {}
     if REPLAYED_FROM_PROPERTY in properties:
         system_properties[REPLAYED_FROM] = properties.pop(REPLAYED_FROM_PROPERTY)
     content_type = properties.get("content-type")
@@ -206,12 +212,12 @@ def time_of(time_ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=min(max(0, time_ms), LAST_MS))
 
 
-def _properties(headers: Iterable[tuple[str, bytes | None]]) -> dict[str, object]:
+def _properties(headers: Iterable[tuple[str, object]]) -> dict[str, object]:
     """Return the headers by name; a name that occurs repeatedly has a tuple of its values."""
     properties: dict[str, object] = {}
     repeated: dict[str, list[object]] = {}
     for name, value in headers:
-        plain = None if value is None else _plain(value)
+        plain = _plain(value) if isinstance(value, bytes) else value
         if name in properties:
             repeated.setdefault(name, [properties[name]]).append(plain)
         else:

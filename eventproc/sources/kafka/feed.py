@@ -45,6 +45,9 @@ class Feed:
         self.kind: type[KafkaBatch] = KafkaBatch
         """The class of the batches that ``take`` returns."""
 
+        self.is_of_event_hubs = False
+        """Whether the messages come from Event Hubs, and not from a broker of Kafka."""
+
         self.arrived = asyncio.Event()
         self.is_awaited = False
         self.error: SourceError | None = None
@@ -71,6 +74,8 @@ class Feed:
             if not messages:
                 return
             batch = self.kind.of(messages)
+        if self.is_of_event_hubs:
+            batch.details = batch.details.of_service()
         details = batch.details
         self._next = details.numbers[-1] + 1
         if (after_ms := self._after_ms) is not None:

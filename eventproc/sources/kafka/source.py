@@ -15,7 +15,12 @@ from eventproc.identity import AnyTokenCredential, SharedCredential
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
-from eventproc.sources.kafka.address import address_in, address_of, identity_settings
+from eventproc.sources.kafka.address import (
+    CONNECTION_STRING_USER,
+    address_in,
+    address_of,
+    identity_settings,
+)
 from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import TokenError
 from eventproc.sources.kafka.event import OFFSETS
@@ -156,6 +161,11 @@ class KafkaEventSource(EventSource):
         return f"{type(self).__name__}({self._address.bootstrap_servers!r}, {self._topic!r})"
 
     @property
+    def _is_of_event_hubs(self) -> bool:
+        user = self._settings.get("sasl.username")
+        return self._tokens is not None or user == CONNECTION_STRING_USER
+
+    @property
     def _topic(self) -> str:
         return self._address.topic
 
@@ -244,6 +254,7 @@ class KafkaEventSource(EventSource):
             room_bytes=self._options.prefetch_bytes,
         )
         feed.high = bounds.high
+        feed.is_of_event_hubs = self._is_of_event_hubs
         reader = await self._reader(consumer_group)
         await reader.open(feed)
         return KafkaReceiver(reader, feed)

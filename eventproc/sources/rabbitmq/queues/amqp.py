@@ -27,7 +27,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
-from eventproc.sources.rabbitmq.queues.options import CONNECT_TIMEOUT, HEARTBEAT_S
+from eventproc.sources.rabbitmq.queues.options import CONNECT_TIMEOUT, HEARTBEAT_S, TOO_LATE
 
 QUEUE_ARGUMENTS: Final[Mapping[str, Any]] = {
     "x-queue-type": "quorum",
@@ -111,9 +111,9 @@ class Consumer:
         raw.on_consumer_cancel_callbacks.add(self._note_cancel)
 
     def _note_close(self, _: object, error: BaseException | None) -> None:
-        self._on_end(
-            SourceUnavailableError(f"the channel was closed: {str(error or '') or 'no answers'}")
-        )
+        said = str(error or "") or "no answers"
+        remedy = TOO_LATE if "acknowledgement" in said and "timed out" in said else ""
+        self._on_end(SourceUnavailableError(f"the channel was closed: {said}{remedy}"))
 
     def _note_cancel(self, _: object) -> None:
         self._on_end(

@@ -37,3 +37,13 @@ HEARTBEAT_S: Final = 10
 
 CONNECT_TIMEOUT: Final = QueueOptions().connect_timeout
 """The time limit of requests of publishers and dead letters."""
+
+ACKNOWLEDGEMENT_TIMEOUT: Final = timedelta(minutes=30)
+"""The broker's default of ``consumer_timeout``. Its value cannot be asked over AMQP."""
+
+TOO_LATE: Final = (
+    ". A message was not acknowledged within the broker's consumer_timeout, and comes again: a "
+    "call of the handler took too long, or too many messages waited before it. Raise "
+    "consumer_timeout (rabbitmq.conf, or a policy of the queue), set failover_timeout below it, or "
+    "lower QueueOptions.prefetch"
+)

@@ -19,7 +19,11 @@ from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker, shown_address
 from eventproc.sources.rabbitmq.queues.event import DELIVERIES, offset_text
 from eventproc.sources.rabbitmq.queues.names import QueueNames
-from eventproc.sources.rabbitmq.queues.options import HEARTBEAT_S, QueueOptions
+from eventproc.sources.rabbitmq.queues.options import (
+    ACKNOWLEDGEMENT_TIMEOUT,
+    HEARTBEAT_S,
+    QueueOptions,
+)
 from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
 
 HEARTBEATS_PER_EXPIRATION: Final = 5
@@ -83,6 +87,10 @@ class RabbitQueues(EventSource):
     @property
     def unsettled_max(self) -> int:
         return self._options.prefetch
+
+    @property
+    def unsettled_span_max(self) -> timedelta:
+        return ACKNOWLEDGEMENT_TIMEOUT
 
     def was_delivered(self, event: ReceivedEvent) -> bool:
         return DELIVERIES in event.system_properties

@@ -19,7 +19,7 @@ from eventproc.errors import (
     SuspectSettingError,
 )
 from eventproc.sources.rabbitmq.queues import RabbitDeadLetterSink, RabbitQueues
-from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker
+from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker, Consumer
 
 
 class PlayedChannel:
@@ -192,3 +192,23 @@ async def test_a_connection_that_failed_leaves_no_task_behind():
         gc.enable()
 
     assert len(asyncio.all_tasks()) == tasks
+
+
+@pytest.mark.parametrize(
+    ("said", "is_too_late"),
+    [
+        ("PRECONDITION_FAILED - delivery acknowledgement on channel 2 timed out. Timeout", True),
+        ("PRECONDITION_FAILED - unknown delivery tag 7", False),
+        (None, False),
+    ],
+)
+def test_the_brokers_acknowledgement_timeout_is_named_with_the_remedy(said, is_too_late):
+    """It looks like any other end of a link, and strikes again at each delivery."""
+    ended: list[str] = []
+    channel = SimpleNamespace(close_callbacks=set())
+    raw = SimpleNamespace(on_consumer_cancel_callbacks=set())
+    Consumer(channel, raw, 10, lambda error: ended.append(str(error)))  # type: ignore[arg-type]
+    for note in channel.close_callbacks:
+        note(channel, said and RuntimeError(said))
+
+    assert ("Raise consumer_timeout" in ended[0]) == is_too_late
