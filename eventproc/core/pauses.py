@@ -87,6 +87,12 @@ class Pauses:
         left = {p: pause for p, pause in self.by_partition.items() if p not in partition_ids}
         return replace(self, by_partition=left)
 
+    def without(self, left: "Pauses") -> "Pauses":
+        """Return the pauses of which *left* has none for the same partition or the group."""
+        group = self.group if left.group is None else None
+        ended = {p: each for p, each in self.by_partition.items() if p not in left.by_partition}
+        return Pauses(group=group, by_partition=ended)
+
     def as_bytes(self) -> bytes:
         """Encode the pauses as JSON."""
         content = {

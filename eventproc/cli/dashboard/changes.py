@@ -15,18 +15,13 @@ from typing import Any, Final, TypeAlias
 
 from eventproc.admin import pause_group, read_pauses, resume_group
 from eventproc.cli.dashboard.guard import RefusedError
-from eventproc.cli.group.changes import (
-    carry_out,
-    changes_json,
-    plan_reset,
-    read_group_state,
-    warnings_for,
-)
+from eventproc.cli.group.changes import carry_out, plan_reset, read_group_state
 from eventproc.cli.group.connection import Connection
+from eventproc.cli.group.shown_changes import changes_json, warnings_for
 from eventproc.cli.group.targets import parse_target
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.core.pauses import NO_PAUSES
-from eventproc.errors import EventProcError
+from eventproc.errors import EventProcError, StoreCorruptError
 
 PLANS_MAX: Final = 16
 """Plans that wait for confirmation; the oldest is dropped for a new one."""
@@ -110,9 +105,16 @@ class Changes:
     async def plan_resume(self, asked: Json) -> Plan:
         """Plan to resume partitions or the whole group, as ``eventproc resume`` does."""
         partitions, names = await self._paused_or_resumed(asked)
-        if partitions is not None:  # Refuses now what a pause of the whole group does not allow.
+        try:
             current = await read_pauses(self.connection.store, self.connection.group)
-            current.resumed(partitions)
+        except StoreCorruptError:
+            if partitions is not None:
+                raise
+        else:  # Refuses now what a pause of the whole group does not allow.
+            if current.resumed(partitions) == current:
+                raise RefusedError(
+                    HTTPStatus.CONFLICT, f"Nothing of {names} is paused, so nothing can resume."
+                )
 
         async def resume() -> Json:
             await resume_group(self.connection.store, self.connection.group, partitions)

@@ -1,4 +1,4 @@
-"""Move checkpoints: compute the changes, show them, and carry them out.
+"""Move checkpoints: compute the changes, and carry them out.
 
 The new position of every partition is computed before the user is asked to confirm, so that exactly
 what was shown is written.
@@ -11,10 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from eventproc.admin import (
     CheckpointExistsError,
     CheckpointMove,
@@ -24,13 +20,7 @@ from eventproc.admin import (
 )
 from eventproc.cli.group.connection import NO_POSITIONS, Connection
 from eventproc.cli.group.lookup import event_at_or_before, first_event
-from eventproc.cli.group.records import (
-    Record,
-    group_json,
-    read_records,
-    state_text,
-    title_of,
-)
+from eventproc.cli.group.records import Record, read_records, state_text
 from eventproc.cli.group.targets import (
     Bounds,
     RelativeTarget,
@@ -39,14 +29,12 @@ from eventproc.cli.group.targets import (
     last_handled,
     refuse_future,
 )
-from eventproc.cli.terminal.console import cell
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, is_of_other_hub
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.core.ownership.liveness import live_members
 from eventproc.errors import ConfigurationError, EventProcError
-from eventproc.logs import printable
-from eventproc.models import Checkpoint, ConsumerGroup, OffsetFormat, PartitionProperties
+from eventproc.models import Checkpoint, OffsetFormat, PartitionProperties
 from eventproc.ownership.compatibility import NAMES
 from eventproc.ports import EventSource
 
@@ -80,6 +68,9 @@ class Change:
     is_needed: bool
     """False if the checkpoint is already as it should be."""
 
+    is_of_former_hub: bool = False
+    """The checkpoint is of a hub that was deleted: it covers no event of the present one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:
@@ -109,8 +100,18 @@ class GroupState:
                     "group must be of one protocol"
                 )
 
-    def change(self, move: CheckpointMove, end: PartitionProperties | None) -> Change:
-        """Return what a move changes; *end* are the partition's properties, if the hub was asked.
+    def change(
+        self,
+        move: CheckpointMove,
+        end: PartitionProperties | None,
+        hub_created_at: datetime | None = None,
+    ) -> Change:
+        """Return what a move changes.
+
+        Args:
+            move: The move.
+            end: The partition's properties, if the hub was asked.
+            hub_created_at: When the hub was created, if it says so.
 
         Raises:
             ConfigurationError: The offset is of another protocol than the group's checkpoints.
@@ -120,16 +121,21 @@ class GroupState:
         found = None if record is None else record.checkpoint
         before = None if found is None else found.sequence_number
         owner_id = self.owner_by_partition.get(move.partition_id)
-        is_needed = record is None or not _is_in_place(record, move)
+        is_former = found is not None and is_of_other_hub(found, end, hub_created_at)
+        is_needed = record is None or is_former or not _is_in_place(record, move)
+        handled = before
+        if is_former:
+            handled = None if end is None else Bounds.of(end).before_first
         return Change(
             move=move,
             before=before,
-            events=_events_between(before, move.sequence_number, end),
+            events=_events_between(handled, move.sequence_number, end),
             state=_state_change(record, move) if is_needed else "",
             owner_id=owner_id,
             is_foreign=owner_id is not None and owner_id not in self.present,
             is_new=record is None,
             is_needed=is_needed,
+            is_of_former_hub=is_former,
         )
 
 
@@ -239,12 +245,14 @@ async def plan_reset(
     async def change(end: PartitionProperties) -> Change:
         record = current.records.get(end.partition_id)
         found = None if record is None else record.checkpoint
+        if found is not None and is_of_other_hub(found, end, source.created_at):
+            found = None  # Neither its number nor its offset means anything in this hub.
         offset, number = await _position(source, through, target, end, found)
         state = None if keeps_state else b""
         move = CheckpointMove(
             partition_id=end.partition_id, offset=offset, sequence_number=number, state=state
         )
-        return current.change(move, end)
+        return current.change(move, end, source.created_at)
 
     return list(await together(*map(change, ends)))
 
@@ -306,97 +314,3 @@ async def carry_out(
     needed = [change for change in changes if change.is_needed]
     results = await together(*map(done, needed))
     return {c.move.partition_id: result for c, result in zip(needed, results, strict=True)}
-
-
-# --- showing -------------------------------------------------------------------------------------
-
-
-def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> RenderableType:
-    """The changes as a table."""
-    table = Table("partition", box=None, pad_edge=False, header_style="bold")
-    table.add_column("from", justify="right")
-    table.add_column("to", justify="right")
-    table.add_column("events", justify="right")
-    table.add_column("state")
-    table.add_column("held by")
-    for change in changes:
-        table.add_row(
-            cell(change.move.partition_id),
-            "none" if change.before is None else f"{change.before:,}",
-            f"{change.move.sequence_number:,}" if change.is_needed else "as it is",
-            _events_text(change.events),
-            change.state,
-            cell(change.owner_id or ""),
-        )
-    table.add_row("all", "", "", _total_text(changes), style="bold")
-    return Group(title_of(group), table)
-
-
-def _events_text(events: int | None) -> str:
-    if events is None:
-        return "?"
-    return f"{abs(events):,} {'skipped' if events > 0 else 'again'}" if events else "0"
-
-
-def _total_text(changes: Sequence[Change]) -> str:
-    known = [change.events for change in changes if change.events is not None]
-    sums = [sum(n for n in known if n < 0), sum(n for n in known if n > 0)]
-    parts = [_events_text(each) for each in sums if each] + ["?"] * (len(known) < len(changes))
-    return ", ".join(parts) or "0"
-
-
-def changes_json(
-    group: ConsumerGroup,
-    changes: Sequence[Change],
-    results: Mapping[str, CheckpointMoved | EventProcError],
-) -> dict[str, object]:
-    """The changes, and the results of those that were made, as JSON."""
-    return {
-        **group_json(group),
-        "changes": [
-            _change_json(change, results.get(change.move.partition_id)) for change in changes
-        ],
-    }
-
-
-def _change_json(
-    change: Change, result: CheckpointMoved | EventProcError | None
-) -> dict[str, object]:
-    events = change.events
-    moved = result if isinstance(result, CheckpointMoved) else None
-    return {
-        "partition_id": change.move.partition_id,
-        "from_sequence_number": change.before,
-        "to_sequence_number": change.move.sequence_number,
-        "to_offset": change.move.offset,
-        "skipped_count": None if events is None else max(0, events),
-        "repeated_count": None if events is None else max(0, -events),
-        "state": change.state,
-        "owner_id": change.owner_id,
-        "is_needed": change.is_needed,
-        "is_moved": moved is not None,
-        "notified_owner_id": moved.notified_owner_id if moved else None,
-        "error": str(result) if isinstance(result, EventProcError) else None,
-    }
-
-
-def warnings_for(changes: Sequence[Change]) -> list[Text]:
-    """The warnings to show before the user is asked to confirm."""
-    foreign = sorted({c.owner_id for c in changes if c.is_foreign and c.owner_id is not None})
-    warnings = [
-        Text(
-            f"{printable(owner_id)} has no member record. If it is a processor of an Azure SDK, it "
-            "may overwrite the new checkpoint: stop it first.",
-            style="yellow",
-        )
-        for owner_id in foreign
-    ]
-    if any(change.state.startswith("kept") for change in changes):
-        warnings.append(
-            Text(
-                "A state that is kept belongs to another position than its checkpoint; handlers "
-                "see the state's own position in context.state_sequence_number.",
-                style="yellow",
-            )
-        )
-    return warnings

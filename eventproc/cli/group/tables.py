@@ -11,7 +11,7 @@ from eventproc.cli.arguments.values import format_duration
 from eventproc.cli.group.records import title_of
 from eventproc.cli.group.view import GroupView, MemberRow, PartitionRow, SchemaRow, in_order
 from eventproc.cli.terminal.console import cell
-from eventproc.core.pauses import Pauses
+from eventproc.core.pauses import Pause, Pauses
 from eventproc.core.placement.even import Even
 from eventproc.logs import printable
 from eventproc.resources.names import name_of
@@ -88,13 +88,19 @@ def absence_lines(view: GroupView) -> list[str]:
     return [line]
 
 
+def named_pauses(pauses: Pauses) -> list[tuple[str, Pause]]:
+    """What is paused, in words, each with its pause."""
+    found = [] if pauses.group is None else [("the whole group", pauses.group)]
+    return found + [
+        (f"partition {p}", pauses.by_partition[p]) for p in in_order(pauses.by_partition)
+    ]
+
+
 def pause_lines(pauses: Pauses) -> list[str]:
     """What an operator paused, since when and why."""
-    found = [] if pauses.group is None else [("the whole group", pauses.group)]
-    found += [(f"partition {p}", pauses.by_partition[p]) for p in in_order(pauses.by_partition)]
     return [
         printable(f"{what} is paused since {pause.since:%Y-%m-%d %H:%M:%S} UTC: {pause.reason}")
-        for what, pause in found
+        for what, pause in named_pauses(pauses)
     ]
 
 

@@ -19,12 +19,9 @@ from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.group.changes import (
     Change,
     carry_out,
-    changes_json,
-    changes_table,
     import_refusal,
     plan_reset,
     read_group_state,
-    warnings_for,
 )
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.file import ExportedGroup, as_text, exported, read_file, write_file
@@ -40,6 +37,7 @@ from eventproc.cli.group.records import (
     records_json,
     records_table,
 )
+from eventproc.cli.group.shown_changes import changes_json, changes_table, warnings_for
 from eventproc.cli.group.targets import parse_target, require_event
 from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.csv_lines import csv_lines
@@ -235,12 +233,13 @@ def set_(
         async with connect(address) as connection:
             await connection.note_absence()
             current = await read_group_state(connection, mode.expiration)
-            end = None
+            end = created_at = None
             if connection.source is not None:
                 await connection.partition_ids([partition], ())
                 end = await connection.source.partition_properties(partition)
                 require_event(sequence_number, end)
-            changes = [current.change(asked, end)]
+                created_at = connection.source.created_at
+            changes = [current.change(asked, end, created_at)]
             return await _change(connection, changes, mode)
 
     return asyncio.run(move())

@@ -13,11 +13,13 @@ from eventproc.cli.arguments.address import GroupAddress
 from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.group.records import group_json, title_of
-from eventproc.cli.group.tables import pause_lines
+from eventproc.cli.group.tables import named_pauses, pause_lines
 from eventproc.cli.terminal.console import standard_output
 from eventproc.cli.terminal.exits import OK
 from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.core.pauses import Pauses
+from eventproc.errors import StoreCorruptError
+from eventproc.logs import printable
 from eventproc.models import ConsumerGroup
 
 Partitions = Annotated[
@@ -101,8 +103,9 @@ def resume(
         async with connect(address) as connection:
             await connection.require_records()
             ids = await _known(connection, partition)
+            former = await _readable(connection)
             pauses = await resume_group(connection.store, connection.group, ids)
-        return _show(connection.group, pauses, output, follow="Processors follow")
+        return _show_resumed(connection.group, former, pauses, output)
 
     return asyncio.run(run())
 
@@ -118,6 +121,34 @@ async def _known(connection: Connection, wanted: list[str]) -> list[str] | None:
     return await connection.partition_ids(wanted, list(known))
 
 
+async def _readable(connection: Connection) -> Pauses | None:
+    """Return what is paused; ``None`` if the record is damaged."""
+    try:
+        return await read_pauses(connection.store, connection.group)
+    except StoreCorruptError:
+        return None
+
+
+def _show_resumed(
+    group: ConsumerGroup, former: Pauses | None, pauses: Pauses, output: options.OutputFormat
+) -> int:
+    """Print which pauses have ended, and what is still paused."""
+    ended = Pauses() if former is None else former.without(pauses)
+    if output is options.OutputFormat.JSON:
+        found = {"resumed": json.loads(ended.as_bytes()), "paused": json.loads(pauses.as_bytes())}
+        print(json.dumps({**group_json(group), **found}))
+        return OK
+    lines = [printable(f"Resumed: {what}") for what, _ in named_pauses(ended)]
+    if former is None:
+        lines = ["The record of pauses was damaged, and is replaced: everything is resumed."]
+    elif not lines:
+        lines = ["None of it was paused: nothing is changed."]
+    if former != pauses:
+        lines.append("Processors follow at the next poll, within --interval (default 10 s).")
+    _print(group, [*lines, *(pause_lines(pauses) or ["Nothing is paused."])])
+    return OK
+
+
 async def _running(connection: Connection, expiration: timedelta) -> int:
     """Return how many processors of the group are alive, by the records in the store."""
     present = await connection.store.list_members(connection.group)
@@ -131,19 +162,23 @@ def _show(
     pauses: Pauses,
     output: options.OutputFormat,
     follow: str,
-    running: int | None = None,
+    running: int,
 ) -> int:
     """Print what is paused, and that processors *follow*; empty: none is running."""
     if output is options.OutputFormat.JSON:
         found = {**group_json(group), "paused": json.loads(pauses.as_bytes())}
-        print(json.dumps(found if running is None else {**found, "running_processors": running}))
+        print(json.dumps({**found, "running_processors": running}))
         return OK
     lines = pause_lines(pauses) or ["Nothing is paused."]
     if follow:
         lines.append(f"{follow} at the next poll, within --interval (default 10 s).")
     else:
         lines.append("No processor of the group is running; those that start follow the pause.")
+    _print(group, lines)
+    return OK
+
+
+def _print(group: ConsumerGroup, lines: list[str]) -> None:
     standard_output().print(title_of(group))
     for line in lines:
         standard_output().print(line, highlight=False, markup=False)
-    return OK

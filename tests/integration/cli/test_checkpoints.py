@@ -179,6 +179,25 @@ def test_lag_in_a_hub_that_was_created_again_is_that_of_all_its_events(tool, ord
     assert 0 <= lags["oldest_age_s"] < 600
 
 
+def test_a_reset_in_a_hub_that_was_created_again_repeats_nothing(tool, orders):
+    """Whatever waits in it was never handled, also if there is more than in the former hub."""
+    json_of(tool, "reset", "--to", "latest", "--yes")
+    orders.recreate_hub("orders")
+    with EventHubProducerClient.from_connection_string(
+        orders.connection_string_for("orders")
+    ) as producer:
+        producer.send_batch([EventData("z")] * 200, partition_id="0")
+    code, table, errors = tool("reset", *HERE, "--to", "earliest", "--partition", "0", "--dry-run")
+    relative = tool("reset", *HERE, "--to", "-5", "--partition", "0", "--dry-run")
+    latest = json_of(tool, "reset", "--to", "latest", "--partition", "0", "--yes")["changes"][0]
+
+    assert (code, errors) == (0, "")
+    assert "9 (of a former hub)" in table
+    assert "again" not in table
+    assert (relative[0], "no checkpoint to count from" in relative[2]) == (2, True)
+    assert (latest["skipped_count"], latest["repeated_count"]) == (200, 0)
+
+
 def test_lag_in_a_compacted_hub_begins_at_the_first_event_that_is_left(tool, monkeypatch):
     """The numbers between that and the checkpoint have no event any more."""
     with EventHubsEmulator([HubConfiguration("orders", 1, is_compacted=True)]) as hub:

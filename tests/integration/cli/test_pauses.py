@@ -63,8 +63,23 @@ def test_a_pause_is_shown_with_its_reason_until_it_is_resumed(tool):
     assert (code, json.loads(out)["paused"]["partitions"]) == (0, {})
     assert json.loads(text)["partitions"][0]["pause_reason"] is None
     out = tool("resume", *ALONE)[1]
-    assert "Nothing is paused." in out
-    assert "Processors follow at the next poll" in out
+    assert "None of it was paused" in out
+    assert "Processors follow" not in out
+
+
+def test_a_resume_says_what_was_paused_and_what_still_is(tool):
+    """An operator who mistyped a partition sees it."""
+    tool("pause", *ALONE, "--partition", "3", "--reason", "INC-480")
+    _, text, _ = tool("resume", *ALONE, "--partition", "3")
+    _, again, _ = tool("resume", *ALONE, "--partition", "3", "--format", "json")
+    tool("pause", *ALONE, "--reason", "INC-481")
+    _, whole, _ = tool("resume", *ALONE, "--format", "json")
+
+    assert "Resumed: partition 3" in text
+    assert "Processors follow at the next poll" in text
+    assert json.loads(again)["resumed"] == {"version": 1, "group": None, "partitions": {}}
+    assert json.loads(whole)["resumed"]["group"]["reason"] == "INC-481"
+    assert json.loads(whole)["paused"]["group"] is None
 
 
 @pytest.mark.parametrize(

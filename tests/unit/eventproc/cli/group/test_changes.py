@@ -10,14 +10,7 @@ from rich.console import Console
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.admin import CheckpointMoved
-from eventproc.cli.group.changes import (
-    Change,
-    carry_out,
-    changes_json,
-    changes_table,
-    plan_reset,
-    warnings_for,
-)
+from eventproc.cli.group.changes import Change, carry_out, plan_reset
 from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.records import (
     lag_rows,
@@ -27,6 +20,7 @@ from eventproc.cli.group.records import (
     read_records,
     records_table,
 )
+from eventproc.cli.group.shown_changes import changes_json, changes_table, warnings_for
 from eventproc.cli.group.targets import parse_target
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
