@@ -151,9 +151,6 @@ def missing_part(error: BaseException | None) -> str | None:
     return None
 
 
-_missing: dict[str, str] = {}
-"""By document, what its blocks that were skipped needed."""
-
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
@@ -167,15 +164,10 @@ def judged(report: Report, call: pytest.CallInfo[Any] | None) -> Report:
             report.outcome = "failed"
             report.longrepr = f"skipped, and EVENTPROC_TEST_SKIPS=fail: {report.longrepr}"
     elif report.failed and call is not None and call.excinfo is not None:
-        document = report.nodeid.partition("::")[0]
         reason = missing_part(call.excinfo.value)
-        if isinstance(call.excinfo.value, NameError):  # What an earlier block did not define.
-            reason = _missing.get(document)
         if reason is not None:
             report.outcome = "skipped"
-            report.longrepr = (document, 0, f"Skipped: {reason}")
-            if document.endswith(".md"):
-                _missing[document] = reason
+            report.longrepr = (report.nodeid.partition("::")[0], 0, f"Skipped: {reason}")
     return report
 
 

@@ -1,6 +1,7 @@
 """The Azurite that tests and the demo use: it starts, stops, pauses, and never outlives its
 parent."""
 
+import http.client
 import subprocess
 import sys
 import time
@@ -18,6 +19,9 @@ from eventproc.testing.servers.azurite import (
     Azurite,
     find_azurite,
 )
+
+AIOHTTP_KEEPS_S = 15
+"""aiohttp uses a connection again if it was idle for less."""
 
 ORPHAN_MAKER = """
 import sys
@@ -47,6 +51,18 @@ def test_the_storage_fixture_is_real_storage(storage, container):
         names = [found.name for found in client.list_containers(name_starts_with=container)]
 
     assert names == [container]
+
+
+@pytest.mark.parametrize("service", ["endpoint", "table_endpoint"])
+def test_the_client_is_the_first_to_close_an_idle_connection(tables, service):
+    """A request on a connection that the server just closes has no answer: a write is unknown."""
+    address = getattr(tables, service).split("/")[2]
+    connection = http.client.HTTPConnection(address, timeout=20)
+    connection.request("GET", "/")
+    announced = connection.getresponse().headers["Keep-Alive"]
+    connection.close()
+
+    assert int(announced.removeprefix("timeout=")) > AIOHTTP_KEEPS_S
 
 
 def test_a_restart_keeps_data_and_address(azurite):

@@ -294,6 +294,7 @@ async def test_a_commit_without_an_answer_ends_the_pump_which_finds_out(postgres
     begun: list[bool] = []
     errors: list[OwnershipLostError] = []
     reasons: list[CloseReason] = []
+    told = asyncio.Event()
 
     async with LossyProxy(postgres.port) as proxy:
 
@@ -305,6 +306,7 @@ async def test_a_commit_without_an_answer_ends_the_pump_which_finds_out(postgres
                     await self._write(context, events)
                 except OwnershipLostError as error:
                     errors.append(error)
+                    told.set()
                     raise
 
             async def _write(self, context, events):
@@ -323,6 +325,7 @@ async def test_a_commit_without_an_answer_ends_the_pump_which_finds_out(postgres
 
         async with processor(database, hub, Unanswered, port=proxy.port):
             await database.until(5)
+            await told.wait()  # The rows of a commit are there before its answer is missed.
 
     assert [type(error) for error in errors] == [CommitUnknownError]
     assert reasons[0] in {CloseReason.OWNERSHIP_LOST, CloseReason.SHUTDOWN}
