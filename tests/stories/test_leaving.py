@@ -5,12 +5,15 @@ from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 
 from eventproc import DuplicateOwnerError, EventProcessorConfig, PartitionHandler
+from eventproc.errors import StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.models import (
+    ClaimResult,
     CloseReason,
     LoadBalancingStrategy,
     MemberStatus,
@@ -398,3 +401,30 @@ def test_a_stolen_link_makes_the_processor_verify_its_lease():
         return lost_count
 
     assert run_virtual(story()) == 1
+
+
+def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
+    """A partition may be recorded as this processor's: the others wait before they steal it."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor(owner_id="a", shutdown_timeout=timedelta(seconds=20))
+        await a.start()
+        await seconds(10)
+        store: Any = scene.store_by_owner["a"]
+
+        async def unanswered(*_):
+            raise StoreUnavailableError("no answer")
+
+        async def unknown(_, claims):
+            return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
+
+        store.list_ownership, store.claim_ownership = unanswered, unknown
+        await a.stop()
+        members = scene.account.records(scene.group).member_by_owner
+        return scene.owners(), {owner_id: member.status for owner_id, member in members.items()}
+
+    owners, members = run_virtual(story())
+
+    assert owners == {"0": "a", "1": "a"}
+    assert members == {"a": MemberStatus.LEAVING}

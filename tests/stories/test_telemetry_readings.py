@@ -4,9 +4,11 @@ import asyncio
 import sys
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from eventproc.models import ClaimResult, WriteOutcome
 from eventproc.telemetry.reporting import Instrumentation
 from eventproc.testing import run_virtual
 from tests.stories.opentelemetry_sdk import Sdk
@@ -223,3 +225,57 @@ def test_processors_may_start_and_stop_while_another_thread_reads(sdk, caplog):
     coming.join()
 
     assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
+
+
+def test_several_processors_of_a_process_report_the_worst_of_them(sdk):
+    """A sum of lease margins, or of flags, would hide the one that is about to lose its leases."""
+    scene = sdk.scene(partition_count=2)
+    found: dict[str, Any] = {}
+
+    async def story():
+        async with scene.processor(owner_id="a") as a, scene.processor(owner_id="b") as b:
+            await seconds(60)
+            scene.store_by_owner["a"].is_out = True
+            await seconds(20)
+            margins = [p.statistics().lease_margin_seconds for p in (a, b)]
+            found["margins"] = margins
+            found["margin"] = sdk.value("eventproc.lease.margin")
+            found["balanced"] = sdk.value("eventproc.balanced")
+            scene.store_by_owner["a"].is_out = False
+            await seconds(60)
+
+    run_virtual(story())
+    mine, others = found["margins"]
+
+    assert 0 < mine < others
+    assert found["margin"] == mine
+    assert found["balanced"] == 1
+
+
+def test_the_lease_margin_is_that_of_the_lease_that_is_trusted_for_the_shortest(sdk):
+    """Only one of two leases is not renewed."""
+    scene = sdk.scene(partition_count=2)
+
+    async def story():
+        async with scene.processor() as processor:
+            await seconds(60)
+            store: Any = scene.store_by_owner["a"]
+            original = store.claim_ownership
+
+            async def claim(group, claims):
+                won = await original(group, [c for c in claims if c.partition_id == "0"])
+                others = [c for c in claims if c.partition_id != "0"]
+                unknown = [ClaimResult(claim=c, outcome=WriteOutcome.UNKNOWN) for c in others]
+                return [*won, *unknown]
+
+            store.claim_ownership = claim
+            await seconds(25)
+            run = processor._run
+            assert run is not None
+            left_s = [run.leases.remaining_s(partition_id) for partition_id in ("0", "1")]
+            return left_s, sdk.value("eventproc.lease.margin")
+
+    (renewed_s, old_s), margin_s = run_virtual(story())
+
+    assert 0 < old_s < renewed_s
+    assert margin_s == old_s

@@ -156,7 +156,12 @@ class KubernetesApi:
             return answer[part]
 
         try:
-            return await asyncio.to_thread(request)
+            async with asyncio.timeout(self._timeout_s):  # That of a request is one for each read.
+                return await asyncio.to_thread(request)
+        except TimeoutError as error:
+            raise RosterUnavailableError(
+                f"no answer of the Kubernetes API for {what} within {self._timeout_s:g} s"
+            ) from error
         except ApiException as error:
             raise _error_for(error, what, right, self.namespace) from error
         except (HTTPError, OSError, ValueError) as error:

@@ -6,6 +6,7 @@ import pytest
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD
+from eventproc.errors import StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup, GroupRecord
 from eventproc.ownership.pauses import PausesReader
@@ -69,3 +70,26 @@ async def test_an_old_listing_does_not_end_a_pause(is_first):
         await reader.read(await write(store, paused.as_bytes(), old), NOW)
 
         assert await reader.read(old, NOW) == paused
+
+
+async def test_a_pause_is_followed_after_a_read_without_an_answer():
+    """The version that was not read is not taken for the one that is known."""
+    paused = NO_PAUSES.paused(["0"], NOW, "a wrong price")
+
+    class Unanswered(MemoryCheckpointStore):
+        is_out = True
+
+        async def read_record(self, group, name):
+            if self.is_out:
+                raise StoreUnavailableError("no answer")
+            return await super().read_record(group, name)
+
+    async with Unanswered(MemoryAccount()) as store:
+        reader = PausesReader(store, GROUP, get_logger("test"))
+        etag = await write(store, paused.as_bytes())
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError):
+                await reader.read(etag, NOW)
+        store.is_out = False
+
+        assert await reader.read(etag, NOW) == paused

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -88,3 +89,38 @@ async def test_the_error_of_a_call_whose_caller_was_cancelled_is_retrieved(kind)
 
     assert was_cancelled
     assert reports == []
+
+
+@pytest.mark.parametrize("kind", [lambda: ThreadExecutor("test"), InlineExecutor])
+async def test_a_call_whose_caller_is_cancelled_runs_to_its_end(kind):
+    """A conditional write that is cancelled half-way has an unknown outcome."""
+    executor = kind()
+    begun, ends = asyncio.Event(), asyncio.Event()
+    outcomes: list[str] = []
+
+    async def write() -> None:
+        gate = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        here.append(lambda: loop.call_soon_threadsafe(gate.set))
+        executor.call_soon(begun.set)
+        try:
+            await gate.wait()
+            outcomes.append("written")
+        except asyncio.CancelledError:
+            outcomes.append("cut off")
+            raise
+        finally:
+            executor.call_soon(ends.set)
+
+    here: list[Callable[[], object]] = []
+    caller = asyncio.create_task(executor.call(write()))
+    await begun.wait()
+    caller.cancel()
+    await asyncio.wait([caller])
+    here[0]()
+    async with asyncio.timeout(20):
+        await ends.wait()
+    await executor.close()
+
+    assert caller.cancelled()
+    assert outcomes == ["written"]

@@ -1,0 +1,43 @@
+"""When the next cycle begins."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from eventproc.runtime.cycles import PAUSE_MIN_S
+from eventproc.testing.virtual_time import run_virtual
+from tests.stories.scene import Scene, seconds
+
+CYCLE_S = 2.0
+
+
+@pytest.mark.parametrize("at_s", [CYCLE_S / 2, CYCLE_S + 1], ids=["during a cycle", "at rest"])
+def test_a_change_is_followed_by_a_cycle_at_once(at_s):
+    """A cycle under way has read before the change, so it does not count."""
+
+    async def story() -> float:
+        scene, begun_at_s = Scene(), []
+        loop = asyncio.get_running_loop()
+        async with scene.processor() as processor:
+            await seconds(60)
+            run: Any = processor._run
+            cycles: Any = processor._cycles
+            original, begun = run.cycle, asyncio.Event()
+
+            async def cycle():
+                begun_at_s.append(loop.time())
+                begun.set()
+                await seconds(CYCLE_S)
+                return await original()
+
+            run.cycle = cycle
+            await begun.wait()
+            await seconds(at_s)
+            begun.clear()
+            cycles.wake()
+            changed_s = loop.time()
+            await begun.wait()
+        return begun_at_s[1] - changed_s
+
+    assert run_virtual(story()) <= max(CYCLE_S - at_s, 0) + 2 * PAUSE_MIN_S

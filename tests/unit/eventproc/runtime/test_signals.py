@@ -1,0 +1,29 @@
+"""What a stop by a signal leaves behind in a program that goes on."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import signal, threading, time
+from datetime import timedelta
+from eventproc.logs import get_logger
+from eventproc.runtime.signals import GRACE, STOP_SIGNALS, stop_signals
+
+before = [signal.getsignal(number) for number in STOP_SIGNALS]
+for number in STOP_SIGNALS:
+    with stop_signals(timedelta(seconds=0.1) - GRACE, get_logger("test")):
+        signal.raise_signal(number)
+    for thread in threading.enumerate():
+        if thread.name == "eventproc-end":
+            thread.join(10)  # The process has died before, or the thread ends.
+print([signal.getsignal(number) for number in STOP_SIGNALS] == before)
+"""
+
+
+def test_a_program_that_lives_on_after_a_stop_by_a_signal_is_not_killed():
+    """It may write a report, or run the processor again. Its own signal handlers are back."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
