@@ -2,15 +2,23 @@
 
 import json
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import aio_pika
 import pytest
 
+from eventproc.dead_letters import matching
 from eventproc.errors import ConfigurationError, DeadLetterError
 from eventproc.models import ConsumerGroup, DeadLetter
-from eventproc.sources.rabbitmq.queues import QueueHash, RabbitDeadLetterSink
+from eventproc.sources.rabbitmq.queues import (
+    QueueHash,
+    RabbitDeadLetterReader,
+    RabbitDeadLetterSink,
+)
 from eventproc.sources.rabbitmq.queues.names import QueueNames
+from eventproc.testing import LossyProxy
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.integration.dead_letters.places import QueuePlace, letter
 from tests.integration.sources.bench import EARLIEST, GROUP, take
 from tests.integration.sources.rabbitmq_queues import Queues
 
@@ -61,6 +69,28 @@ async def test_a_dead_letter_goes_to_an_exchange_or_a_queue(queues):
             assert json.loads(message.body) == json.loads(letter.to_json())
             assert message.message_id == "m-1"
             assert message.delivery_mode is aio_pika.DeliveryMode.PERSISTENT
+
+
+async def test_a_letter_is_stored_and_removed_only_when_the_broker_confirmed_that(rabbitmq):
+    """Otherwise an event could be lost, or counted as replayed and be replayed again."""
+    place = QueuePlace(rabbitmq)
+    await place.declare()
+    port = urlsplit(rabbitmq.url).port
+    assert port is not None
+    async with LossyProxy(port) as proxy:
+        url = rabbitmq.url.replace(f":{port}", f":{proxy.port}")
+        sink = RabbitDeadLetterSink(url, routing_key=place.queue)
+        await sink.open()
+        await sink.store(letter(1))
+        async with proxy.lose_answers(None):
+            with pytest.raises(DeadLetterError):
+                await sink.store(letter(2))
+        await sink.close()
+        async with RabbitDeadLetterReader(url, place.queue) as reader:
+            found = await matching(reader)
+            async with proxy.lose_answers(None):
+                with pytest.raises(DeadLetterError):
+                    await reader.remove(found[0])
 
 
 @pytest.mark.long

@@ -1,12 +1,14 @@
 """Rows, position and state of a handler's transaction are committed together, or none is."""
 
 import asyncio
+import sqlite3
 from contextlib import AsyncExitStack
 
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
+    CheckpointPolicy,
     CloseReason,
     ConfigurationError,
     EventProcessor,
@@ -219,6 +221,52 @@ async def test_an_owner_whose_checkpoint_was_written_by_another_commits_nothing(
 
     assert len(errors) == 1
     assert len(database.rows()) == 6
+
+
+async def test_an_owner_that_finds_another_writers_checkpoint_begins_again_there(tmp_path):
+    """Although its lease is valid: events of another writer's transaction must not be repeated."""
+    database = await asyncio.to_thread(Sqlite, tmp_path / "store.db")
+    hub = filled_hub(6, partitions=1)
+    reasons: list[CloseReason] = []
+    offsets: list[int] = []
+
+    class Displaced(PartitionHandler):
+        uses_transactions = True
+
+        async def process_event(self, context, event):
+            offsets.append(int(event.offset))
+            if event.sequence_number == 2:
+                await asyncio.to_thread(self.commit_as_another, offsets[-1] - offsets[-2])
+                raise ValueError
+            if event.sequence_number == 3:
+                async with asyncio.timeout(20):
+                    await asyncio.Event().wait()  # Until the call is cancelled.
+            async with context.transaction() as db:
+                await done(db.execute(database.insert, row_of(context, event)))
+
+        def commit_as_another(self, event_size):
+            """Store events 2 and 3, as a processor does that had the partition for a moment."""
+            with sqlite3.connect(database.path) as db:
+                db.executemany(database.insert, [["0", 2, "k2"], ["0", 3, "k3"]])
+                db.execute(
+                    "UPDATE checkpoint SET etag = 'b', writer = 'b/1/1', \"offset\" = ?, "
+                    "sequence_number = 3",
+                    [str(offsets[-1] + event_size)],
+                )
+            db.close()
+
+        async def close(self, context, reason):
+            reasons.append(reason)
+
+    policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP)
+    every_event = CheckpointPolicy(max_events=1)
+    async with processor(
+        database, hub, Displaced, failure_policy=policy, checkpoint_policy=every_event
+    ):
+        await database.until(6)
+
+    assert reasons[0] is CloseReason.OWNERSHIP_LOST
+    assert database.rows() == [("0", number) for number in range(6)]
 
 
 async def test_without_the_attribute_a_transaction_is_refused(postgres):
