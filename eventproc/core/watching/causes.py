@@ -6,6 +6,7 @@ events, so only the first can be found.
 Rule 2: each partition has one finding at most, the one that explains the others.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -72,10 +73,13 @@ class Case:
         if arrival is None or not known.seen.has_work:
             return False
         is_observed = points[-1].at_s - points[0].at_s >= RATE_SPAN_S / 2
+        # A checkpoint that rests does not show a slow handler: it fails, hangs, or has stopped.
+        is_moving = self.group.at_s - known.moved_at_s < RATE_SPAN_S / 2
         end = known.seen.end
         assert end is not None, "it has work"
         # What arrives within some seconds may wait for the next checkpoint.
-        return is_observed and arrival > SURPLUS * (drain or 0) and end.lag > arrival * RATE_SPAN_S
+        is_backlog = end.lag > arrival * RATE_SPAN_S
+        return is_observed and is_moving and is_backlog and arrival > SURPLUS * (drain or 0)
 
     def finding(self, kind: Kind, key: str, stuck: Sequence[PartitionMemory]) -> Finding:
         """Return the finding on partitions of one cause."""
@@ -87,6 +91,24 @@ class Case:
             since_s=since_s,
             partition_ids=tuple(each.seen.partition_id for each in stuck),
             member_ids=tuple(sorted({s for each in stuck if (s := each.seen.owner_id)})),
+        )
+
+    def limited_by_member(self, behind: Sequence[PartitionMemory]) -> frozenset[str]:
+        """Return those of the partitions that a further member would relieve.
+
+        Their owner has others of them, and none that keeps up: it is the owner that is too slow.
+        Otherwise it is the partition, which one member serves at a time.
+        """
+        ids = {each.seen.partition_id for each in behind}
+        served: defaultdict[str | None, list[str]] = defaultdict(list)
+        for each in self.memory.values():
+            if each.arrival_per_s:
+                served[each.seen.server_id].append(each.seen.partition_id)
+        return frozenset(
+            partition_id
+            for own in served.values()
+            if len(own) > 1 and ids.issuperset(own)
+            for partition_id in own
         )
 
     def moving_count(self, owner_id: str | None) -> int:
@@ -101,9 +123,9 @@ _Explained = tuple[str, str, float]
 """Text, remedy, and since when."""
 
 
-def _subject(stuck: Sequence[PartitionMemory]) -> str:
+def _subject(stuck: Sequence[PartitionMemory], noun: str = "Partition") -> str:
     names = [each.seen.name for each in stuck]
-    return f"Partition {names[0]}" if len(names) == 1 else f"Partitions {listed(names)}"
+    return f"{noun} {names[0]}" if len(names) == 1 else f"{noun}s {listed(names)}"
 
 
 def _damaged(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
@@ -252,19 +274,30 @@ def _paused(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     )
 
 
-def _behind(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
+def _behind(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     arrival = sum(each.arrival_per_s or 0 for each in stuck)
     drain = sum(each.drain_per_s or 0 for each in stuck)
     falls = "falls" if len(stuck) == 1 else "fall"
+    relieved = case.limited_by_member(stuck)
+    hot = [each for each in stuck if each.seen.partition_id not in relieved]
+    remedies = []
+    if relieved:
+        remedies.append(
+            "More members help as long as there are more partitions than members; `eventproc "
+            "scale` says how many."
+        )
+    if hot:
+        remedies.append(
+            f"More members do not help {_subject(hot, 'partition')}: one member serves a "
+            "partition at a time. Make the handler faster, let it handle several keys at once "
+            "(key_concurrency), or spread the events over more partitions."
+        )
     return (
         (
             f"{_subject(stuck)} {falls} behind: {arrival:,.0f} events arrive in a second, and "
             f"{drain:,.0f} are handled."
         ),
-        (
-            "More members help as long as there are more partitions than members; `eventproc "
-            "scale` says how many."
-        ),
+        " ".join(remedies),
         min(each.points[0].at_s for each in stuck),
     )
 

@@ -89,6 +89,22 @@ class Records:
                     ),
                 )
 
+    async def take_over(self, partition_id, *, owner_id, former_id):
+        """Give a partition to another member; the former one leaves."""
+        async with SqliteCheckpointStore(self._path) as store:
+            await store.announce_member(self._group, Member(owner_id=owner_id, incarnation="1"))
+            held = (await store.list_ownership(self._group)).by_partition[partition_id]
+            claim = OwnershipClaim(
+                partition_id=partition_id,
+                owner_id=owner_id,
+                expected_etag=held.etag,
+                epoch=held.epoch + 1,
+            )
+            await store.claim_ownership(self._group, [claim])
+            for member in (await store.list_members(self._group)).members:
+                if member.owner_id == former_id:
+                    await store.withdraw_member(self._group, member)
+
     async def positions(self):
         """Return the position of each checkpoint."""
         async with SqliteCheckpointStore(self._path) as store:

@@ -53,6 +53,38 @@ async def test_the_page_shows_a_group_and_a_join_as_it_happens(records, start_pa
         assert await browser.locator("#mode").inner_text() == "read-only"
 
 
+async def test_a_former_owner_stays_in_the_legend_as_long_as_in_the_picture(records, start_page):
+    """Its colour could not be read otherwise."""
+    await records.write()
+    async with looking_at(f"{start_page().origin}/") as browser:
+        await shown(browser, "#legend button", "one")
+        await records.take_over("0", owner_id="two", former_id="one")
+        gone = await shown(browser, "#legend button[data-state=gone]", "one")
+        colour = await gone.locator(".dot").evaluate("(e) => getComputedStyle(e).backgroundColor")
+        members = await browser.locator("#members tbody th").all_inner_texts()
+
+        assert members == ["two"]
+        assert await rgb_of(browser, colour) != await owner_colour(browser, "two")
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+async def test_a_long_owner_id_does_not_widen_the_page(records, start_page, width):
+    """It is cut, and shown in full when it is pointed at."""
+    owner_id = "pod-" + "x" * 800
+    await records.write(owner_id=owner_id, partitions=("0", "1"))
+    page = start_page("--stuck-after", "0.5s")
+    async with looking_at(f"{page.origin}/", width=width) as browser:
+        await shown(browser, ".finding", "no progress")
+        name = await shown(browser, "#partitions .name", "pod-")
+        await browser.locator("#spans summary").click()
+        inside, outside = await browser.evaluate(
+            "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+        )
+
+        assert inside <= outside
+        assert await name.get_attribute("title") == owner_id
+
+
 async def test_checkpoints_are_moved_on_the_page(records, start_page):
     """Selected, shown, confirmed; the token is in no address any more."""
     await records.write()

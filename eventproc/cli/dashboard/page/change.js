@@ -1,6 +1,6 @@
 // The dialog of every change: ask, show what changes, confirm.
 
-import { by, element } from "./dom.js";
+import { by, element, nameOf } from "./dom.js";
 import { number, plural } from "./format.js";
 
 const VALUES = {
@@ -157,7 +157,7 @@ export class ChangeDialog {
         element("td", { className: "num", textContent: change.is_needed ? number(change.to_sequence_number) : "as it is" }),
         element("td", { textContent: again || skipped }),
         element("td", { textContent: change.state }),
-        element("td", { textContent: change.owner_id ?? "" }));
+        element("td", {}, nameOf(change.owner_id ?? "")));
     });
     const head = element("tr", {}, ...["Partition", "From", "To", "Events", "State", "Held by"].map((name) => element("th", { scope: "col", textContent: name })));
     return element("div", { className: "scroll", tabIndex: 0 }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));

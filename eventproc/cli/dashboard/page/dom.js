@@ -23,3 +23,6 @@ export function setTone(node, tone) {
 
 export const badge = (text, tone) =>
   element("span", { className: "badge", textContent: text, dataset: { tone } });
+
+// A name of any length, in one line; the whole of it appears when it is pointed at.
+export const nameOf = (name) => element("span", { className: "name", textContent: name, title: name });

@@ -1,7 +1,7 @@
 // The members, as a table.
 
 import { colour } from "./colours.js";
-import { badge, by, element, setText } from "./dom.js";
+import { badge, by, element, nameOf, setText } from "./dom.js";
 import { plural, rate, span } from "./format.js";
 
 const TONES = { active: "good", dead: "bad", late: "bad", leaving: "warning", restarting: "warning", standby: "" };
@@ -47,7 +47,7 @@ export class Members {
     };
     this.cells.set(member.id, cells);
     return element("tr", {},
-      element("th", { scope: "row" }, element("span", { className: "owner" }, dot, member.id)),
+      element("th", { scope: "row" }, element("span", { className: "owner" }, dot, nameOf(member.id))),
       cells.state,
       element("td", {}, element("div", { className: "bar" }, cells.owns, bar)),
       cells.drain, cells.silent, cells.version);

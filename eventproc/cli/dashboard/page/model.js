@@ -76,6 +76,17 @@ export class Model {
     }
   }
 
+  // The members, and former owners that the history still shows.
+  shownMembers() {
+    const { members } = this.group;
+    const known = new Set(members.map((member) => member.id));
+    const former = new Set();
+    for (const spans of this.spans.values()) {
+      for (const { owner } of spans) if (owner !== null && !known.has(owner)) former.add(owner);
+    }
+    return [...members, ...[...former].sort().map((id) => ({ id, state: "gone" }))];
+  }
+
   // The holder of a partition at a time; null before the history begins.
   holder(partition, at) {
     const spans = this.spans.get(partition) ?? [];

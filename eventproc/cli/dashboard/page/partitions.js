@@ -1,7 +1,7 @@
 // The partitions, as a table: sorted, filtered, in pages.
 
 import { colour } from "./colours.js";
-import { badge, by, element, setText, setTone } from "./dom.js";
+import { badge, by, element, nameOf, setText, setTone } from "./dom.js";
 import { number, rate, span } from "./format.js";
 
 const PAGE = 100;
@@ -141,7 +141,7 @@ export class Partitions {
     const cells = {
       state: element("td"),
       dot: element("span", { className: "dot" }),
-      owner: element("span"),
+      owner: nameOf(""),
       lag: element("span"),
       bar: element("i"),
       drain: element("td", { className: "num" }),
@@ -184,6 +184,7 @@ export class Partitions {
     const shade = owner === null ? "transparent" : colour(owner[1]);
     if (cells.shade !== shade) cells.dot.style.background = cells.shade = shade;
     setText(cells.owner, owner === null ? "none" : owner[0]);
+    cells.owner.title = cells.owner.textContent;
     const lag = partitions.lag[i];
     setText(cells.lag, number(lag));
     const width = `${Math.round(((lag ?? 0) / most) * 60)}px`;

@@ -1,7 +1,7 @@
 // The picture: a row for each partition, its owner's colour over time.
 
 import { colour, themed } from "./colours.js";
-import { by, element } from "./dom.js";
+import { by, element, nameOf } from "./dom.js";
 import { clock, plural, span } from "./format.js";
 
 const WINDOWS = [
@@ -17,6 +17,8 @@ const TOP = 34; // room for what happened
 const BOTTOM = 22; // room for the time
 const MARKED = { joined: 1, left: 1, died: 1, returned: 1, restarted: 1, stuck: 1, operator: 1 };
 const STEPS_S = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+
+const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 export class Picture {
   constructor(model) {
@@ -81,7 +83,7 @@ export class Picture {
 
   legend() {
     const box = by("legend");
-    const { members } = this.model.group;
+    const members = this.model.shownMembers();
     const wanted = members.map((member) => `${member.id}\n${member.state}`).join("\n");
     if (box.dataset.shown === wanted) return;
     box.dataset.shown = wanted;
@@ -94,7 +96,7 @@ export class Picture {
           "button",
           { type: "button", dataset: { owner: member.id, state: member.state } },
           dot,
-          member.id,
+          nameOf(member.id),
         );
         button.setAttribute("aria-pressed", String(this.highlighted === member.id));
         button.addEventListener("click", () => this.highlight(member.id));
@@ -219,7 +221,7 @@ export class Picture {
     rows.forEach(({ name, partition }, row) => {
       pen.fillStyle = this.model.stuck.has(partition) ? theme.bad : theme.muted;
       pen.font = `${this.model.stuck.has(partition) ? "bold " : ""}${rowHeight >= 12 ? 11 : 8}px system-ui, 'DejaVu Sans', sans-serif`;
-      const text = name.length > 7 ? `${name.slice(0, 6)}…` : name;
+      const text = short(name, 7);
       pen.fillText(text, left - 8, TOP + (row + 0.5) * rowHeight + (rowHeight >= 12 ? 4 : 3));
     });
     pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
@@ -275,7 +277,7 @@ export class Picture {
       free = middle + 6;
       const name = owner < 0 ? "no owner" : owners[owner][0];
       pen.fillStyle = key < 0 ? theme.bad : theme.ink;
-      const text = name.length > 15 ? `${name.slice(0, 14)}…` : name;
+      const text = short(name, 15);
       pen.fillText(text, width - right + 10, middle + 4);
       if (owner >= 0) {
         pen.fillStyle = colour(owners[owner][1]);
@@ -298,7 +300,7 @@ export class Picture {
       pen.lineTo(place, TOP + inner);
       pen.stroke();
       pen.setLineDash([]);
-      const text = kind === "stuck" ? "stuck" : kind === "operator" ? "checkpoint moved" : `${members[0] ?? ""} ${kind}`;
+      const text = kind === "stuck" ? "stuck" : kind === "operator" ? "checkpoint moved" : `${short(members[0] ?? "", 24)} ${kind}`;
       const wide = pen.measureText(text).width;
       const start = Math.min(place - 2, width - wide - 4);
       const level = free.findIndex((end) => end < start);

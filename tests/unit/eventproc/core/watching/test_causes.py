@@ -236,6 +236,65 @@ def test_more_arriving_than_handled_falls_behind():
     assert "50 events arrive in a second, and 5 are handled" in finding.text
 
 
+def course(partition_id, at_s, *, arrival, drain, owner_id="a"):
+    """Return a partition at a time, by its events in a second."""
+    position, last = 10 + drain * at_s, 10 + arrival * at_s
+    return partition(partition_id, owner_id, position=position, end=end(at_s, last, position))
+
+
+def test_more_members_are_advised_only_where_the_member_is_too_slow():
+    """A partition has one member at a time, so a single one that has too much needs another
+    remedy."""
+
+    def hot(at_s):
+        return group(
+            at_s,
+            [
+                course("0", at_s, arrival=50, drain=5),
+                *(course(p, at_s, arrival=5, drain=5) for p in "123"),
+            ],
+        )
+
+    def alone(at_s):
+        return group(at_s, [course("0", at_s, arrival=50, drain=5)])
+
+    def slow(at_s):
+        return group(at_s, [course(p, at_s, arrival=50, drain=5) for p in "0123"])
+
+    def mixed(at_s):
+        owners = {"0": "a", "1": "a", "2": "b"}
+        return group(
+            at_s,
+            [course(p, at_s, arrival=50, drain=5, owner_id=owners[p]) for p in owners],
+        )
+
+    helps, does_not = "More members help", "More members do not help partition"
+    remedies = [only(findings(make, 90)).remedy for make in (hot, alone, slow, mixed)]
+
+    assert [(helps in text, does_not in text) for text in remedies] == [
+        (False, True),
+        (False, True),
+        (True, False),
+        (True, True),
+    ]
+    assert "do not help partition 2:" in remedies[3]
+
+
+@pytest.mark.parametrize("arrival", [1, 50])
+@pytest.mark.parametrize("before", [1, 45])
+def test_a_partition_whose_checkpoint_rests_does_not_fall_behind(arrival, before):
+    """Its handler hangs or fails at an event: more members do not help, and it will be stuck."""
+
+    def make(at_s):
+        handled = arrival * min(at_s, before)
+        position, last = 10 + handled, 10 + arrival * at_s
+        return group(at_s, [partition("0", position=position, end=end(at_s, last, position))])
+
+    kinds = {f.kind for until in range(4, 160, 2) for f in findings(make, until)}
+
+    assert kinds == {Kind.NOT_MOVING}
+
+
 def test_a_paused_hub_does_not_make_a_stuck_partition_behind():
     """One finding for each partition: the one that explains the others."""
 
