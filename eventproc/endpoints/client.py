@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from eventproc.bounded_json import read_json
 from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.answer import Answer
 from eventproc.extras import needing
@@ -21,7 +22,7 @@ async def fetch(address: ListenAddress, path: str, within: timedelta) -> Answer 
             session.get(f"http://{host}{path}") as response,
         ):
             if response.content_type == "application/json":
-                return Answer(await response.json(), response.status)
+                return Answer(await response.json(loads=read_json), response.status)
             text = await response.text()
             return Answer(text, response.status, response.headers["Content-Type"])
     except (TimeoutError, aiohttp.ClientError, ValueError, OSError):

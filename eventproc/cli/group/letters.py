@@ -13,7 +13,7 @@ from rich.text import Text
 from eventproc.cli.terminal.console import cell
 from eventproc.dead_letters import LetterOutcome, LetterResult
 from eventproc.logs import printable
-from eventproc.models import DeadLetter, StoredLetter
+from eventproc.models import UNDECODED, DeadLetter, StoredLetter
 
 ERROR_CHARACTERS_MAX: Final = 80
 """How much of an error the table shows."""
@@ -130,6 +130,7 @@ def whole_text(stored: StoredLetter) -> Text:
         "message id": event.message_id,
         "content type": event.content_type,
         "replayed from": event.replayed_from,
+        "not decoded": event.system_properties.get(UNDECODED),
         **{f"property {name}": repr(value) for name, value in event.properties.items()},
     }
     lines = [printable(f"{name}: {value}") for name, value in facts.items() if value is not None]

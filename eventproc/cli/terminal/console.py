@@ -26,6 +26,12 @@ def standard_output() -> Console:
     return console
 
 
+def print_csv(lines: str) -> None:
+    """Print CSV: as it is for programs, printable on a terminal."""
+    shown = printable(lines, keep="\n") if sys.stdout.isatty() else lines
+    print(shown, end="", flush=True)
+
+
 def cell(text: str, style: str = "") -> Text:
     """Return text from outside for one line of a table."""
     return Text(printable(text), style=style)

@@ -39,7 +39,7 @@ from eventproc.cli.group.records import (
 )
 from eventproc.cli.group.shown_changes import changes_json, changes_table, warnings_for
 from eventproc.cli.group.targets import parse_target, require_event
-from eventproc.cli.terminal.console import standard_output
+from eventproc.cli.terminal.console import print_csv, standard_output
 from eventproc.cli.terminal.csv_lines import csv_lines
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.errors import ConfigurationError, EventProcError
@@ -108,7 +108,7 @@ def list_(
             if output is options.RowsFormat.JSON:
                 print(json.dumps(records_json(connection.group, records)))
             elif output is options.RowsFormat.CSV:
-                print(csv_lines(record_rows(records), RECORD_FIELDS), end="")
+                print_csv(csv_lines(record_rows(records), RECORD_FIELDS))
             else:
                 standard_output().print(records_table(connection.group, records))
         return OK
@@ -147,7 +147,7 @@ def lag(
             if output is options.RowsFormat.JSON:
                 print(json.dumps(lags_json(connection.group, lags)))
             elif output is options.RowsFormat.CSV:
-                print(csv_lines(lag_rows(lags), LAG_FIELDS), end="")
+                print_csv(csv_lines(lag_rows(lags), LAG_FIELDS))
             else:
                 standard_output().print(lags_table(connection.group, lags))
         return OK

@@ -18,7 +18,7 @@ from eventproc.cli.group.readings import read_group
 from eventproc.cli.group.selection import RowOrder, select
 from eventproc.cli.group.tables import as_tables
 from eventproc.cli.group.view import GroupView, view_of
-from eventproc.cli.terminal.console import standard_output
+from eventproc.cli.terminal.console import print_csv, standard_output
 from eventproc.cli.terminal.exits import INTERRUPTED, OK
 from eventproc.errors import ConfigurationError
 
@@ -84,7 +84,7 @@ def status(
         if output is options.RowsFormat.JSON:
             print(json.dumps(as_json(shown)), flush=True)
         elif output is options.RowsFormat.CSV:
-            print(csv_rows(shown, header=header), end="", flush=True)
+            print_csv(csv_rows(shown, header=header))
             header = False
         else:
             console.print(as_tables(shown))

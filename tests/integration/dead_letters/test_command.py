@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from eventproc.cli import main
+from eventproc.cli.group.letters import whole_text
 from eventproc.emulator import EventHubsEmulator
+from eventproc.models import UNDECODED, StoredLetter
 from tests.integration.dead_letters.letters import (
     HANDLER,
     letters_of,
@@ -21,6 +23,7 @@ from tests.integration.dead_letters.letters import (
 from tests.integration.dead_letters.places import (
     BlobPlace,
     HubPlace,
+    letter,
 )
 
 
@@ -218,3 +221,24 @@ def test_a_hub_that_does_not_answer_ends_the_replay(tool, full, hubs, monkeypatc
     assert code == 3
     assert json.loads(tool("list", "--format", "json")[1])["count"] == 11
     assert "orders" in err
+
+
+def shown(**fields: Any) -> list[str]:
+    event = replace(letter(1).event, **fields)
+    stored_letter = StoredLetter(place="place", letter=replace(letter(1), event=event))
+    return whole_text(stored_letter).plain.splitlines()
+
+
+def test_show_gives_the_reason_why_an_event_could_not_be_decoded():
+    """Its body is not the publisher's."""
+    lines = shown(system_properties={UNDECODED: "no AMQP value at byte 7"})
+
+    assert "not decoded: no AMQP value at byte 7" in lines
+
+
+def test_show_has_a_line_for_each_property_whatever_its_text():
+    """Its name and the key are the publisher's."""
+    lines = shown(partition_key="a\nattempts: 0", properties={"b\nerror: none": "c"})
+
+    assert not {"attempts: 0", "error: none"} & set(lines)
+    assert "key: a\\nattempts: 0" in lines

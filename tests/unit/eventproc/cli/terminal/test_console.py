@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from eventproc.cli.terminal.console import print_csv
+
 PROGRAM = """
 from rich.table import Table
 from eventproc.cli.terminal.console import standard_output
@@ -41,3 +43,12 @@ def test_text_from_outside_is_shown_and_not_obeyed():
     assert found.replace("\n", "").isprintable()
     assert found.count("[bold]\\x1b[2J\\u202e :smile: [/nothing]") == 3
     assert "a\\r\\nb" in found
+
+
+def test_csv_is_printable_on_a_terminal_and_as_it_is_for_programs(capsys, monkeypatch):
+    """A program reads back any text; a terminal obeys none."""
+    print_csv("a\x1b[2J\n")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_csv("a\x1b[2J\n")
+
+    assert capsys.readouterr().out == "a\x1b[2J\na\\x1b[2J\n"
