@@ -127,6 +127,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *stores.BLOB_LISTING,
         *stores.BLOB_RECORDS,
         *stores.BLOB_CHECKPOINT,
+        *stores.AZURE_ANSWERS,
         *stores.BLOB_ERRORS,
     ],
     "Spark": [

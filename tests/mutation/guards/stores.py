@@ -131,9 +131,32 @@ BLOB_CLIENT = guards_in(
     ),
 )
 
+AZURE_ANSWERS = guards_in(
+    "checkpointstores/transport.py",
+    ["tests/contract/test_foreign_answers.py"],
+    Guard(
+        name="Azure Storage: only the service's own answers count",
+        without_it="a gateway's 404 or 412 is taken for a lost race and costs partitions",
+        words="    trace.on_request_end.append(_check_answer)\n",
+        mutated="",
+        is_simulated=False,
+    ),
+)
+
+
 BLOB_LISTING = guards_in(
     "checkpointstores/blob/azure_container.py",
-    ["tests/unit/checkpointstores/blob/test_azure_container.py"],
+    [
+        "tests/unit/checkpointstores/blob/test_azure_container.py",
+        "tests/contract/test_foreign_answers.py",
+    ],
+    Guard(
+        name="blob: a blob written between the two requests of a read is read anew",
+        without_it="it counts as missing, so its partition begins anew",
+        words="continue  # written between the two requests: read the newer version",
+        mutated="return None",
+        is_simulated=False,
+    ),
     Guard(
         name="blob: a listing of several pages is as old as its first page",
         without_it="an owner on the first page that renewed meanwhile is judged expired",
