@@ -63,6 +63,7 @@ class Pauses:
                 f"the reason of a pause has {len(reason)} characters: say in 1 to {REASON_MAX} why "
                 "it is paused"
             )
+        reason = reason.encode(errors="replace").decode()  # JSON and argv have half characters.
         pause = Pause(since=since, reason=reason)
         if partition_ids is None:
             return replace(self, group=replace(self.group or pause, reason=reason))

@@ -48,6 +48,13 @@ def test_a_partition_cannot_resume_while_the_whole_group_is_paused():
     assert pauses.resumed(None) == NO_PAUSES
 
 
+def test_a_reason_with_half_a_character_is_kept_without_it():
+    """A browser's JSON may have one, and an argument of a terminal that is not UTF-8."""
+    pauses = NO_PAUSES.paused(["1"], NOW, "caf\udce9")
+
+    assert pauses_in(pauses.as_bytes()).of("1") == Pause(since=NOW, reason="caf?")
+
+
 @pytest.mark.parametrize("reason", ["", "  ", "x" * (REASON_MAX + 1)])
 def test_a_pause_needs_a_reason(reason):
     """Whoever finds a group paused has to know why."""
