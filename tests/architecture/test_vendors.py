@@ -31,9 +31,18 @@ FILES_BY_VENDOR = {
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
     "rstream": ["eventproc/sources/rabbitmq/streams/client.py"],
-    "aio_pika": ["eventproc/sources/rabbitmq/queues/amqp.py"],
-    "aiormq": ["eventproc/sources/rabbitmq/queues/amqp.py"],
-    "pamqp": ["eventproc/sources/rabbitmq/queues/amqp.py"],
+    "aio_pika": [
+        "eventproc/sources/rabbitmq/queues/amqp.py",
+        "eventproc/sources/rabbitmq/queues/connection.py",
+    ],
+    "aiormq": [
+        "eventproc/sources/rabbitmq/queues/amqp.py",
+        "eventproc/sources/rabbitmq/queues/connection.py",
+    ],
+    "pamqp": [
+        "eventproc/sources/rabbitmq/queues/amqp.py",
+        "eventproc/sources/rabbitmq/queues/frames.py",
+    ],
     "grpc": ["eventproc/autoscaling/keda.py"],
     "google.protobuf": ["eventproc/autoscaling/keda.py"],
     "click": ["eventproc/cli/*"],

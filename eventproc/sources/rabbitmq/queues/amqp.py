@@ -1,4 +1,4 @@
-"""A wrapper around aio-pika; its only importer.
+"""A wrapper around aio-pika; besides ``connection.py`` its only importer.
 
 Rule 1: every exception of the client leaves this module as one of ``eventproc.errors``.
 Rule 2: the client does not reconnect by itself. Delivery tags are valid on one connection only, so
@@ -27,6 +27,7 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
+from eventproc.sources.rabbitmq.queues.connection import BrokerConnection
 from eventproc.sources.rabbitmq.queues.options import CONNECT_TIMEOUT, HEARTBEAT_S, TOO_LATE
 
 QUEUE_ARGUMENTS: Final[Mapping[str, Any]] = {
@@ -184,13 +185,6 @@ class Consumer:
                 await self._channel.close()
 
 
-class _Connection(aio_pika.Connection):
-    """A connection that only its owner closes."""
-
-    def __del__(self) -> None:
-        """Do nothing: the client's method starts a task, and Python may call it in any thread."""
-
-
 class Broker:
     """A connection to one broker, opened when it is needed."""
 
@@ -220,7 +214,7 @@ class Broker:
                     self._url,
                     timeout=self._timeout_s,
                     heartbeat=self._heartbeat_s,
-                    connection_class=_Connection,
+                    connection_class=BrokerConnection,
                 )
             return self._connection
 

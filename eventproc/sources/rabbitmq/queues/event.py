@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from eventproc.core.offset_format import QUEUE_OFFSET_PREFIX
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
 from eventproc.sources.lazy_event import LazyEvent, setter_of
+from eventproc.sources.rabbitmq.queues.frames import UNREADABLE_HEADER
 
 KEY_HEADER: Final = "x-partition-key"
 """Header: the key of a message."""
@@ -20,6 +21,10 @@ DELIVERY_COUNT_HEADER: Final = "x-delivery-count"
 DELIVERIES: Final = "rabbitmq-deliveries"
 """System property: how often the broker had delivered the message before, to any consumer. Missing
 if it had not; a message that was prefetched and not handled counts, too."""
+
+UNREADABLE: Final = "rabbitmq-unreadable"
+"""System property: the names of properties and headers that are missing, because what the publisher
+sent cannot be read."""
 
 
 class Properties(Protocol):
@@ -98,6 +103,8 @@ def _attached(message: Message) -> dict[str, object]:
     known = [count for count in counts if isinstance(count, int)]
     deliveries = max(*known, int(bool(message.redelivered)), 0)
     system_properties: dict[str, object] = {DELIVERIES: deliveries} if deliveries else {}
+    if UNREADABLE_HEADER in headers:
+        system_properties[UNREADABLE] = headers.pop(UNREADABLE_HEADER)
     if REPLAYED_FROM_PROPERTY in headers:
         system_properties[REPLAYED_FROM] = headers.pop(REPLAYED_FROM_PROPERTY)
     return {
