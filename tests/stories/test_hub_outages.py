@@ -80,6 +80,24 @@ def test_a_hub_without_events_that_answers_again_has_its_former_lag():
     assert (after.lag, after.receiver_failing_seconds, after.receiver_error) == (0, 0, None)
 
 
+def test_links_that_open_and_break_again_and_again_are_one_failure():
+    """An answer that lasts for a moment ends no outage."""
+    scene = Scene()
+
+    async def story():
+        async with scene.processor() as processor:
+            await seconds(30)
+            for _ in range(10):
+                scene.hub.break_links()
+                await seconds(4)
+            during = processor.statistics()
+            await seconds(6)
+            after = processor.statistics()
+        return [s.pumps[0].receiver_failing_seconds for s in (during, after)]
+
+    assert run_virtual(story()) == [40, 0]
+
+
 def test_a_pause_during_an_outage_is_ready_and_its_lag_unknown():
     """A pause needs no link; the number of the newest event cannot be read."""
     scene = Scene()

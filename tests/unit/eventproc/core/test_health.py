@@ -145,6 +145,39 @@ def test_a_partition_that_is_owned_and_not_served_is_named_with_the_cause(pumps,
     assert part.reasons == [f"not served: {reason}"]
 
 
+@pytest.mark.parametrize(
+    ("failing_s", "call_s", "reasons"),
+    [
+        (9.0, None, ["there are events, and none was completed for 400 s"]),
+        (10.0, None, ["not served: no events for 10 s: no answer"]),
+        (
+            10.0,
+            390.0,
+            [
+                "not served: no events for 10 s: no answer",
+                "a call of the handler has completed nothing for 390 s",
+            ],
+        ),
+    ],
+)
+def test_a_receiver_that_fails_for_ten_seconds_is_the_cause_unless_a_call_hangs(
+    failing_s, call_s, reasons
+):
+    """A link that breaks is opened again within that time; whether events wait is not known."""
+    pump = replace(
+        PUMP,
+        is_stalled=True,
+        progress_age_seconds=400.0,
+        receiver_failing_seconds=failing_s,
+        receiver_error="no answer",
+        call_seconds=call_s,
+    )
+    (part,) = parts(of_partitions(pump), str)
+
+    assert part.reasons == reasons
+    assert part.facts["receiver_failing_s"] == failing_s
+
+
 def test_what_is_handed_over_is_not_missed():
     """Its pump ends before its lease does."""
     statistics = of_partitions(handing_over=("3",))
