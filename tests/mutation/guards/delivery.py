@@ -173,6 +173,14 @@ PARTITION_READER = guards_in(
         mutated="is_owned = True",
         killers=("tests/stories/test_leaving.py",),
     ),
+    Guard(
+        name="while a receiver fails, the lag is not known",
+        without_it="in an outage of the hub every metric shows a lag of zero",
+        words="return None if self.failing_s else self._last_enqueued_known",
+        mutated="return self._last_enqueued_known",
+        killers=("tests/stories/test_hub_outages.py",),
+        is_simulated=False,
+    ),
     suites=("edges", "safety"),
 )
 
