@@ -379,14 +379,9 @@ async def _change(
         print("Nothing to change: every checkpoint is already in place.")
     elif not mode.dry_run:
         owners = {c.owner_id for c in needed if c.owner_id and c.move.partition_id not in failed}
-        print(
-            f"{len(results) - len(failed)} of {len(needed)} moved."
-            + (
-                f" Owners begin again there: {printable(', '.join(sorted(owners)))}."
-                if owners
-                else ""
-            )
-        )
+        named = printable(", ".join(sorted(owners)))
+        begin_again = f" Owners begin again there: {named}." if owners else ""
+        print(f"{len(results) - len(failed)} of {len(needed)} moved.{begin_again}")
     for error in failed.values():
         print_error(str(error))
     return FAILED if failed else OK
