@@ -49,7 +49,7 @@ def test_an_example_runs_without_warnings(name):
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=150,
     )
 
     unexpected = [line for line in done.stderr.splitlines() if " WARNING eventproc." not in line]

@@ -77,7 +77,7 @@ async def test_a_handler_that_hangs_makes_its_partition_red_and_nothing_else():
 async def test_a_blocked_event_loop_is_not_live_and_the_answer_says_where(caplog):
     """Its partition is red, too. The thread of the server answers meanwhile, and logs once."""
     caplog.set_level(logging.INFO, "eventproc.health")
-    stand = Stand(live_within=timedelta(seconds=0.5))
+    stand = Stand(live_within=timedelta(seconds=2))
     seen = []
 
     class Blocking(PartitionHandler):
@@ -106,8 +106,8 @@ async def test_a_blocked_event_loop_is_not_live_and_the_answer_says_where(caplog
             await asyncio.to_thread(time.sleep, 0.01)
     live, partitions = seen
 
-    assert live["event_loop_silent_s"] >= 0.5
-    assert live["store_thread_silent_s"] < 0.5
+    assert live["event_loop_silent_s"] >= 2
+    assert live["store_thread_silent_s"] < 2
     assert "test_health_server.py:" in live["reasons"][0]
     assert " in process_event" in live["reasons"][0]
     assert [p["ok"] for p in partitions["partitions"]] == [True, False]
@@ -120,7 +120,7 @@ async def test_a_blocked_event_loop_is_not_live_and_the_answer_says_where(caplog
 
 async def test_a_blocked_store_thread_is_not_live():
     """No lease is renewed meanwhile."""
-    stand = Stand(live_within=timedelta(seconds=0.5))
+    stand = Stand(live_within=timedelta(seconds=2))
     released = threading.Event()
 
     class BlockingStore(ForwardingStore):
@@ -140,7 +140,7 @@ async def test_a_blocked_store_thread_is_not_live():
         released.set()
         await stand.becomes("/live", 200)
 
-    assert entry["event_loop_silent_s"] < 0.5
+    assert entry["event_loop_silent_s"] < 2
     assert entry["reasons"][0].startswith("the store thread has not run for ")
     assert " in list_members" in entry["reasons"][0]
 
@@ -153,7 +153,7 @@ async def test_a_store_that_is_away_is_no_reason_to_restart():
     async def away(*_: object) -> Any:
         await asyncio.sleep(30)
 
-    async with stand.processor(store=store):
+    async with stand.processor(store=store, ownership_expiration=timedelta(seconds=1)):
         await stand.serves()
         calls = ("list_members", "list_ownership", "claim_ownership", "renew_ownership")
         for name in calls:

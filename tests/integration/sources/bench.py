@@ -34,10 +34,6 @@ class Bench(Protocol):
         """How many events each partition ever got, which is its next sequence number."""
 
     @property
-    def closing_max_s(self) -> float:
-        """How long a source may take to close."""
-
-    @property
     def refusal(self) -> type[SourceError]:
         """The error of a link that is refused permanently."""
 

@@ -27,7 +27,6 @@ class MemoryBench:
     """A hub in memory."""
 
     is_exclusive = True
-    closing_max_s = 1.0
     refusal: type[SourceError] = SourceRejectedError
 
     def __init__(self) -> None:
@@ -56,11 +55,6 @@ class EventHubsBench:
         self.producer = producer
         self.published: Counter[str] = Counter()
         self.receive_path = ReceivePath.DIRECT
-
-    @property
-    def closing_max_s(self) -> float:
-        """Azure's client looks once a second whether its tasks have ended."""
-        return 1.0 if self.receive_path is ReceivePath.DIRECT else 10.0
 
     @property
     def refusal(self) -> type[SourceError]:

@@ -57,7 +57,6 @@ class KafkaTopic:
 class KafkaBench:
     """A topic for the contract of sources."""
 
-    closing_max_s = 1.0
     refusal: type[SourceError] = SourceRejectedError
     is_exclusive = False
 

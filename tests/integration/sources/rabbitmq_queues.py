@@ -20,7 +20,6 @@ class Queues:
     """The queues of one prefix. Also a bench for the contract of sources, as far as that fits."""
 
     is_exclusive = False
-    closing_max_s = 1.0
     refusal: type[SourceError] = SourceRejectedError
 
     def __init__(self, broker: RabbitMqBroker, count: int = 3) -> None:

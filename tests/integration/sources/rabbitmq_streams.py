@@ -70,7 +70,6 @@ class SuperStream:
 class StreamBench:
     """A super stream for the contract of sources."""
 
-    closing_max_s = 1.0
     refusal: type[SourceError] = SourceRejectedError
     is_exclusive = False
 

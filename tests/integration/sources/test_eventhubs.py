@@ -167,13 +167,13 @@ async def test_a_silent_service_is_unavailable_after_the_timeout(emulator):
             with pytest.raises(SourceUnavailableError, match=r"no answer within 0\.4 s"):
                 await attempt
 
-            assert time.monotonic() - begun < 2
+            assert time.monotonic() - begun < 10
 
         begun = time.monotonic()
         await receiver.close()
         await source.close()
 
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize("fault", ["refuse_connections", "refuse_links"])

@@ -87,9 +87,9 @@ async def test_a_silent_broker_fails_requests_and_receivers_in_bounded_time(own_
     closed_s = time.monotonic() - closing
     own_broker.resume()
 
-    assert asked_s < 1.5
-    assert silent_s < 5
-    assert closed_s < 2
+    assert asked_s < 10
+    assert silent_s < 15
+    assert closed_s < 10
 
 
 @pytest.mark.long

@@ -179,7 +179,7 @@ async def test_wrong_settings_are_errors_at_once(rabbitmq, change, stream, kind,
             await source.check_consumer_group("g")
 
     assert "s3cret" not in str(caught.value)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 10
 
 
 async def test_a_wrong_port_is_an_error_that_names_the_right_one(rabbitmq):
