@@ -8,7 +8,6 @@ Layers, each of which imports only those below it:
 - ``feed``, ``client``, ``columns``, which needs Arrow
 - ``batch``
 - ``event``, ``errors``, ``options``, ``producer_settings``, ``address``
-- ``amqp_headers``
 
 Only ``client`` imports ``confluent_kafka``.
 """

@@ -11,7 +11,7 @@ from eventproc.models import (
     REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
 )
-from eventproc.sources.kafka.amqp_headers import ServiceHeaders, decoded
+from eventproc.sources.amqp.kafka_headers import ServiceHeaders, decoded
 from eventproc.sources.lazy_event import LazyEvent
 from eventproc.sources.log_offsets import LogOffsets
 
