@@ -240,13 +240,14 @@ class LeaseLostError(EventProcError):
 class HandlerCancelledError(EventProcError):
     """A handler or a sink raised ``CancelledError``, although its call was not cancelled.
 
-    It awaited a task or future of its own that was cancelled. Its events are not handled.
+    It awaited a task or future that was cancelled, or cancelled its own task. Its events are not
+    handled.
     """
 
     def __init__(self, cancellation: BaseException) -> None:
         super().__init__(
-            "CancelledError was raised although this call was not cancelled: a task or future that "
-            "it awaited had been cancelled"
+            "CancelledError was raised although this call was not cancelled: it awaited a task or "
+            "future that was cancelled, or cancelled its own task"
         )
         self.__cause__ = cancellation
 

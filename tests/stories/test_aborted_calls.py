@@ -1,6 +1,7 @@
 """User code that raises what is no ``Exception``, or ends its own task: its own call has failed."""
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -359,3 +360,65 @@ def test_an_abort_in_a_resource_handler_is_a_failure_of_its_call(abort, error, m
     assert len(scene_held) == (3 if method == "hold" else 1)
     assert failures
     assert error.__name__ in failures[0]["error"]
+
+
+@BOTH
+def test_a_call_that_cancels_its_task_and_catches_that_has_handled_its_event(lanes):
+    """As time-outs of older libraries do, which never take the cancellation back."""
+
+    class TimingOut(Noting):
+        async def process_events(self, context, events):
+            task = asyncio.current_task()
+            assert task is not None
+            asyncio.get_running_loop().call_later(1, task.cancel)
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                await super().process_events(context, events)
+
+    scene, made = served(TimingOut, lanes=lanes)
+
+    assert sorted(scene.numbers()) == [0, 1, 2, 3, 4]
+    assert (scene.checkpointed(), len(made)) == (4, 1)
+
+
+INTERRUPTED = """
+import asyncio, signal
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import EventProcessor, PartitionHandler
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+
+hub = MemoryHub(partition_count=1)
+hub.publish(b"")
+
+class Interrupted(PartitionHandler):
+    calls = 0
+
+    async def process_event(self, context, event):
+        self.calls += 1
+        if self.calls == 1:
+            signal.raise_signal(signal.SIGINT)
+
+processor = EventProcessor(
+    source=MemoryEventSource(hub), store=MemoryCheckpointStore(), handler=Interrupted
+)
+loop = asyncio.new_event_loop()
+serving = loop.create_task(processor.serve())
+try:
+    loop.run_until_complete(serving)
+except KeyboardInterrupt:
+    print("interrupted")
+serving.cancel()
+loop.run_until_complete(asyncio.wait([serving]))
+print("stopped")
+"""
+
+
+def test_an_interrupt_of_the_user_during_a_call_ends_the_program():
+    """By the first signal; the program may still stop the processor in order."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stdout.split() == ["interrupted", "stopped"], done.stderr
+    assert "never retrieved" not in done.stderr
