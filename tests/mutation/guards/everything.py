@@ -81,6 +81,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *transactions.POSTGRES,
         *transactions.POSTGRES_CHANGES,
         *transactions.SQLITE,
+        *transactions.EXACT,
     ],
     "Delivery": [
         *delivery.STOP_SCOPE,
@@ -112,6 +113,7 @@ GUARDS_BY_PART: Final[dict[str, list[Guard]]] = {
         *operation.RECREATED_HUB_POLICY,
         *operation.BATCHES,
         *operation.REPLAY,
+        *operation.LENGTHS,
         *operation.DECODING,
         *operation.DECODER,
         *operation.HEALTH,

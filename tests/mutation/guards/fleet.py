@@ -97,8 +97,8 @@ FLEET_PROCESSES = [
         Guard(
             name="fleet: a report without the fleet's token is refused",
             without_it="any program that reaches the port can act as a member",
-            words="        if not hmac.compare_digest(given.encode(), token.encode()):\n",
-            mutated="        if False:\n",
+            words="    if not hmac.compare_digest(given, token.encode()):\n",
+            mutated="    if False:\n",
             is_simulated=False,
         ),
     ),

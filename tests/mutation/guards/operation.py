@@ -2,6 +2,8 @@
 
 from tests.mutation.guard import Guard, guards_in
 
+FALSE_LENGTHS = "tests/stories/test_false_lengths.py"
+
 RECREATED_HUB = guards_in(
     "eventproc/core/checkpoint_rules.py",
     ["tests/stories/test_recreated_hub.py"],
@@ -81,6 +83,18 @@ REPLAY = guards_in(
         without_it="two replays at once publish each event twice",
         words="if not await reader.remove(stored):",
         mutated="await reader.remove(stored)\n    if False:",
+        is_simulated=False,
+    ),
+)
+
+LENGTHS = guards_in(
+    "eventproc/sources/amqp/values.py",
+    [f"{FALSE_LENGTHS}::test_a_false_length_inside_a_property_returns_nothing_of_the_next_event"],
+    Guard(
+        name="AMQP: what a list holds ends with it",
+        without_it="a false length of an item returns what stands behind its list",
+        words="    if at != end:\n",
+        mutated="    if False:\n",
         is_simulated=False,
     ),
 )

@@ -129,3 +129,15 @@ SQLITE = guards_in(
         is_simulated=False,
     ),
 )
+
+EXACT = guards_in(
+    "eventproc/runtime/partitions.py",
+    [f"{SCENES}::test_an_owner_that_finds_another_writers_checkpoint_begins_again_there"],
+    Guard(
+        name="with transactions, another writer's checkpoint ends the pump",
+        without_it="events of another writer's transaction are handled again",
+        words="            checkpointer.is_exact = True\n",
+        mutated="",
+        is_simulated=False,
+    ),
+)
