@@ -97,6 +97,9 @@ class MemoryCheckpointStore(CheckpointStore):
         self.account = account or MemoryAccount(now=now)
         self._is_open = False
 
+    def __repr__(self) -> str:
+        return "MemoryCheckpointStore()"
+
     async def open(self) -> None:
         self._is_open = True
 

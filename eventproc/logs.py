@@ -11,12 +11,15 @@ up logging, warnings and errors go to standard error, as with ``logging.lastReso
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Final, Literal, TextIO
 from unicodedata import category
+from weakref import WeakSet
 
 import structlog
 
@@ -37,8 +40,14 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 
 _LINES: Final = "\n\t"
 
-_OMITTED_IN_TEXT: Final = ("owner_id", "consumer_group")
-"""Fields that are equal on every line of a processor: left out of text lines, kept in JSON."""
+_OF_PROCESSOR: Final = "_of_processor"
+"""The name under which a logger has the fields of its processor."""
+
+_processor_fields: ContextVar[Mapping[str, object] | None] = ContextVar("fields", default=None)
+"""The fields of the processor for which a task or a thread works: for loggers without them."""
+
+_processors: WeakSet[object] = WeakSet()
+"""The processors that have been started."""
 
 
 def shown(error: BaseException) -> str:
@@ -88,9 +97,14 @@ def _to_record(
 ) -> tuple[tuple[object, ...], dict[str, Any]]:
     """Return the arguments of ``logging.Logger.log``."""
     event, exc_info = event_dict.pop("event"), event_dict.pop("exc_info", None)
-    entry = {k: v for k, v in event_dict.items() if v is not None and k not in _OMITTED_IN_TEXT}
+    common = event_dict.pop(_OF_PROCESSOR, None) or _processor_fields.get() or {}
+    every = {**event_dict, **{k: v for k, v in common.items() if k not in event_dict}}
+    # In the text of a program with one processor, its first line says them.
+    entry = {k: v for k, v in event_dict.items() if v is not None}
+    if len(_processors) > 1:
+        entry = {k: v for k, v in every.items() if v is not None}
     message = (f"{event} %s", _FieldText(entry)) if entry else (event,)
-    return message, {"extra": {"event": event, **event_dict}, "exc_info": exc_info}
+    return message, {"extra": {"event": event, **every}, "exc_info": exc_info}
 
 
 def get_logger(name: str, **fields: object) -> Logger:
@@ -103,6 +117,30 @@ def get_logger(name: str, **fields: object) -> Logger:
         cache_logger_on_first_use=True,
     ).bind(**fields)
     return logger
+
+
+def with_fields_of_processor(log: Logger, fields: Mapping[str, object] | None = None) -> Logger:
+    """Return the logger with *fields* on every line, or with those of the running task.
+
+    They are equal on every line of a processor: text lines leave them out while the program has one
+    processor. *fields* may change later.
+    """
+    return log.bind(**{_OF_PROCESSOR: _processor_fields.get() if fields is None else fields})
+
+
+@contextmanager
+def logging_for(processor: object | None, fields: Mapping[str, object]) -> Iterator[None]:
+    """Give what is logged by the block and its tasks the fields of a processor.
+
+    With the second *processor*, text lines have them, too.
+    """
+    if processor is not None:
+        _processors.add(processor)
+    token = _processor_fields.set(fields)
+    try:
+        yield
+    finally:
+        _processor_fields.reset(token)
 
 
 class ConditionLogger:

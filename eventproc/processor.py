@@ -5,7 +5,6 @@ from random import Random
 
 from eventproc.config import EventProcessorConfig, ResourceProcessorConfig
 from eventproc.handler import HandlerFactory
-from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
 from eventproc.partition.pump import PartitionPump
 from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource, HealthReporter, Roster
@@ -97,7 +96,6 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             eventhub_name=source.eventhub_name,
             name=consumer_group,
         )
-        log = get_logger("eventproc.processor", consumer_group=consumer_group)
         parts = MemberParts.of(
             group,
             store,
@@ -109,7 +107,11 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             rng=rng,
             clock=clock,
             identity_bits=identity_bits,
-            log=log,
+            log_fields={
+                "fully_qualified_namespace": group.fully_qualified_namespace,
+                "eventhub_name": group.eventhub_name,
+                "consumer_group": consumer_group,
+            },
         )
         telemetry = telemetry or global_telemetry()
         work = Partitions(
@@ -217,7 +219,7 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             rng=rng,
             clock=clock,
             identity_bits=identity_bits,
-            log=get_logger("eventproc.processor", resource_group=group),
+            log_fields={"resource_group": group},
         )
         work = NamedResources(resources, handler, config=config, rng=parts.rng, log=parts.log)
         super().__init__(parts, work, telemetry or global_telemetry())

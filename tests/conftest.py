@@ -21,6 +21,7 @@ from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 import eventproc.columns  # noqa: F401 - Its import reads files: no test may do so in a loop.
+from eventproc import logs
 from eventproc.sources.eventhubs.options import ReceivePath, receive_path_by_default
 from eventproc.testing.servers.azurite import Azurite
 from eventproc.testing.servers.postgres_server import PostgresServer
@@ -122,6 +123,12 @@ def _no_options_of_the_shell() -> Iterator[None]:
         for name in filter(OF_COMMAND.match, [*os.environ]):
             patch.delenv(name)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_processor_of_other_tests():
+    """Forget processors that were started: text lines differ from the second one on."""
+    logs._processors.clear()
 
 
 @pytest.fixture(autouse=True)

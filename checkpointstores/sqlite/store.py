@@ -13,6 +13,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -221,7 +222,8 @@ class SqliteCheckpointStore(CheckpointStore):
     async def _in_thread(self, call: Callable[[], T]) -> T:
         if self._thread is None:
             raise RuntimeError("the store is not open: use `async with store` or `await open()`")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        run = copy_context().run  # For what the thread logs.
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run, call)
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> tuple[T, datetime]:
         """Run *query* on one snapshot; also return the store's time of that snapshot."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from eventproc.core.health import Pulse, parts, readiness
 from eventproc.endpoints.answer import Body
-from eventproc.logs import ConditionLogger, Logger
+from eventproc.logs import ConditionLogger, Logger, with_fields_of_processor
 from eventproc.ports import WatchedMember
 from eventproc.ports.health_reporter import Ping
 from eventproc.statistics import GroupStatistics, ProcessorStatistics, ResourceProcessorStatistics
@@ -84,7 +84,7 @@ class Watch:
 
     def __init__(self, member: WatchedMember, log: Logger) -> None:
         self._member = member
-        log = log.bind(owner_id=member.owner_id)
+        log = with_fields_of_processor(log)
         self._loop = WatchedThread("event loop", member.ping_loop, log)
         self._store = WatchedThread("store thread", member.ping_store, log)
         self._newest: GroupStatistics | None = None

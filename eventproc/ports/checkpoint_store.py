@@ -190,6 +190,9 @@ class ForwardingStore(CheckpointStore):
         """Forward to *store*."""
         self.store = store
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({vars(self).get('store')!r})"
+
     async def forward(
         self,
         method: Callable[Concatenate[Any, P], Awaitable[T]],

@@ -9,7 +9,7 @@ from random import Random, SystemRandom
 from typing import Self
 
 from eventproc.config import GroupConfig
-from eventproc.logs import Logger
+from eventproc.logs import Logger, get_logger, with_fields_of_processor
 from eventproc.models import ConsumerGroup, Member, OffsetFormat
 from eventproc.ownership.own_member import own_member
 from eventproc.ports import CheckpointStore, HealthReporter, Roster
@@ -31,6 +31,9 @@ class MemberParts:
     rng: Random
     clock: Callable[[], float] | None
     log: Logger
+    log_fields: dict[str, object]
+    """On every line of the processor; a start adds the owner id."""
+
     identity_bits: Callable[[int], int]
     """Returns that many random bits, for owner id and incarnation."""
 
@@ -50,7 +53,7 @@ class MemberParts:
         owner_id: str | None,
         rng: Random | None,
         clock: Callable[[], float] | None,
-        log: Logger,
+        log_fields: dict[str, object],
         identity_bits: Callable[[int], int] | None = None,
         offset_format: OffsetFormat = OffsetFormat.AMQP,
         roster: Roster | None = None,
@@ -65,6 +68,7 @@ class MemberParts:
             check_roster(config, roster, owner_id)
             owner_id = owner_id or roster.own_id
         check_member(config, owner_id)
+        log = with_fields_of_processor(get_logger("eventproc.processor"), log_fields)
         return cls(
             store=GuardedStore(store, log),
             group=group,
@@ -74,6 +78,7 @@ class MemberParts:
             rng=rng or SystemRandom(),
             clock=clock,
             log=log,
+            log_fields=log_fields,
             identity_bits=identity_bits or secrets.randbits,
             roster=roster,
             health=health,

@@ -6,7 +6,7 @@ the others.
 """
 
 import asyncio
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Self
@@ -16,6 +16,7 @@ from eventproc.concurrency.loop import is_loop_running
 from eventproc.concurrency.resource import require_process
 from eventproc.concurrency.tasks import CancellableBlock, end
 from eventproc.errors import ConfigurationError
+from eventproc.logs import logging_for
 from eventproc.models import ConsumerGroup, OffsetFormat
 from eventproc.ownership.own_member import own_member
 from eventproc.pumps.pump import PumpT, Work
@@ -258,11 +259,29 @@ class GroupProcessor(Generic[PumpT]):
         if self._current_run is not None:
             raise ConfigurationError(f"processor {self.owner_id!r} is running already")
         self._work.check()
+        with self._logging():
+            await self._start()
+
+    def _logging(self) -> AbstractContextManager[None]:
+        """Name this processor in what the block logs; a lease has the name of its processor."""
+        is_lease = self._parts.executor is not None
+        return logging_for(None if is_lease else self, self._parts.log_fields)
+
+    async def _start(self) -> None:
         # A start that failed may have overwritten the member record of a live processor with the
         # same owner id. With the same incarnation, this start would take that record for its own.
         self._settle_on_loop()
         parts = self._parts.identified()
         self._owner_id = parts.member.owner_id
+        if parts.executor is None:
+            parts.log_fields["owner_id"] = self._owner_id
+        self._log.info(
+            "processor_starting",
+            **parts.log_fields,
+            store=repr(parts.store),
+            placement=parts.config.placement.name,
+            expiration_s=parts.config.ownership_expiration.total_seconds(),
+        )
         cycles = Cycles(parts, self._work, self._reported)
         run = self._run = ProcessorRun(parts, self._work, changed=cycles.wake)
         self._finished.clear()
@@ -289,6 +308,10 @@ class GroupProcessor(Generic[PumpT]):
         Raises the error that ended the processor before, if one did.
         """
         self._settle_on_loop()
+        with self._logging():
+            await self._stop()
+
+    async def _stop(self) -> None:
         async with self._stopping:
             run, cycling = self._current_run, self._cycling
             if run is None or cycling is None:

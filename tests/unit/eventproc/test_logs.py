@@ -16,6 +16,7 @@ from eventproc.logs import (
     configure,
     get_logger,
     printable,
+    with_fields_of_processor,
 )
 
 FAILING = """
@@ -69,7 +70,8 @@ def failure(text=""):
 def logger(caplog):
     """A logger of this library, all of whose events are captured."""
     caplog.set_level(logging.DEBUG, "eventproc")
-    return get_logger("eventproc.x", owner_id="a", consumer_group="$Default", partition_id="3")
+    fields = {"owner_id": "a", "consumer_group": "$Default"}
+    return with_fields_of_processor(get_logger("eventproc.x"), fields).bind(partition_id="3")
 
 
 @pytest.fixture
@@ -124,7 +126,8 @@ def test_configure_writes_text_and_leaves_the_root_logger_alone():
         "assert logging.getLogger().handlers == []\nlogging.getLogger('other').info('hidden')"
     )
 
-    assert "INFO    eventproc.processor: processor_started partition_count=1" in lines[0]
+    assert "INFO    eventproc.processor: processor_starting fully_qualified_namesp" in lines[0]
+    assert lines[1].endswith("INFO    eventproc.processor: processor_started partition_count=1")
     assert "hidden" not in "".join(lines)
 
 
