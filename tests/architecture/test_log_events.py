@@ -10,12 +10,14 @@ ROW = re.compile(r"^\| *`([a-z_]+)` *\|", re.MULTILINE)
 
 
 def name_of(node: ast.expr) -> str:
-    """Return the last name of ``a``, ``b.a`` or ``b.a.bind()``."""
+    """Return the last name of ``a``, ``b.a`` or ``b.a.bind()``; ``log`` for ``get_logger()``."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
         case ast.Call(func=ast.Attribute(value=value, attr="bind")):
             return name_of(value)
+        case ast.Call(func=ast.Name(id="get_logger")):
+            return "log"
         case _:
             return ""
 
