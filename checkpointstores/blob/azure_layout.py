@@ -203,10 +203,11 @@ def legacy_position(body: bytes) -> Position | None:
     # A lease without a checkpoint has no offset, and its sequence number 0 has no meaning.
     if not isinstance(offset, str):
         return None
-    position = Position(
-        offset=offset.strip() or None,
-        sequence_number=_sequence_number(str(number)),
-    )
+    offset = offset.strip()
+    if offset == BEFORE_FIRST_OFFSET:
+        # Checkpointed before the first event came, with number 0, too: that event is not handled.
+        return Position(offset=offset, sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER)
+    position = Position(offset=offset or None, sequence_number=_sequence_number(str(number)))
     return position if position.is_usable else None
 
 

@@ -169,6 +169,7 @@ def test_any_legacy_lease_can_be_read(body):
         ('{"Offset":"70","SequenceNumber":7}', ("70", 7)),
         ('\ufeff{"offset":"70","sequencenumber":"7"}', ("70", 7)),
         ('{"Offset":"","SequenceNumber":7}', (None, 7)),
+        ('{"Offset":"-1","SequenceNumber":0}', ("-1", -1)),
         ('{"Offset":"70"}', ("70", None)),
         ('{"Offset":"70","SequenceNumber":true}', ("70", None)),
         ('{"Offset":null,"SequenceNumber":7}', None),
@@ -179,7 +180,10 @@ def test_any_legacy_lease_can_be_read(body):
     ],
 )
 def test_the_position_of_a_legacy_lease_is_read(body, position):
-    """One without an offset was never checkpointed, whatever its sequence number is."""
+    """One without an offset was never checkpointed, whatever its sequence number is.
+
+    One at the begin of the stream was checkpointed before the first event: number 0 means nothing.
+    """
     found = layout.legacy_position(body.encode())
 
     assert (found and (found.offset, found.sequence_number)) == position
