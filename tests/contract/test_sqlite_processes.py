@@ -34,7 +34,7 @@ def race(path, name, barrier, results):
         barrier.wait(timeout=30)
         async with SqliteCheckpointStore(path) as store:
             for number in range(ROUNDS):
-                barrier.wait(timeout=10)
+                barrier.wait(timeout=60)
                 claim = OwnershipClaim(partition_id=str(number), owner_id=name, expected_etag=None)
                 [result] = await store.claim_ownership(GROUP, [claim])
                 won.append(result.outcome.value)

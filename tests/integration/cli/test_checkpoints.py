@@ -119,7 +119,7 @@ def test_a_running_owner_continues_at_the_position_of_a_reset(
     (tmp_path / "go").touch()
     numbers = before + handled_until(process, COUNT - 1)
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     cut = next(at for at, number in enumerate(numbers) if at != number)
     found = json_of(tool, "list")
 

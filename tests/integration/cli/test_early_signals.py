@@ -47,7 +47,7 @@ def test_a_signal_during_imports_ends_run_with_exit_code_0(tmp_path, module, num
     """The module may be of the library, of the command or of the user; nothing is claimed yet."""
     process = importing(tmp_path, module, *RUN)
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
 
     assert process.returncode == 0
     assert err == f"eventproc: ended by {number.name}, nothing was under way\n"
@@ -72,7 +72,7 @@ def test_a_signal_during_imports_ends_verbs_that_serve_with_exit_code_0(tmp_path
     """As ``run``, they are ended by signals only."""
     process = importing(tmp_path, "typer", *words)
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
     assert process.returncode == 0
 
@@ -82,7 +82,7 @@ def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path, w
     """SIGTERM interrupts verbs that end by themselves, also ``scale`` without --watch."""
     process = importing(tmp_path, "typer", *words)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
     assert process.returncode == 130
 
@@ -121,7 +121,7 @@ def test_an_interrupt_during_imports_prints_nothing(tmp_path):
     """Ctrl+C ends the command without a traceback."""
     process = importing(tmp_path, "structlog", "status")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
 
     assert (process.returncode, err) == (130, "")
 
@@ -163,8 +163,8 @@ def test_a_signal_while_python_shuts_down_does_not_replace_the_exit_code():
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGTERM)
         try:
-            process.communicate("\n", timeout=20)
+            process.communicate("\n", timeout=60)
         except BrokenPipeError:  # It ended at once.
-            process.wait(timeout=20)
+            process.wait(timeout=60)
 
     assert process.returncode == 2

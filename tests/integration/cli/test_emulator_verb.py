@@ -32,7 +32,7 @@ def test_the_emulator_prints_a_connection_string_that_works(command):
     exported = re.findall(r"^  export EVENTPROC_CONNECTION_STRING='(.+)'$", output, re.MULTILINE)
     partition_ids = publish(copied, "orders")
     emulator.send_signal(signal.SIGTERM)
-    emulator.communicate(timeout=20)
+    emulator.communicate(timeout=60)
 
     assert partition_ids == ["0", "1", "2"]
     assert exported == [copied]
@@ -49,7 +49,7 @@ def test_the_emulator_prints_one_line_of_json_for_programs(command, root_config)
     )
     ready = json.loads(emulator.stdout.readline())
     partition_ids = publish(ready["connection_string"], "more")
-    emulator.communicate(timeout=20)
+    emulator.communicate(timeout=60)
 
     assert partition_ids == ["0", "1"]
     assert len(ready["hubs"]) > 1
@@ -146,7 +146,7 @@ def test_a_hub_is_compacted_on_request(command):
                 producer.send_batch([EventData("x")] * 3, partition_key="a")
         with urlopen(f"http://127.0.0.1:{ready['health_port']}/hubs") as answer:
             hubs = json.load(answer)["hubs"]
-        emulator.communicate(timeout=20)
+        emulator.communicate(timeout=60)
     code, _, errors = command.run("emulator", *arguments[:4], "--compacted", "other")
 
     firsts = {name: hubs[name]["partitions"]["0"]["first_sequence_number"] for name in hubs}

@@ -56,7 +56,7 @@ def test_a_group_on_kafka_survives_a_kill_and_refuses_amqp_offsets(command, topi
     new = {(str(p), 10) for p in range(3)}
     after = noted(second, lambda found: new <= set(found))
     second.terminate()
-    second.communicate(timeout=20)
+    second.communicate(timeout=60)
 
     assert second.returncode == 0
     assert {number for _, number in after} <= {9, 10}  # With a checkpoint for each event.

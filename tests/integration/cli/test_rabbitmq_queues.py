@@ -52,7 +52,7 @@ def test_a_group_on_queues_survives_a_kill_and_refuses_to_move(command, rabbitmq
     new = {(p, "new") for p in "012"}
     after = noted(second, lambda found: new <= set(found))
     second.terminate()
-    second.communicate(timeout=20)
+    second.communicate(timeout=60)
 
     assert second.returncode == 0
     assert {body for _, body in after} <= {"9", "new"}  # With a checkpoint for each message.

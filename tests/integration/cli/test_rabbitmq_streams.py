@@ -44,7 +44,7 @@ def test_a_group_on_streams_survives_a_kill_and_shows_its_lag(command, hub):
     new = {(str(p), 10) for p in range(3)}
     after = noted(second, lambda found: new <= set(found))
     second.terminate()
-    second.communicate(timeout=20)
+    second.communicate(timeout=60)
 
     assert second.returncode == 0
     assert {number for _, number in after} <= {9, 10}  # With a checkpoint for each event.
@@ -83,7 +83,7 @@ def check_replay(command, env):
     third = command.start("run", "shop:Note", *HERE, *FAST, "--owner-id", "three", **env)
     found = noted(third, lambda found: again <= set(found))
     third.terminate()
-    third.communicate(timeout=20)
+    third.communicate(timeout=60)
 
     assert set(found) == again
     assert [number for partition, number in found if partition == "1"] == list(range(4, 11))

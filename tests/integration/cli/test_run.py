@@ -59,7 +59,7 @@ def test_a_signal_stops_run_and_releases_its_partitions(command, hub, number):
     """The processor deletes its member record and exits with 0; checkpoints stay."""
     process = start_and_wait(command, hub)
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     found = status(command, hub)
     events = [json.loads(line)["event"] for line in err.splitlines()]
 
@@ -87,7 +87,7 @@ def test_imports_are_excluded_from_garbage_collections(command, hub, tmp_path):
 def test_run_with_stop_at_eof_ends_with_its_input(command, hub):
     """A program that starts the command ends it by its own end."""
     process = start_and_wait(command, hub, "--stop-at-eof")
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
     assert process.returncode == 0
 
@@ -98,7 +98,7 @@ def test_status_shows_owners_and_changes_nothing(command, hub):
     before, again = status(command, hub), status(command, hub)
     code, table, _ = command.run("status", *HERE, "--expiration", "6s", **hub)
     process.terminate()
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
 
     assert [p["owner_id"] for p in before["partitions"]] == ["one"] * 4
     assert [p["is_expired"] for p in before["partitions"]] == [False] * 4
@@ -127,7 +127,7 @@ def test_status_watch_repeats_until_it_is_interrupted(command, hub):
     )
     reports = [json.loads(watching.stdout.readline()) for _ in range(2)]
     watching.send_signal(signal.SIGINT)
-    _, err = watching.communicate(timeout=20)
+    _, err = watching.communicate(timeout=60)
 
     assert reports[0]["as_of"] < reports[1]["as_of"]
     assert (watching.returncode, err) == (130, "")
@@ -142,7 +142,7 @@ def test_run_and_status_work_with_blob_storage(command, hub, storage, container)
         process.stdout.readline()
     code, out, _ = command.run("status", *here, "--format", "json", **both)
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
     assert (code, process.returncode) == (0, 0)
     assert [p["owner_id"] for p in json.loads(out)["partitions"]] == ["one"] * 4
@@ -204,7 +204,7 @@ def test_failed_events_go_to_the_dead_letter_sink_of_the_command_line(
             EVENTPROC_STORAGE_CONNECTION_STRING=storage,
         )
         printed = {process.stdout.readline().strip() for _ in range(3)}
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         with EventHubConsumerClient.from_connection_string(
             emulator.connection_string_for("dead"), "$Default"
         ) as consumer:
@@ -247,7 +247,7 @@ def test_bodies_that_cannot_be_decoded_become_dead_letters_without_a_limit(
             EVENTPROC_STORAGE_CONNECTION_STRING=storage,
         )
         printed = [process.stdout.readline().strip() for _ in range(2)]
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     with ContainerClient.from_connection_string(storage, container) as client:
         stored = list(client.list_blobs("dead-letters/"))
 
@@ -265,7 +265,7 @@ def test_a_deleted_or_replaced_store_file_ends_the_run(command, hub, tmp_path, c
         (tmp_path / "backup.db").rename(path)
     else:
         path.unlink()
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
 
     assert process.returncode == 2
     assert "Stop all processors, put the file back" in err.splitlines()[-1]
@@ -274,7 +274,7 @@ def test_a_deleted_or_replaced_store_file_ends_the_run(command, hub, tmp_path, c
 
 def test_run_refuses_a_damaged_store_file(command, hub, tmp_path):
     """The exit code 2 means that a restart is of no use."""
-    start_and_wait(command, hub, "--stop-at-eof").communicate(timeout=20)
+    start_and_wait(command, hub, "--stop-at-eof").communicate(timeout=60)
     path = tmp_path / "group.db"
     content = bytearray(path.read_bytes())
     content[4096:] = b"\xa5" * (len(content) - 4096)

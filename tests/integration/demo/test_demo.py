@@ -53,7 +53,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(tmp_path, number, lin
     demo = start("--store", "sqlite", folder=tmp_path)
     wait_for(demo, line)
     demo.send_signal(number)
-    _, err = demo.communicate(timeout=20)
+    _, err = demo.communicate(timeout=60)
 
     assert demo.returncode == 130
     assert err == "eventproc: interrupted; every process has ended\n"
@@ -83,9 +83,9 @@ def test_the_demo_without_azurite_uses_sqlite(tmp_path):
     demo = start(folder=tmp_path, **missing)
     wait_for(demo, "no Azurite, so the group is kept in SQLite")
     demo.send_signal(signal.SIGINT)
-    demo.communicate(timeout=20)
+    demo.communicate(timeout=60)
     asked = start("--store", "azurite", folder=tmp_path, **missing)
-    _, err = asked.communicate(timeout=20)
+    _, err = asked.communicate(timeout=60)
 
     assert asked.returncode == 2
     assert "/nowhere/azurite-blob" in err

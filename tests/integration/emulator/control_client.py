@@ -12,7 +12,7 @@ def ask(emulator, path, given=None, *, raw_body=None, **headers):
         f"http://127.0.0.1:{emulator.health_port}{path}", data=raw_body or body, headers=headers
     )
     try:
-        with urllib.request.urlopen(request, timeout=5) as response:
+        with urllib.request.urlopen(request, timeout=30) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         with error:

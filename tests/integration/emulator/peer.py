@@ -24,7 +24,7 @@ from eventproc.emulator.amqp.performatives import (
 )
 from eventproc.emulator.amqp.values import Described, Symbol, ULong, Value
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0
 
 
 class Peer:

@@ -292,7 +292,7 @@ async def test_events_expire_by_age():
             await peer.send_to("orders")
             peer.transfer(b"x")
             await peer.next(Disposition)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 while emulator.events("orders", "0"):
                     await peer.is_silent_for(0.02)
 

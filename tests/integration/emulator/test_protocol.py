@@ -323,14 +323,14 @@ def test_arbitrary_bytes_do_not_stop_the_server(shared_emulator, pieces, prefix)
             Attach("x", 0, role=False, source=Source("x"), target=Target("hub-99")).described()
         ),
     )
-    with socket.create_connection(("127.0.0.1", shared_emulator.port), timeout=5) as peer:
+    with socket.create_connection(("127.0.0.1", shared_emulator.port), timeout=30) as peer:
         peer.sendall(stages[prefix])
         for piece in pieces:
             try:
                 peer.sendall(encode_frame(piece) if prefix % 2 else piece)
             except OSError:
                 break
-    with socket.create_connection(("127.0.0.1", shared_emulator.port), timeout=5) as peer:
+    with socket.create_connection(("127.0.0.1", shared_emulator.port), timeout=30) as peer:
         peer.sendall(AMQP_HEADER)
 
         assert peer.recv(8) == AMQP_HEADER

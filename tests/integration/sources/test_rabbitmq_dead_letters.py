@@ -63,7 +63,7 @@ async def test_a_dead_letter_goes_to_an_exchange_or_a_queue(queues):
             await sink.open()
             await sink.store(letter)
             await sink.close()
-            message = await queue.get(no_ack=True, timeout=5)
+            message = await queue.get(no_ack=True, timeout=30)
 
             assert message is not None
             assert json.loads(message.body) == json.loads(letter.to_json())

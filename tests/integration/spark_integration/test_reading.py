@@ -87,7 +87,7 @@ def test_attempts_at_one_task_read_at_the_same_time(own):
     def attempt(_: int) -> list[tuple[str, int]]:
         reading = read_ranges(options_for(own, prefetchCount="20"), ranges)
         first = next(reading)
-        barrier.wait(10)  # all of them are in the middle
+        barrier.wait(60)  # all of them are in the middle
         read = [(first[0], event.sequence_number) for event in first[1]]
         return read + [(p, event.sequence_number) for p, events in reading for event in events]
 
@@ -104,7 +104,7 @@ def test_readers_above_the_limit_of_the_service_wait(own):
     barrier = threading.Barrier(len(pieces))
 
     def read(piece: EventRange) -> list[tuple[str, int]]:
-        barrier.wait(10)
+        barrier.wait(60)
         return numbers(options, piece)
 
     with ThreadPoolExecutor(len(pieces)) as pool:
