@@ -31,6 +31,14 @@ LAST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(millis
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]] | None
 """The publisher's headers, in order; a name may occur more than once."""
 
+HEADERS_UNREADABLE: Final = "kafka-headers-unreadable"
+"""System property: true if the event is without its headers, because the name of one is not UTF-8.
+"""
+
+
+class _UnreadableHeaders(list[tuple[str, bytes | None]]):
+    """In place of headers that the client cannot return."""
+
 
 class Error(Protocol):
     """An error of the client."""
@@ -94,7 +102,7 @@ class Details(NamedTuple):
             in_short(list(map(kind.offset, messages))),
             [message.timestamp()[1] for message in messages],
             list(map(kind.key, messages)),
-            list(map(kind.headers, messages)),
+            _headers_of(kind, messages),
         )
 
     def of_service(self) -> "Details":
@@ -160,11 +168,29 @@ def events_of(values: Sequence[bytes | None], details: Details) -> list[KafkaEve
     return events
 
 
+def _headers_of(kind: type[Message], messages: Sequence[Message]) -> Sequence[Headers]:
+    """Return the headers of each message.
+
+    The client raises an error for a name that is not UTF-8. It must not be asked for these headers
+    again: it would return a list with null pointers, which ends the process.
+    """
+    found: list[Headers] = []
+    reading = map(kind.headers, messages)
+    while len(found) < len(messages):
+        try:
+            found.extend(reading)  # Those before an error stay in the list.
+        except (SystemError, UnicodeDecodeError):
+            found.append(_UnreadableHeaders())
+    return found
+
+
 def _attached(key: bytes | None, headers: Headers, *, is_tombstone: bool) -> dict[str, object]:
     """Return the fields that come from key and headers, and those that Kafka does not have."""
     system_properties: dict[str, object] = {}
     if is_tombstone:
         system_properties[KAFKA_TOMBSTONE] = True
+    if isinstance(headers, _UnreadableHeaders):
+        system_properties[HEADERS_UNREADABLE] = True
     if key is not None and isinstance(_plain(key), bytes):
         system_properties[KAFKA_KEY] = key
     is_of_service = isinstance(headers, ServiceHeaders)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eventproc.sources.kafka import batch as module
 from eventproc.sources.kafka.batch import KafkaBatch
+from eventproc.sources.kafka.event import HEADERS_UNREADABLE
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, event_of
 
 BYTES = st.none() | st.binary(max_size=5)
@@ -113,3 +114,28 @@ def test_a_waiting_batch_has_no_object_for_each_message_that_the_collector_visit
                 queue.append(other)
 
     assert tracked < 10
+
+
+class Odd(FakeMessage):
+    """A message with a header whose name is not UTF-8: the client can be asked for them once."""
+
+    was_asked = False
+
+    def headers(self):
+        if self._headers != "odd":
+            return self._headers
+        assert not self.was_asked, "the client would return null pointers"
+        self.was_asked = True
+        raise SystemError("headers returned a result with an exception set")
+
+
+def test_a_header_that_the_client_cannot_return_costs_the_headers_of_its_message_alone():
+    """An error would end the reading of all partitions, again at each attempt."""
+    headers = ["odd", [("a", b"1")], "odd", "odd", None, "odd"]
+    events = list(KafkaBatch.of([Odd(n, headers=each) for n, each in enumerate(headers)]))
+
+    assert [event.sequence_number for event in events] == [0, 1, 2, 3, 4, 5]
+    assert [event.properties for event in events] == [{}, {"a": "1"}, {}, {}, {}, {}]
+    assert [HEADERS_UNREADABLE in event.system_properties for event in events] == [
+        each == "odd" for each in headers
+    ]
