@@ -13,7 +13,6 @@ from eventproc.errors import (
     StoreUnavailableError,
     SuspectSettingError,
 )
-from eventproc.logs import printable
 
 OK: Final = 0
 """Success; for ``run`` and ``emulator``: stopped gracefully by SIGINT or SIGTERM."""
@@ -64,4 +63,7 @@ def explained(error: EventProcError) -> str:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
+    # Imported before the signal handlers are installed, this would keep early signals waiting.
+    from eventproc.logs import printable  # noqa: PLC0415
+
     print(f"{ERROR_PREFIX}{printable(' '.join(message.split()))}", file=sys.stderr)
