@@ -199,7 +199,7 @@ def test_a_text_line_is_followed_by_the_traceback(logger, caplog):
     assert line.splitlines()[-1] == "  ValueError: invalid literal for int() with base 10: 'oops'"
 
 
-HOSTILE = "\x1b[2J\x1b]0;title\x07\r\u202e\x85\ud800"
+HOSTILE = "\x1b[2J\x1b]0;title\x07\r\u202e\x85"
 
 
 def test_a_text_line_has_nothing_that_a_terminal_obeys(logger, unconfigured):
