@@ -168,10 +168,10 @@ def test_columns_with_false_lengths_equal_those_of_events():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(1, 17))
+@pytest.mark.parametrize("part", range(1, 33))
 def test_columns_of_a_million_messages_with_false_lengths_equal_those_of_events(part):
-    """A sixteenth of them each."""
-    fuzz(part, 62_500)
+    """A thirty-second of them each: one must end in time on a busy machine."""
+    fuzz(part, 31_250)
 
 
 @pytest.mark.parametrize("inner", ["binary", "list", "map", "array"])
