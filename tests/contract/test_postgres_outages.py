@@ -104,7 +104,7 @@ async def test_a_call_that_is_cancelled_ends_at_once(server):
 
 async def test_a_statement_that_waits_for_a_lock_ends_in_time(postgres):
     """The server ends it, too: an attempt that we gave up must not succeed later."""
-    async with opened(postgres, limit=timedelta(seconds=0.4)) as store:
+    async with opened(postgres, limit=timedelta(seconds=1)) as store:
         first = (await store.update_checkpoint(GROUP, update_of(1, None))).checkpoint
         blocker = await psycopg.AsyncConnection.connect(postgres.dsn)
         await blocker.execute(f'LOCK TABLE "{store._schema}".checkpoint')
