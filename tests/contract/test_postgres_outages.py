@@ -69,7 +69,7 @@ async def test_writes_continue_after_a_crash_of_the_server(server, caplog):
 
 async def test_a_frozen_server_delays_no_call_beyond_its_attempts(server):
     """Calls that wait for the connection give up, too; after the freeze they succeed."""
-    async with opened(server, limit=timedelta(seconds=0.3)) as store:
+    async with opened(server, limit=timedelta(seconds=1)) as store:
         first = (await store.update_checkpoint(GROUP, update_of(1, None))).checkpoint
         server.pause()
         results = await asyncio.gather(
