@@ -29,6 +29,13 @@ later."""
 RENEWAL_WAIT_S: Final = 2.0
 """How long to wait for a new token while the former one is valid."""
 
+GIVEN_UP_S: Final = 60.0
+"""A renewal without an answer for so long counts as lost, and another one is begun. Otherwise a
+call of the credential that never returns would be waited for until the process ends."""
+
+FIRST_GIVEN_UP_S: Final = 900.0
+"""The same for a first token, which a person may have to sign in for."""
+
 RETRY_S: Final = 30.0
 """Time between a renewal that failed and the next, while the former token is valid."""
 
@@ -115,7 +122,9 @@ class SharedCredential:
             now, former = self._clock(), kept.token
             if former is not None and now < min(kept.renew_at, former.expires_on):
                 return former
-            request = kept.request or self._request(kept, scopes, options)
+            request = kept.request
+            if request is None or now - kept.requested_at >= kept.given_up_s:
+                request = self._request(kept, scopes, options)
         if former is None or now >= former.expires_on:
             return await _answer_to(request)
         try:
@@ -132,6 +141,8 @@ class SharedCredential:
         def keep(answered: "Future[Token]") -> None:
             now = self._clock()
             with self._lock:
+                if kept.request is not answered:
+                    return  # It was given up.
                 kept.request = None
                 if answered.cancelled() or answered.exception() is not None:
                     kept.renew_at = now + RETRY_S
@@ -159,6 +170,11 @@ class _Kept:
     renew_at: float = 0.0
     request: "Future[Token] | None" = None
     requested_at: float = 0.0
+
+    @property
+    def given_up_s(self) -> float:
+        """How long the request may take."""
+        return FIRST_GIVEN_UP_S if self.token is None else GIVEN_UP_S
 
 
 async def _answer_to(request: "Future[Token]") -> Token:

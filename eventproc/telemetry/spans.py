@@ -7,6 +7,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Link, Span, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from eventproc.errors import SourceError
 from eventproc.models import ReceivedEvent
 
 LINKS_MAX: Final = 128
@@ -27,7 +28,10 @@ def links_to_publishers(events: Sequence[ReceivedEvent]) -> list[Link]:
     for event in events:
         if len(carriers) >= LINKS_MAX:
             break
-        properties = event.properties
+        try:
+            properties = event.properties
+        except SourceError:
+            continue  # They cannot be decoded. Whether the handler needs them is not known here.
         if not properties:
             continue
         parent = properties.get("traceparent") or properties.get("Diagnostic-Id")

@@ -133,6 +133,25 @@ async def test_a_slow_renewal_is_not_waited_for(credential, asked, clock, monkey
     assert len(asked.asked) == 2
 
 
+async def test_a_renewal_that_never_ends_is_followed_by_another(credential, asked, clock):
+    """A call that hangs, of a broken network or of another program, must not end all access."""
+    await credential.get_token(SCOPE)
+    clock.now += LIFE_S
+    asked.may_answer.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(credential.get_token(SCOPE), 0.05)
+    hanging, asked.may_answer = asked.may_answer, threading.Event()
+    asked.may_answer.set()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(credential.get_token(SCOPE), 0.05)
+    clock.now += 60
+    renewed = await credential.get_token(SCOPE)
+    hanging.set()
+
+    assert renewed.token == "token 3"
+    assert len(asked.asked) == 3
+
+
 async def test_claims_ask_for_a_new_token(credential, asked):
     """The service has refused the former one."""
     await credential.get_token(SCOPE, enable_cae=True)
