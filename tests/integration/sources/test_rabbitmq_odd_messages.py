@@ -1,11 +1,14 @@
 """Messages of queues that AMQP's Python client cannot read: they must not stop a partition."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aio_pika
 import pytest
 
+from eventproc.errors import EventRefusedError
+from eventproc.models import OutgoingEvent
+from eventproc.sources.rabbitmq.queues import PartitionPublisher
 from eventproc.sources.rabbitmq.queues.event import UNREADABLE
 from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.bench import EARLIEST, GROUP, bodies, take
@@ -78,3 +81,26 @@ async def test_a_routing_key_that_is_no_text_stops_nothing(rabbitmq: RabbitMqBro
         await receiver.close()
 
     assert bodies(events) == [b"odd"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"message_id": "x" * 300}, {"properties": {"n": 2**70}}, {"properties": {"x": float("nan")}}],
+    ids=["long id", "large number", "not a number"],
+)
+async def test_an_event_that_the_protocol_cannot_have_is_refused(rabbitmq: RabbitMqBroker, odd):
+    """By its place, so that a replay of dead letters goes on with the next one."""
+    queues = Queues(rabbitmq, 1)
+    await queues.declare()
+    plain = OutgoingEvent(body=b"plain", partition_id="0")
+    publisher = PartitionPublisher(rabbitmq.url, prefix=queues.prefix, count=1)
+    patience = timedelta(seconds=5)
+    async with publisher:
+        with pytest.raises(EventRefusedError, match="AMQP 0-9-1") as refused:
+            await publisher.publish(
+                [plain, OutgoingEvent(body=b"odd", partition_id="0", **odd)], patience=patience
+            )
+        await publisher.publish([plain], patience=patience)
+
+    assert refused.value.index == 1
+    assert await queues.left() == 2

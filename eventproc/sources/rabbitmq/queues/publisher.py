@@ -1,5 +1,7 @@
 """Publishes keyed messages to partition queues, each confirmed by the broker."""
 
+import math
+import struct
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -96,6 +98,9 @@ class QueuePublisher(AsyncResource):
 BACKOFF: Final = Backoff(maximum=timedelta(seconds=5))
 """Waits between attempts to publish an event."""
 
+_UNENCODABLE: Final = (TypeError, ValueError, OverflowError, struct.error)
+"""What the client raises for an event that cannot be encoded, such as an id of 300 characters."""
+
 
 class PartitionPublisher(EventPublisher):
     """Publishes events to existing partition queues, each to the queue of its partition.
@@ -139,26 +144,35 @@ class PartitionPublisher(EventPublisher):
                 queue = self._names.queue_of(event.partition_id)
             except SourceRejectedError as error:
                 raise EventRefusedError(index, str(error)) from error
-            headers = {name: _header(value) for name, value in event.properties.items()}
-            if event.partition_key is not None:
-                headers[KEY_HEADER] = event.partition_key
-            await attempts(
-                partial(
-                    self._broker.publish,
-                    event.body,
-                    exchange="",
-                    routing_key=queue,
-                    headers=headers,
-                    message_id=event.message_id,
-                    correlation_id=event.correlation_id,
-                    content_type=event.content_type,
-                    timestamp=datetime.now(UTC),
-                )
-            )
+            try:
+                await attempts(partial(self._publish, queue, event.body, event))
+            except _UNENCODABLE as error:
+                raise EventRefusedError(index, f"AMQP 0-9-1 cannot have it: {error}") from error
+
+    async def _publish(self, queue: str, body: bytes, event: OutgoingEvent) -> None:
+        headers = {name: _header(value) for name, value in event.properties.items()}
+        if event.partition_key is not None:
+            headers[KEY_HEADER] = event.partition_key
+        await self._broker.publish(
+            body,
+            exchange="",
+            routing_key=queue,
+            headers=headers,
+            message_id=event.message_id,
+            correlation_id=event.correlation_id,
+            content_type=event.content_type,
+            timestamp=datetime.now(UTC),
+        )
 
 
 def _header(value: object) -> Any:  # noqa: ANN401 - as the client takes it
-    """Return the value of a header; the client takes no ``bytes``."""
+    """Return the value of a header; the client takes no ``bytes``.
+
+    Raises:
+        ValueError: it is no finite number. The broker would end the connection.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"a header is {value}")
     if isinstance(value, list):
         return [_header(each) for each in value]
     return bytearray(value) if isinstance(value, bytes) else value
