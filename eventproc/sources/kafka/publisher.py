@@ -212,10 +212,22 @@ def _partition(event: OutgoingEvent) -> int | None:
 
 def _headers(event: OutgoingEvent) -> list[tuple[str, bytes | None]]:
     return [
-        (name, _header(one))
+        (_name(name), _header(one))
         for name, value in event.properties.items()
         for one in (value if isinstance(value, list) else [value])
     ]
+
+
+def _name(name: str) -> str:
+    """Return the name of a header.
+
+    Raises:
+        ValueError: the client would cut it off, or end the process with a segmentation fault.
+    """
+    name.encode()
+    if "\0" in name:
+        raise ValueError(f"the name of its header {name!r} has a NUL")
+    return name
 
 
 def _header(value: PropertyValue) -> bytes | None:

@@ -322,6 +322,8 @@ async def test_messages_of_a_key_are_in_one_partition(kafka, topic):
         (OutgoingEvent(body=b"", partition_id="99"), "_UNKNOWN_PARTITION.*'99'"),
         (OutgoingEvent(body=b"", partition_id="a"), "a topic's partitions are numbers"),
         (OutgoingEvent(body=b"", properties={"x": "\ud800"}), "surrogates"),
+        (OutgoingEvent(body=b"", properties={"\ud800": "x"}), "surrogates"),
+        (OutgoingEvent(body=b"", properties={"a\0b": "x"}), "has a NUL"),
     ],
 )
 async def test_an_event_that_no_topic_accepts_is_refused_by_its_index(kafka, event, words):
