@@ -238,6 +238,10 @@ def _target(index: int, event: OutgoingEvent) -> Target:
         raise EventRefusedError(
             index, "its partition or partition key is an empty text: give null instead"
         )
+    try:
+        (event.partition_key or "").encode()
+    except UnicodeEncodeError as error:
+        raise EventRefusedError(index, f"its partition key cannot be encoded: {error}") from error
     return event.partition_id, event.partition_key
 
 

@@ -186,6 +186,7 @@ async def test_events_of_many_keys_stay_in_order_by_key(emulator):
         (OutgoingEvent(body=b"", partition_id="9"), "no partition '9': it has 0, 1, 2"),
         (OutgoingEvent(body=b"", partition_id="1", partition_key="a"), "give one of them"),
         (OutgoingEvent(body=b"", partition_key=""), "empty text"),
+        (OutgoingEvent(body=b"", partition_key="\ud800"), "key cannot be encoded"),
         (OutgoingEvent(body=b"", properties={"x": ["a"]}), "'x' is a list"),
         (OutgoingEvent(body=b"", properties={"x": "\ud800"}), "cannot be encoded"),
         (OutgoingEvent(body=b"", properties={"x": 2**64}), "more than 64 bits"),
