@@ -44,6 +44,10 @@ DONE: Final = Outcome(is_done=True)
 CANCELLED: Final = Outcome()
 
 
+class _NotAllowedError(Exception):
+    """A call was not begun, because it is not allowed any more."""
+
+
 class HandlerCalls:
     """Calls the handler of one partition; with key lanes, for several keys at once."""
 
@@ -188,14 +192,24 @@ class HandlerCalls:
         """Call the handler once, while the lease is trusted."""
         await self._until_allowed(is_delivery=bool(part))
         timeout, outcome = None, CANCELLED
+
+        async def begin() -> None:
+            # The call's task begins later than this one created it, and the process may have been
+            # suspended between the two.
+            if self._stop_scope.is_waiting_for_trust or (part and self._is_paused):
+                raise _NotAllowedError
+            await call()
+
         context.begin_call(part)
         try:
             async with self._stop_scope.calling() as timeout:
                 with self._meter.call(asyncio.get_running_loop()):
-                    await users_call(call, context.variables)
+                    await users_call(begin, context.variables)
             outcome = DONE
         except StoppedError:
             raise
+        except _NotAllowedError:
+            self._stop_scope.check()
         except OwnershipLostError:
             self._stop_scope.check()
             raise
@@ -214,6 +228,10 @@ class HandlerCalls:
             # A failed call that completed nothing has no effect on the state.
             context.end_call((part,) if outcome.is_done else outcome.report.done or None)
         return outcome
+
+    @property
+    def _is_paused(self) -> bool:
+        return self._pause_switch is not None and self._pause_switch.is_paused
 
     async def _until_allowed(self, *, is_delivery: bool) -> None:
         """Wait until the lease is trusted and, for a delivery, the partition is not paused."""

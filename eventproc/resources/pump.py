@@ -165,8 +165,15 @@ class ResourcePump:
 
     async def _outcome(self) -> Exception | None:
         """Call ``hold``; return the error that it raised."""
+
+        async def hold() -> None:
+            # This task began later than its caller created it, and the process may have been
+            # suspended between the two.
+            await self._stop_scope.until_trusted()
+            await self._handler.hold(self._held)
+
         try:
-            await users_call(lambda: self._handler.hold(self._held))
+            await users_call(hold)
         except Exception as raised:  # noqa: BLE001 - the user's code
             return raised
         return None
