@@ -115,9 +115,9 @@ fence: venv azurite ## show that no former holder of a resource passes a fence, 
 queues: venv rabbitmq ## scale, kill and freeze pods on RabbitMQ's partition queues, and count every order (ORDERS=100000)
 	@$(run)/python -m tests.integration.rabbitmq_pods --orders $(ORDERS) $(ARGS)
 
-.PHONY: mutants
-mutants: venv azurite ## remove each guard in turn, and check that a test fails (minutes)
-	@$(run)/python -m tests.mutation $(ARGS)
+.PHONY: mistakes
+mistakes: venv azurite ## draw mistakes by seed, make each in a copy, and see which the tests notice (hours; ARGS=--help)
+	@$(run)/python -m tests.mistakes $(ARGS)
 
 .PHONY: bench
 bench: venv azurite rabbitmq .tools/spark/.done .tools/chromium/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)

@@ -98,7 +98,6 @@ CONDITION_RATE: Final = 0.25
 PAUSED_RATE: Final = 0.3
 """Drawn apart from the other conditions, so that the worlds without pauses stay as they are."""
 SESSION_RATE: Final = 0.4
-"""A tenth of the guards belongs to session leases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
