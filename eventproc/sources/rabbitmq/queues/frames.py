@@ -118,11 +118,18 @@ def _as_text(raw: bytes) -> bytes:
 
 def readable_header(payload: bytes) -> bytes:
     """Return the payload of a message's header, without the properties that cannot be read."""
+    if _is_readable(payload):
+        return payload
+    repaired = _repaired(payload)
+    return repaired if _is_readable(repaired) else _with(payload, {}, ["all properties"])
+
+
+def _is_readable(payload: bytes) -> bool:
     try:
         ContentHeader().unmarshal(payload)
     except Exception:  # noqa: BLE001 - whatever decoding raises
-        return _repaired(payload)
-    return payload
+        return False
+    return True
 
 
 def _repaired(payload: bytes) -> bytes:
@@ -138,11 +145,16 @@ def _repaired(payload: bytes) -> bytes:
         if kind == _TABLE:
             entries = list(_entries(raw[4:], left_out))
             kept[name] = b"".join(entries)
-        elif _can_read(kind, raw):
+        elif len(raw) == size and _can_read(kind, raw):
             kept[name] = raw
         else:
             left_out.append(name)
-    kept["headers"] = _table(kept.get("headers", b"") + _note(left_out))
+    return _with(payload, kept, left_out)
+
+
+def _with(payload: bytes, kept: dict[str, bytes], left_out: list[str]) -> bytes:
+    """Return the payload with these properties, encoded, and the names of the others."""
+    kept = {**kept, "headers": _table(kept.get("headers", b"") + _note(left_out))}
     order = [name for name in Basic.Properties.__slots__ if name in kept]
     flags = sum(Basic.Properties.flags[name] for name in order)
     return payload[:12] + flags.to_bytes(2) + b"".join(kept[name] for name in order)
@@ -170,7 +182,7 @@ def _entries(rest: bytes, left_out: list[str]) -> Iterator[bytes]:
             left_out.append(f"headers from {name} on")
             return
         end = value_at + 1 + size
-        if _can_read(_TABLE, _table(rest[:end])):
+        if end <= len(rest) and _can_read(_TABLE, _table(rest[:end])):
             yield rest[:end]
         else:
             left_out.append(f"header {name}")

@@ -18,6 +18,7 @@ from eventproc.sources.rabbitmq.queues.frames import (
 )
 
 HEADERS, TIMESTAMP = Basic.Properties.flags["headers"], Basic.Properties.flags["timestamp"]
+CONTENT_TYPE = Basic.Properties.flags["content_type"]
 LATE = (2**63).to_bytes(8)
 
 
@@ -41,6 +42,8 @@ def read(payload: bytes) -> ContentHeader:
 
 @given(st.integers(0, 2**16 - 1), st.binary())
 @example(HEADERS, table(b"\x01a" * 200))
+@example(CONTENT_TYPE | TIMESTAMP, b"\x01")
+@example(HEADERS | TIMESTAMP, table(b"\x01aS", b"\x00\x00\x00\x09"))
 def test_every_header_can_be_read(flags, properties):
     """The broker passes on what a publisher sent, without a look at it."""
     assert read(readable_header(header(flags, properties))).body_size == 5
