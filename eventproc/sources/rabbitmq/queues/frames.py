@@ -125,6 +125,8 @@ def readable_header(payload: bytes) -> bytes:
 
 
 def _is_readable(payload: bytes) -> bool:
+    if payload[_PROPERTIES_AT - 1] & 1:
+        return False  # More flags follow. pamqp reads the first ones again and again, for ever.
     try:
         ContentHeader().unmarshal(payload)
     except Exception:  # noqa: BLE001 - whatever decoding raises

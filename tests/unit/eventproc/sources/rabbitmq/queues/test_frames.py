@@ -43,6 +43,7 @@ def read(payload: bytes) -> ContentHeader:
 @given(st.integers(0, 2**16 - 1), st.binary())
 @example(HEADERS, table(b"\x01a" * 200))
 @example(CONTENT_TYPE | TIMESTAMP, b"\x01")
+@example(HEADERS | 1, table(b"\x01a" * 200))
 @example(HEADERS | TIMESTAMP, table(b"\x01aS", b"\x00\x00\x00\x09"))
 def test_every_header_can_be_read(flags, properties):
     """The broker passes on what a publisher sent, without a look at it."""
