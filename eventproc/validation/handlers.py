@@ -24,13 +24,9 @@ from eventproc.resources.handler import (
     ResourceHandlerFactory,
 )
 from eventproc.validation.columns import check_columns
-from eventproc.validation.state_writes import always_sets_state
 
 PROCESS_METHODS: Final = ("process_event", "process_value", "process_events", "process_columns")
 """A handler must define one of these methods."""
-
-OF_ONE_EVENT: Final = ("process_event", "process_value")
-"""Of these, which ``process_events`` calls, a handler defines one."""
 
 _PARAMETERS: Final = {
     "prepare": ("partition_id",),
@@ -241,17 +237,9 @@ def _check_class(cls: type, key_concurrency: int) -> None:
         raise ConfigurationError(
             f"handler {_name(cls)} handles nothing: define {' or '.join(PROCESS_METHODS)}"
         )
-    own = _check_methods(cls, base, _PARAMETERS)
+    _check_methods(cls, base, _PARAMETERS)
     _check_values(cls, base)
     check_columns(cls, base, key_concurrency)
-    for name, method in own.items():
-        is_called = name not in OF_ONE_EVENT or not _is_own(cls, base, "process_events")
-        if key_concurrency > 1 and is_called and always_sets_state(cls, method):
-            raise ConfigurationError(
-                f"{_name(cls)}.{name} sets the state, and key_concurrency is "
-                f"{key_concurrency}: lanes complete events out of order, and a state is that of "
-                "one position; keep it elsewhere, or set key_concurrency to 1"
-            )
 
 
 def _check_values(cls: type, base: type) -> None:
@@ -272,18 +260,13 @@ def _check_values(cls: type, base: type) -> None:
         )
 
 
-def _check_methods(
-    cls: type, base: type, parameters: Mapping[str, tuple[str, ...]]
-) -> dict[str, FunctionType]:
-    """Check those of these methods that the class defines, and return them by name."""
-    own = {}
+def _check_methods(cls: type, base: type, parameters: Mapping[str, tuple[str, ...]]) -> None:
+    """Check those of these methods that the class defines."""
     for name, given in parameters.items():
         method = inspect.getattr_static(cls, name, None) if _is_own(cls, base, name) else None
         if isinstance(method, FunctionType):
             _check_is_coroutine_function(cls, base, name, method)
             _check_parameters(cls, name, method, given)
-            own[name] = method
-    return own
 
 
 def _is_own(cls: type, base: type, name: str) -> bool:

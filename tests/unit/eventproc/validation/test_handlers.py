@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, wraps
 
 import pytest
@@ -17,18 +16,7 @@ from eventproc import (
 )
 from eventproc.cli import main
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.state import TypedState
 from eventproc.testing import HandlerTestHarness, run_virtual
-
-
-@dataclass
-class Total:
-    """What a handler counts."""
-
-    count: int = 0
-
-
-TOTALS = TypedState(Total)
 
 
 class Needy(PartitionHandler):
@@ -164,59 +152,6 @@ def test_a_partial_is_checked_by_its_class():
         processor(partial(partial(Needy)))
 
 
-class Direct(PartitionHandler):
-    async def process_events(self, context, events):
-        context.state = b"%d" % len(events)
-
-
-class InThread(BlockingPartitionHandler):
-    def process_event(self, context, event):
-        context.state = event.body
-
-
-class Typed(PartitionHandler):
-    async def process_event(self, context, event):
-        with TOTALS.edit(context) as total:
-            total.count += 1
-
-
-class OwnTyped(PartitionHandler):
-    totals = TypedState(Total)
-
-    async def process_event(self, context, event):
-        self.totals.save(context, Total(1))
-
-
-class Initializing(PartitionHandler):
-    async def initialize(self, context):
-        context.state = b"begun"
-
-    async def process_event(self, context, event):
-        pass
-
-
-class Counting(PartitionHandler):
-    async def process_events(self, context, events):
-        count = int(context.state or 0)
-        if not events:
-            raise ValueError
-        async with asyncio.timeout(1):
-            await asyncio.sleep(0)
-            for _ in [each for each in events if each]:
-                count += 1
-                context.state = b"%d" % count
-
-
-@pytest.mark.parametrize("handler", [Direct, InThread, Typed, OwnTyped, Initializing, Counting])
-def test_a_handler_that_sets_state_is_refused_with_key_lanes(handler):
-    """With key lanes, state belongs to no position. Without them it is accepted."""
-    with pytest.raises(
-        ConfigurationError, match=r"sets the state, and key_concurrency is 4: .* to 1"
-    ):
-        processor(handler, key_concurrency=4)
-    assert processor(handler)
-
-
 def forwarding(function: Callable) -> Callable:
     """A decorator like many others."""
 
@@ -242,59 +177,9 @@ class Generous(PartitionHandler):
         pass
 
 
-class ReadsState(PartitionHandler):
-    """Sets an attribute called state, and reads what was stored without lanes."""
-
-    async def process_event(self, context, event):
-        self.state = context.state
-        self.total = TOTALS.load(context)
-
-
-class Conditional(PartitionHandler):
-    """Sets the state only if an attribute says so."""
-
-    keeps_state = False
-
-    async def process_event(self, context, event):
-        if self.keeps_state:
-            context.state = event.body
-
-
-class Alternative(Conditional):
-    async def process_event(self, context, event):
-        if not self.keeps_state:
-            await asyncio.sleep(0)
-        else:
-            context.state = event.body
-
-
-class Returning(Conditional):
-    async def process_event(self, context, event):
-        if not self.keeps_state:
-            return
-        with TOTALS.edit(context) as total:
-            total.count += 1
-
-
-class Reacting(Conditional):
-    async def process_event(self, context, event):
-        try:
-            self.count = 1
-        except ValueError:
-            context.state = event.body
-
-
 class Static(BlockingPartitionHandler):
     @staticmethod
     def process_event(context, event):
-        pass
-
-
-class Batching(PartitionHandler):
-    async def process_event(self, context, event):
-        context.state = event.body
-
-    async def process_events(self, context, events):
         pass
 
 
@@ -312,12 +197,6 @@ class WithDefault(PartitionHandler):
         Decorated,
         InheritedMethod,
         Generous,
-        ReadsState,
-        Conditional,
-        Alternative,
-        Returning,
-        Reacting,
-        Batching,
         WithDefault,
         partial(Needy, "database"),
         lambda: Needy("database"),
