@@ -111,7 +111,8 @@ def test_run_with_a_sas_that_lacks_a_right_names_the_right(shop, rights, missing
     code, err = shop.run(shop.sas(rights))
 
     assert code == BAD_INPUT
-    assert err.count("\n") == 1
+    assert events_of(err) == ["processor_starting"]
+    assert err.count("\n") == 2
     assert f"lacks the right to {missing} (403 AuthorizationPermissionMismatch)" in err
 
 
@@ -121,7 +122,8 @@ def test_run_with_a_malformed_key_says_that_it_cannot_sign(shop):
 
     assert code == BAD_INPUT
     assert "no request can be signed with the credential" in err
-    assert err.count("\n") == 1
+    assert events_of(err) == ["processor_starting"]
+    assert err.count("\n") == 2
 
 
 def test_run_with_an_unreachable_store_names_its_address(shop):
