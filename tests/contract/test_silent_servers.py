@@ -16,6 +16,7 @@ import pytest
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
+from eventproc.concurrency.listener import stop_listening
 from eventproc.concurrency.tasks import end
 from eventproc.errors import EventProcError
 from eventproc.models import ConsumerGroup
@@ -65,9 +66,10 @@ class SilentServer:
         try:
             yield self
         finally:
-            server.close()
+            await stop_listening(server)
             await end(tasks)
-            await asyncio.sleep(0)  # The connections are closed.
+            for _ in range(3):  # Until the sockets of the connections are closed.
+                await asyncio.sleep(0)
 
 
 def storage(port: int, service: str) -> str:

@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 from eventproc.concurrency.listener import stop_listening
 from eventproc.concurrency.resource import AsyncResource
+
+_ABORT_TURNS: Final = 3
+"""Turns of the loop from the end of a task until the sockets of its connections are closed."""
 
 
 class LossyProxy(AsyncResource):
@@ -40,6 +44,8 @@ class LossyProxy(AsyncResource):
             task.cancel()
         if self._serving:
             await asyncio.wait(self._serving)
+        for _ in range(_ABORT_TURNS):  # The loop may end right after.
+            await asyncio.sleep(0)
 
     @asynccontextmanager
     async def lose_answers(self, count: int | None) -> AsyncIterator[None]:
