@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if message is None:
             raise
         said = message().replace("Value error, ", "")  # the words of a library
-        print_error(f"{said} (see: {_help_of(error)})")
+        print_error(f"{said.rstrip('.')} (see: {_help_of(error)})")
         return BAD_INPUT
     return code if isinstance(code, int) else 0
 

@@ -20,7 +20,7 @@ from eventproc.admin import (
 )
 from eventproc.cli.group.connection import NO_POSITIONS, Connection
 from eventproc.cli.group.lookup import event_at_or_before, first_event
-from eventproc.cli.group.records import Record, read_records, state_text
+from eventproc.cli.group.records import Record, bytes_text, read_records, state_text
 from eventproc.cli.group.targets import (
     Bounds,
     RelativeTarget,
@@ -169,9 +169,9 @@ def _events_between(before: int | None, after: int, end: PartitionProperties | N
 def _state_change(record: Record | None, move: CheckpointMove) -> str:
     has_state = record is not None and (record.is_damaged or bool(record.checkpoint.state))
     if move.state and record is not None and _is_same_state(record, move):
-        return f"as it is ({len(move.state):,} bytes)"
+        return f"as it is ({bytes_text(len(move.state))})"
     if move.state:
-        return f"{'replaced' if has_state else 'stored'} ({len(move.state):,} bytes)"
+        return f"{'replaced' if has_state else 'stored'} ({bytes_text(len(move.state))})"
     if record is None or not has_state:
         return ""
     return f"{'kept' if move.state is None else 'dropped'} ({state_text(record)})"

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eventproc.cli.group.records import bytes_text
 from eventproc.cli.terminal.console import cell
 from eventproc.dead_letters import LetterOutcome, LetterResult
 from eventproc.logs import printable
@@ -40,13 +41,19 @@ def letters_table(letters: Sequence[StoredLetter], *, rows_max: int | None) -> R
             f"{letter.given_up_at:%Y-%m-%d %H:%M:%S}",
             str(letter.attempt_count),
             cell(letter.event.partition_key or ""),
-            cell(_error_of(letter)[:ERROR_CHARACTERS_MAX]),
+            cell(_shortened(_error_of(letter))),
             "yes" if letter.event.replayed_from else "",
         )
     if len(shown) == len(letters):
         return Group(table, Text(_summary(letters)))
     more = "There are more: --limit 0 shows all."
     return Group(table, Text(f"The first {_summary(shown)}. {more}"))
+
+
+def _shortened(error: str) -> str:
+    return (
+        error if len(error) <= ERROR_CHARACTERS_MAX else f"{error[: ERROR_CHARACTERS_MAX - 3]}..."
+    )
 
 
 def _summary(letters: Sequence[StoredLetter]) -> str:
@@ -134,7 +141,7 @@ def whole_text(stored: StoredLetter) -> Text:
         **{f"property {name}": repr(value) for name, value in event.properties.items()},
     }
     lines = [printable(f"{name}: {value}") for name, value in facts.items() if value is not None]
-    lines += ["", f"body ({len(event.body):,} bytes):", _body_text(event.body)]
+    lines += ["", f"body ({bytes_text(len(event.body))}):", _body_text(event.body)]
     if letter.traceback:
         lines += ["", letter.traceback.rstrip()]
     return Text("\n".join(lines), overflow="fold")

@@ -134,7 +134,12 @@ def state_text(record: Record) -> str:
         return ""
     is_in_step = found.state_sequence_number == found.sequence_number
     at = "" if is_in_step else f" of {found.state_sequence_number:,}"
-    return f"{len(found.state):,} bytes{at}"
+    return f"{bytes_text(len(found.state))}{at}"
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes in words."""
+    return f"{count:,} byte{'' if count == 1 else 's'}"
 
 
 def _writer_text(checkpoint: Checkpoint) -> str:

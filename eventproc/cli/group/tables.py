@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,6 +16,9 @@ from eventproc.core.pauses import Pause, Pauses
 from eventproc.core.placement.even import Even
 from eventproc.logs import printable
 from eventproc.resources.names import name_of
+
+CHECK_NAMES: Final = "check --eventhub, --consumer-group, --namespace and --store."
+"""What to do if the store knows nothing of a hub's group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,10 @@ def empty_text(view: GroupView) -> str:
         return "No process of this group has had or wants this lease, in this store."
     if view.group.is_of_resources:
         return "This group has no resources and no members in this store."
-    return "This group has no ownership records, checkpoints or members in this store."
+    return (
+        "This group has no ownership records, checkpoints or members in this store. If a process "
+        f"of it has run, {CHECK_NAMES}"
+    )
 
 
 def damage_lines(view: GroupView) -> list[str]:
@@ -81,11 +88,7 @@ def absence_lines(view: GroupView) -> list[str]:
     )
     if is_known or not view.partitions:
         return []
-    line = (
-        "No process of this group has run with this store yet. If one has, check --eventhub, "
-        "--consumer-group, --namespace and --store."
-    )
-    return [line]
+    return [f"No process of this group has run with this store yet. If one has, {CHECK_NAMES}"]
 
 
 def named_pauses(pauses: Pauses) -> list[tuple[str, Pause]]:

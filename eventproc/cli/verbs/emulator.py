@@ -131,7 +131,10 @@ def _compacting(
     for name in compacted:
         if name not in {hub.name for hub in hubs}:
             known = ", ".join(hub.name for hub in hubs)
-            raise ConfigurationError(f"--compacted is {name!r}, but the hubs are {known}")
+            raise ConfigurationError(
+                f"--compacted is {name!r}, but the hubs are {known}: add --hub {name}:PARTITIONS, "
+                "or correct the name"
+            )
     return tuple(replace(hub, is_compacted=hub.name in compacted) for hub in hubs)
 
 
@@ -156,7 +159,8 @@ def _announce(
     for hub in configuration.hubs:
         groups = ", ".join(("$Default", *hub.consumer_groups))
         noun = "partition" if hub.partition_count == 1 else "partitions"
-        print(f"  {hub.name}: {hub.partition_count} {noun}, consumer groups {groups}")
+        compacted = ", compacted" if hub.is_compacted else ""
+        print(f"  {hub.name}: {hub.partition_count} {noun}, consumer groups {groups}{compacted}")
     if server.websocket_port is not None:
         print(f"  WebSockets: {configuration.host}:{server.websocket_port}{tls}")
     if server.health_port is not None:

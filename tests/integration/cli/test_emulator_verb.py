@@ -152,4 +152,7 @@ def test_a_hub_is_compacted_on_request(command):
     firsts = {name: hubs[name]["partitions"]["0"]["first_sequence_number"] for name in hubs}
     assert firsts == {"latest": 5, "orders": 0}
     assert code == 2
-    assert "--compacted is 'other', but the hubs are latest, orders" in errors
+    assert (
+        "--compacted is 'other', but the hubs are latest, orders: add --hub other:PARTITIONS"
+        in errors
+    )

@@ -321,8 +321,11 @@ def test_a_schema_that_cannot_be_read_is_shown_with_the_remedy():
 
 
 def test_for_an_empty_group_a_sentence_is_printed():
-    """Two empty tables would look like an error."""
-    assert "no ownership records, checkpoints or members" in printed(view())
+    """Two empty tables would look like an error. A mistyped name is the likely cause."""
+    text = " ".join(printed(view()).split())
+
+    assert "no ownership records, checkpoints or members" in text
+    assert "check --eventhub, --consumer-group, --namespace and --store" in text
 
 
 def test_a_damaged_checkpoint_is_shown_with_the_remedy():

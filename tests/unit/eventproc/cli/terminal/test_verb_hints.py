@@ -26,7 +26,7 @@ ROOT: Any = typer.main.get_command(app)
         ("dead-letters pause", "Did you mean `eventproc pause`"),
         ("statsu", "Did you mean 'status'?"),
         ("checkpoints lga", "Did you mean 'lag'?"),
-        ("fly", "No such command 'fly'. (see: eventproc --help)"),
+        ("fly", "No such command 'fly' (see: eventproc --help)"),
     ],
 )
 def test_an_unknown_verb_leads_to_the_one_that_is_meant(words, hint, capsys):
