@@ -137,7 +137,11 @@ class Watch:
     def status(self, beats_max: int) -> Body:
         """Return what the other endpoints say, with version, process id and counters."""
         live, ready, partitions = self.live(beats_max), self.ready(beats_max), self.partitions()
-        reasons = [*dict.fromkeys([*live["reasons"], *ready["reasons"], *partitions["reasons"]])]
+        # `/ready` gives the reason of a partition that is not served in a sentence, `/partitions`
+        # after its name: once is enough here.
+        said = {reason.partition(" ")[2].replace(" is ", ": ", 1) for reason in ready["reasons"]}
+        more = [reason for reason in partitions["reasons"] if reason not in said]
+        reasons = [*dict.fromkeys([*live["reasons"], *ready["reasons"], *more])]
         return {
             **live,
             **ready,

@@ -126,3 +126,15 @@ def test_a_thread_that_has_never_run_is_called_so():
     assert watched.reasons(BEATS) == [
         "the store thread has not run for 6 s: it has not begun",
     ]
+
+
+def test_status_gives_the_reason_of_a_partition_that_is_not_served_once():
+    """`/ready` and `/partitions` give it in different words."""
+    member = Member()
+    watch = member.watch()
+    member.newest = of_partitions(replace(PUMP, receiver_failing_seconds=13.0))
+    status = watch.status(BEATS)
+
+    (reason,) = status["reasons"]
+    assert reason.startswith("partition 3 is not served: no events for 13 s")
+    assert status["partitions"][0]["reasons"]
