@@ -97,7 +97,7 @@ async def test_the_demo_is_seen_as_it_happens(store, monkeypatch):
 
                 killed = await changes.processor(ChangeKind.KILL)
                 with held(monkeypatch):
-                    silent = f"#members tr:has(.owner:text-is('{killed}'))"
+                    silent = f"#members tr:has(.owner .name:text-is('{killed}'))"
                     await shown(page, silent, "not renewing")
                     await shown(page, "#log li[data-kind=died]", f"{killed} has not renewed")
                 await shown(page, "#log li[data-kind='taken over']", f"of {killed}, which")
