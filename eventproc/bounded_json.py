@@ -27,7 +27,7 @@ def read_json(text: bytes | str, *, length_max: int = LENGTH_MAX) -> Any:  # noq
         ValueError: it is not JSON, too long, or nested too deeply.
     """
     if len(text) > length_max:
-        raise ValueError(f"it has a length of {len(text):,}, and {length_max:,} is the most")
+        raise ValueError(f"its length is {len(text):,}, and at most {length_max:,} is read")
     try:
         value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except RecursionError:
@@ -52,5 +52,5 @@ def _items(value: object) -> Any:  # noqa: ANN401 - a view or a list
 def _finite(text: str) -> float:
     number = float(text)
     if not isfinite(number):
-        raise ValueError(f"{text} is no finite number")
+        raise ValueError(f"{text} is not a finite number")
     return number

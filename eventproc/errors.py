@@ -264,7 +264,7 @@ class HandlerAbortedError(EventProcError):
             what = repr(error)
         except Exception:  # noqa: BLE001 - the user's code
             what = type(error).__qualname__
-        super().__init__(f"{what} was raised, which is no Exception: the call has failed")
+        super().__init__(f"{what} was raised, which is not an Exception: the call has failed")
         self.__cause__ = error
 
 

@@ -148,10 +148,11 @@ class ControlEndpoint:
         """Refuse what a page of another site has a browser send."""
         if not is_own_host(head.headers.get("Host"), self._names):
             raise ForeignRequestError(
-                f"this is not {head.headers['Host']!r}: ask for the address, or listen on that host"
+                f"this server has another name than {head.headers['Host']!r}: ask for its "
+                "address, or name that host in --host"
             )
         if is_of_another_site(head.headers):
-            raise ForeignRequestError("requests of other sites are refused")
+            raise ForeignRequestError("requests of web pages of other sites are refused")
 
     async def _answer(self, method: str, path: str, body: bytes) -> tuple[HTTPStatus, Answer]:
         fault = self._faults.get(path.removeprefix("/faults/"))

@@ -112,8 +112,8 @@ def _of_azurite(address: str) -> str:
     url = urlsplit(address)
     if url.scheme not in {"http", "https"} or not url.hostname:
         raise ConfigurationError(
-            f"DevelopmentStorageProxyUri={address}: give the address of Azurite's host, such as "
-            "http://azurite"
+            f"DevelopmentStorageProxyUri={address} is not a URL: give that of Azurite's host, "
+            "such as http://azurite"
         )
     place = f"{url.scheme}://{url.hostname}"
     return (

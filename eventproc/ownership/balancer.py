@@ -279,7 +279,7 @@ class Balancer:
                     owner_ids=sorted(foreign),
                     interval_s=interval.total_seconds(),
                     expiration_s=expiration.total_seconds(),
-                    hint="set ownership_expiration to more than twice this interval",
+                    remedy="set ownership_expiration to more than twice this interval",
                 )
 
     def _log_placement(self, before: Observed | None, after: Observed | None) -> None:

@@ -95,7 +95,7 @@ class CallContext(PartitionContext):
         except ValueError as error:
             raise ValueError(
                 f"event {event.sequence_number} was not handed to the handler of partition "
-                f"{self.partition_id!r}: each partition's events belong to its own context"
+                f"{self.partition_id!r}: report it with the context of its own partition"
             ) from error
         if is_progress:
             self._note_busy()

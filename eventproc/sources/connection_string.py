@@ -167,7 +167,8 @@ def _is_emulator(value: str | None) -> bool:
 def _is_over_websockets(transport: str) -> bool:
     if transport.lower() not in {"amqp", "amqptcp", "amqpwebsockets"}:
         raise ConfigurationError(
-            f"TransportType={transport} in the connection string: give AmqpWebSockets, or remove it"
+            f"TransportType={transport} in the connection string is not supported: give "
+            "AmqpWebSockets, or remove it"
         )
     return transport.lower() == "amqpwebsockets"
 

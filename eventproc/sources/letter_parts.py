@@ -66,6 +66,7 @@ def letter_from_parts(parts: Collection[LetterPart]) -> DeadLetter:
     first = next(iter(parts))
     if sha256(whole).hexdigest() != first.json_sha256:
         raise LetterDamagedError(
-            f"of {first.part_count} parts of letter {first.letter_id} only {len(contents)} are here"
+            f"only {len(contents)} of the {first.part_count} parts of letter {first.letter_id} are "
+            "left"
         )
     return letter_from_json(whole)

@@ -146,7 +146,7 @@ def decode(line: bytes, token: str) -> Report:
     """
     given, _, text = line.partition(b" ")
     if not hmac.compare_digest(given, token.encode()):
-        raise ValueError("the token is wrong")
+        raise ValueError("its token is not that of this fleet")
     try:
         return convert(read_json(text), Report)
     except ValidationError as error:

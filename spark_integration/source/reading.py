@@ -312,7 +312,7 @@ def younger_message(positions: dict[str, int], created_at: datetime | None) -> s
     """Return the message of an error about a hub that is younger than the query's position."""
     which = ", ".join(f"{partition!r}: {number}" for partition, number in positions.items())
     return (
-        f"the hub was created at {created_at}, after the hub in which this query has reached its "
-        f"position (partition {which}): it was deleted and created again, so its events are other "
-        "ones. Start with a new checkpointLocation"
+        f"the hub was deleted and created again, at {created_at}, after this query had reached its "
+        f"position (partition {which}), which is one of the former hub. Start with a new "
+        "checkpointLocation"
     )

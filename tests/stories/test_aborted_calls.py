@@ -157,7 +157,9 @@ def test_the_letter_of_a_panic_has_its_text_and_traceback():
     served(lambda scene: Aborting(scene, panic), sink=sink, failure_policy=LETTER)
     (letter,) = sink.letters
 
-    assert "Panic('index out of bounds') was raised, which is no Exception" in letter.error_message
+    assert (
+        "Panic('index out of bounds') was raised, which is not an Exception" in letter.error_message
+    )
     assert 'raise Panic("index out of bounds")' in letter.traceback
 
 

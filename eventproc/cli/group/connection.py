@@ -63,7 +63,9 @@ class Connection:
     async def note_absence(self) -> None:
         """Say on standard error if the group has no records: it may be new, or mistyped."""
         if not await self._has_records():
-            unasked = "" if self.source else ". The hub was not asked whether there is such a group"
+            unasked = (
+                "" if self.source else ". The hub was not asked whether this consumer group exists"
+            )
             print_error(f"{self._absence()}{unasked}")
 
     async def _has_records(self) -> bool:

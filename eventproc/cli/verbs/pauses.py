@@ -142,7 +142,7 @@ def _show_resumed(
     if former is None:
         lines = ["The record of pauses was damaged, and is replaced: everything is resumed."]
     elif not lines:
-        lines = ["None of it was paused: nothing is changed."]
+        lines = ["None of it was paused: nothing has changed."]
     if former != pauses:
         lines.append("Processors follow at the next poll, within --interval (default 10 s).")
     _print(group, [*lines, *(pause_lines(pauses) or ["Nothing is paused."])])

@@ -72,6 +72,7 @@ async def _try_writes(store: CheckpointStore) -> None:
     members = (await store.list_members(_GROUP)).members
     if any(member.owner_id == written.owner_id for member in members):
         raise StoreRejectedError(
-            f"{store}: the record of member {written.owner_id!r} in group {_GROUP.name!r} could be "
-            "written and not be deleted: give the credential the right to delete, and delete it"
+            f"{store}: the record of member {written.owner_id!r} in group {_GROUP.name!r} was "
+            "written but not deleted: give the credential the right to delete, and delete that "
+            "record"
         )

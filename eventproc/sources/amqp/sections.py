@@ -79,7 +79,9 @@ class EncodedMessage:
         value = None if begin is None else decode(self._payload, begin)[0]
         kind = _KINDS.get(descriptor, object)
         if value is not None and not isinstance(value, kind):
-            raise MalformedError(f"a section is a {type(value).__name__}, not a {kind.__name__}")
+            raise MalformedError(
+                f"section {descriptor:#x} is a {type(value).__name__}, not a {kind.__name__}"
+            )
         return value
 
     def body(self) -> bytes:

@@ -154,7 +154,8 @@ class EventHubDeadLetterSink(DeadLetterSink):
             )
             if not await sender.send(event, part.properties):
                 raise DeadLetterError(
-                    f"event hub {self._hub!r} has no room for a part of {content_max} bytes"
+                    f"event hub {self._hub!r} cannot take a part of {content_max} bytes of a dead "
+                    "letter"
                 )
 
     def _connected(self) -> producer.Producer:

@@ -226,7 +226,7 @@ def _name(name: str) -> str:
     """
     name.encode()
     if "\0" in name:
-        raise ValueError(f"the name of its header {name!r} has a NUL")
+        raise ValueError(f"the name of its property {name!r} has a NUL character")
     return name
 
 

@@ -74,7 +74,7 @@ def test_a_verb_that_may_not_ask_the_hub_says_so(verb):
     code, out, err = verb("status", "--format", "json", *group)
 
     assert (code, json.loads(out)["partitions"]) == (OK, [])
-    assert "The hub was not asked whether there is such a group" in err
+    assert "The hub was not asked whether this consumer group exists" in err
 
 
 def test_a_group_of_resources_that_does_not_exist_is_said_to_be_unknown(verb):

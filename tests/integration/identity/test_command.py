@@ -96,7 +96,7 @@ def test_without_hub_only_the_store_is_asked(command, hub, store, identity):
     code, _, err = command.run("checkpoints", "list", *hub_at(hub.port), *store, "--without-hub")
 
     assert code == OK
-    assert "The hub was not asked whether there is such a group" in err
+    assert "The hub was not asked whether this consumer group exists" in err
     assert set(identity.asked) == {"https://storage.azure.com"}
 
 

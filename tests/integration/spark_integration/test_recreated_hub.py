@@ -58,7 +58,9 @@ def test_a_stream_does_not_continue_in_a_hub_that_was_created_again(own, is_star
     if is_started_again:
         reader = reader_of(own)
 
-    with pytest.raises(SourceRejectedError, match=r"created at .*: it was deleted and created"):
+    with pytest.raises(
+        SourceRejectedError, match=r"deleted and created again, at .* after this query"
+    ):
         latest(reader, reached)
 
 

@@ -53,5 +53,5 @@ def test_the_bounds_are_inclusive():
     """The deepest and the longest JSON that is read."""
     assert read_json(nested(DEPTH_MAX + 1))
     assert read_json(b" 1", length_max=2) == 1
-    with pytest.raises(ValueError, match="length of 3, and 2"):
+    with pytest.raises(ValueError, match="length is 3, and at most 2"):
         read_json(b" 12", length_max=2)

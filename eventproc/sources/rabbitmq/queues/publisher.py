@@ -147,10 +147,10 @@ class PartitionPublisher(EventPublisher):
             try:
                 await attempts(partial(self._publish, queue, event.body, event))
             except _UNENCODABLE as error:
-                raise EventRefusedError(index, f"AMQP 0-9-1 cannot have it: {error}") from error
+                raise EventRefusedError(index, f"AMQP 0-9-1 cannot encode it: {error}") from error
 
     async def _publish(self, queue: str, body: bytes, event: OutgoingEvent) -> None:
-        headers = {name: _header(value) for name, value in event.properties.items()}
+        headers = {name: _header(name, value) for name, value in event.properties.items()}
         if event.partition_key is not None:
             headers[KEY_HEADER] = event.partition_key
         await self._broker.publish(
@@ -165,14 +165,14 @@ class PartitionPublisher(EventPublisher):
         )
 
 
-def _header(value: object) -> Any:  # noqa: ANN401 - as the client takes it
+def _header(name: str, value: object) -> Any:  # noqa: ANN401 - as the client takes it
     """Return the value of a header; the client takes no ``bytes``.
 
     Raises:
         ValueError: it is no finite number. The broker would end the connection.
     """
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"a header is {value}")
+        raise ValueError(f"its property {name!r} is {value}, not a finite number")
     if isinstance(value, list):
-        return [_header(each) for each in value]
+        return [_header(name, each) for each in value]
     return bytearray(value) if isinstance(value, bytes) else value

@@ -104,7 +104,9 @@ def test_the_development_proxy_is_the_address_of_azurite(address):
 
 def test_a_development_proxy_that_is_no_address_is_refused():
     """A host alone is none."""
-    with pytest.raises(ConfigurationError, match=r"ProxyUri=azurite: give .* http://azurite"):
+    with pytest.raises(
+        ConfigurationError, match=r"ProxyUri=azurite is not a URL: give .* http://azurite"
+    ):
         require_endpoint("UseDevelopmentStorage=true;DevelopmentStorageProxyUri=azurite", "blob")
 
 
