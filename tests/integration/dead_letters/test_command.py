@@ -67,7 +67,7 @@ def test_letters_are_listed_and_shown(tool, full):
 
     code, out, _ = tool("show", "--id", one["letter_id"])
     assert code == 0
-    assert "body (1 bytes):\n3" in out
+    assert "body (1 byte):\n3" in out
     assert "Traceback ..." in out
     code, out, _ = tool("show", "--format", "json")
     found = json.loads(out)
