@@ -4,7 +4,8 @@
     python -m tests.mistakes --area stores --count 100 --seed 7
     python -m tests.mistakes --table                  # the verdicts so far
 
-Each mistake is tried by the tests that touch its module, the nearest first, for a minute at most.
+Each mistake is tried by the tests that touch its module, the nearest first, for a minute of CPU
+time at most, so that verdicts are the same beside other work.
 Verdicts are kept in ``.tools/mistakes/<area>-<seed>.jsonl``; a mistake that has one is not tried
 again. Those that nobody noticed are printed at the end, to be judged one by one: some of them
 change nothing that a user could notice.
@@ -12,10 +13,12 @@ change nothing that a user could notice.
 
 import argparse
 import json
+import math
 import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,6 +56,40 @@ FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 """The line of pytest's summary that names a test; the name may have spaces only in brackets."""
 
 
+class Budget:
+    """How long the tests of one mistake may take: CPU time, and real time for those that wait."""
+
+    def __init__(self, cpu_s: float) -> None:
+        self._cpu_left_s = cpu_s
+        self._ends_s = time.monotonic() + 5 * cpu_s
+
+    def run(self, command: Sequence[str], directory: Path, env: Mapping[str, str]) -> str | None:
+        """Return the output of tests that failed; ``None`` if they passed or took too long."""
+        wait_s = self._ends_s - time.monotonic()
+        if self._cpu_left_s < 1 or wait_s <= 0:
+            return None
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                ["prlimit", f"--cpu={math.ceil(self._cpu_left_s)}", *command],
+                cwd=directory,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            timer = threading.Timer(wait_s, os.killpg, (process.pid, signal.SIGKILL))
+            timer.start()
+            _, status, used = os.wait4(process.pid, 0)
+            timer.cancel()
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self._cpu_left_s -= used.ru_utime + used.ru_stime
+            if process.returncode <= 0 or process.returncode == 5:  # 5: no test was selected
+                return None
+            output.seek(0)
+            return output.read().decode(errors="replace")
+
+
 class Copy:
     """A copy of the project, in which one mistake is made at a time."""
 
@@ -81,59 +118,48 @@ class Copy:
         """Return the name of a test that fails with *mistake* and passes without it."""
         file = self._directory / mistake.file
         original = file.read_bytes()
-        ends_s = time.monotonic() + self._limit_s
+        budget = Budget(self._limit_s)
         unsound: list[str] = []
         while True:
             file.write_bytes(mistake.applied_to(original))
             try:
-                failed = self._failure(tests, ends_s, unsound)
+                failed = self._failure(tests, budget, unsound)
             finally:
                 file.write_bytes(original)
             if failed is None:
                 return None
             if failed not in self._is_sound:
-                self._is_sound[failed] = self._first_failure([failed], self._limit_s) is None
+                found = self._first_failure([failed], Budget(self._limit_s))
+                self._is_sound[failed] = found is None
             if self._is_sound[failed]:
                 return failed
             unsound.append(failed)
 
-    def _failure(self, tests: Sequence[Path], ends_s: float, left_out: Sequence[str]) -> str | None:
+    def _failure(
+        self, tests: Sequence[Path], budget: Budget, left_out: Sequence[str]
+    ) -> str | None:
         """Run tests until one fails: few files first, because pytest collects all that it gets."""
         names = [str(path) for path in tests]
         size = 3
         while names:
             some, names = names[:size], names[size:]
-            failed = self._first_failure(some, ends_s - time.monotonic(), left_out)
+            failed = self._first_failure(some, budget, left_out)
             if failed is not None:
                 return failed
             size *= 3
         return None
 
     def _first_failure(
-        self, tests: Sequence[str], limit_s: float, left_out: Sequence[str] = ()
+        self, tests: Sequence[str], budget: Budget, left_out: Sequence[str] = ()
     ) -> str | None:
-        if not tests or limit_s <= 0:
-            return None
         command = [
             *(sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"),
-            *("-m", "not long", "--timeout=30", *(f"--deselect={name}" for name in left_out)),
+            *("-m", "not long", "--timeout=120", *(f"--deselect={name}" for name in left_out)),
         ]
-        try:
-            done = subprocess.run(
-                [*command, *tests],
-                cwd=self._directory,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=limit_s,
-            )
-        except subprocess.TimeoutExpired:
+        output = budget.run([*command, *tests], self._directory, self._environment)
+        if output is None:
             return None
-        if done.returncode in (0, 5):  # passed; no test was selected
-            return None
-        found = FAILED.search(done.stdout)
+        found = FAILED.search(output)
         return found.group(1) if found else "(pytest could not run)"
 
 
@@ -222,7 +248,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=30, help="mistakes in each area (30)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument("--jobs", type=int, default=2, help="mistakes tried at a time (2)")
-    parser.add_argument("--limit", type=float, default=60, help="seconds for each (60)")
+    parser.add_argument("--limit", type=float, default=60, help="CPU seconds for each (60)")
     parser.add_argument("--table", action="store_true", help="only print the verdicts so far")
     arguments = parser.parse_args()
     drawing = Drawing(arguments)
