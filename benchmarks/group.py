@@ -39,7 +39,7 @@ from benchmarks._member import Settings
 from benchmarks._rows import Row, options, print_progress, print_rows
 from benchmarks._summary import times_better
 from eventproc.emulator import EventHubsEmulator
-from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.azurite import Azurite
 
 SIDES: Final = ("eventproc", "azure")
 TIMEOUT_S: Final = 120.0

@@ -40,7 +40,7 @@ from benchmarks._backlog import BATCH, child, cost_of, read_columns, read_proces
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
 from eventproc import EventPosition, EventProcessorConfig
 from eventproc.sources.kafka import KafkaEventSource
-from eventproc.testing import KafkaBroker
+from tests.servers.kafka_broker import KafkaBroker
 
 TOPIC: Final = "bench"
 IDLE_S: Final = 10.0

@@ -52,7 +52,7 @@ from eventproc.models import Member, OwnershipClaim
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.servers.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
+from eventproc.testing.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
 
 SIZES: Final = (32, 1_000, 10_000)
 OWNED: Final = (32, 320, 3_200)

@@ -25,7 +25,7 @@ from benchmarks._backlog import child, cost_of, read_processor
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
 from eventproc import EventPosition, EventProcessorConfig, ReceivedEvent
 from eventproc.sources.rabbitmq.queues import QueueOptions, QueuePublisher, RabbitQueues
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 PREFIX: Final = "Bench"
 PREFETCH: Final = QueueOptions().prefetch

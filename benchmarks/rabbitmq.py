@@ -26,7 +26,7 @@ from benchmarks._backlog import child, cost_of, read_processor, read_source
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
 from eventproc import EventPosition, EventProcessorConfig
 from eventproc.sources.rabbitmq.streams import RabbitStreams
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 NAME: Final = "bench"
 RUNS: Final = 3

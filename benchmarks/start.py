@@ -32,7 +32,7 @@ from azure.storage.blob import ContainerClient
 
 from benchmarks._rows import Row, options, print_progress, print_rows
 from eventproc.emulator import EventHubsEmulator
-from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.azurite import Azurite
 
 PARTITIONS: Final = 4
 ROUNDS: Final = 11

@@ -34,7 +34,7 @@ from eventproc import (
     ReceivedEvent,
 )
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.servers.postgres_server import PostgresServer
+from tests.servers.postgres_server import PostgresServer
 
 BATCH: Final = 200
 PARTITIONS: Final = 4

@@ -1,9 +1,10 @@
 """Keyed orders on RabbitMQ's partition queues, shared by two processors: each customer's in order.
 
-It starts a broker of its own, which `make rabbitmq` fetches.
+The first argument is the broker's URL: python examples/partition_queues.py amqp://guest:guest@localhost
 """
 
 import asyncio
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
@@ -11,7 +12,6 @@ from itertools import product
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import EventProcessor, PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.sources.rabbitmq.queues import QueuePublisher, RabbitQueues
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 
 ORDERS = 20
 by_customer: dict[tuple[str, str | None], list[int]] = defaultdict(list)
@@ -56,5 +56,4 @@ async def main(url: str) -> None:
     print(list(by_customer.values()).count(list(range(ORDERS))), "customers, all orders in order")
 
 
-with RabbitMqBroker() as broker:
-    asyncio.run(main(broker.url))
+asyncio.run(main(sys.argv[1]))

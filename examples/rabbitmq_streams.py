@@ -12,7 +12,7 @@ from rstream import AMQPMessage, Producer
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import EventProcessor, PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.sources.rabbitmq.streams import RabbitStreams, StreamOptions
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 STREAM, COUNT = "orders", 60
 OPTIONS = StreamOptions(key="property:customer")

@@ -23,9 +23,9 @@ from hypothesis import HealthCheck, settings
 import eventproc.columns  # noqa: F401 - Its import reads files: no test may do so in a loop.
 from eventproc import logs
 from eventproc.sources.eventhubs.options import ReceivePath, receive_path_by_default
-from eventproc.testing.servers.azurite import Azurite
-from eventproc.testing.servers.postgres_server import PostgresServer
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
+from eventproc.testing.azurite import Azurite
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 
 HERE = Path(__file__).parent
 MARKED_DIRECTORIES = ("architecture", "contract", "integration", "simulation", "spark")
@@ -34,7 +34,7 @@ WATCHED_DIRECTORIES = (*GUARDED_DIRECTORIES, "contract")
 ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
 """asyncio's log messages on an exception that was not retrieved, and on a pending task."""
 
-OF_COMMAND = re.compile("EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$|POSTGRES$|RABBITMQ$|TANSU$)")
+OF_COMMAND = re.compile("EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$|RABBITMQ$)")
 """Environment variables of the command's options; the others are of the tests themselves."""
 
 SEEDS_BY_DEFAULT = 25

@@ -16,7 +16,7 @@ from eventproc.processor import EventProcessor
 from eventproc.simulation.other_systems.external import ForeignProcessor
 from eventproc.simulation.store_connection import StoreConnection
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.processes import Process
+from eventproc.testing._processes import Process
 
 BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from eventproc.simulation.other_systems.external import ClientProfile
 from eventproc.simulation.scaled_world import ScaledWorld
 from eventproc.simulation.script import Script
 from eventproc.simulation.world import StoreFactory, World
-from eventproc.testing.processes import run_processes
+from eventproc.testing._processes import run_processes
 
 
 def play(

@@ -11,8 +11,8 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from eventproc.models import ClaimResult, ConsumerGroup, OwnershipClaim
 from eventproc.ports import CheckpointStore, ForwardingStore
+from eventproc.testing._processes import Wire
 from eventproc.testing.faults import Fate, FaultyCheckpointStore
-from eventproc.testing.processes import Wire
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -27,8 +27,8 @@ from eventproc.simulation.observer import Observer
 from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
 from eventproc.simulation.script import RESTART_AFTER_S, Action, Script, ScriptedEvent
 from eventproc.simulation.store_connection import StoreConnection
+from eventproc.testing._processes import Process, Wire
 from eventproc.testing.faults import StoreFaults
-from eventproc.testing.processes import Process, Wire
 
 Clock = Callable[[], datetime]
 

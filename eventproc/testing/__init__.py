@@ -1,12 +1,10 @@
 """Test tools for users' handlers, stores and sources; eventproc's own tests use them, too."""
 
+from eventproc.testing.azurite import Azurite
 from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
 from eventproc.testing.harness.harness import HandlerTestHarness
 from eventproc.testing.harness.record import Closing, HandlerCall
 from eventproc.testing.placement_contract.contract import PlacementReport, check_placement
-from eventproc.testing.servers.azurite import Azurite
-from eventproc.testing.servers.kafka_broker import KafkaBroker
-from eventproc.testing.servers.lossy_proxy import LossyProxy
 from eventproc.testing.store_contract.bench import LoseAnswers
 from eventproc.testing.store_contract.contract import (
     ClauseReport,
@@ -28,10 +26,8 @@ __all__ = [
     "FaultyCheckpointStore",
     "HandlerCall",
     "HandlerTestHarness",
-    "KafkaBroker",
     "LivelockError",
     "LoseAnswers",
-    "LossyProxy",
     "PlacementReport",
     "StoreFaults",
     "VirtualTimeLoop",

@@ -16,8 +16,9 @@ from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
 from eventproc.ports import CheckpointStore
-from eventproc.testing import FaultyCheckpointStore, LoseAnswers, LossyProxy
-from eventproc.testing.servers.postgres_server import PostgresServer
+from eventproc.testing import FaultyCheckpointStore, LoseAnswers
+from tests.servers.lossy_proxy import LossyProxy
+from tests.servers.postgres_server import PostgresServer
 
 
 @dataclass

@@ -21,7 +21,7 @@ from eventproc.models import (
     OwnershipClaim,
     WriteOutcome,
 )
-from eventproc.testing.servers.child_server import free_port
+from tests.servers.ports import free_port
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 CLAIM = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)

@@ -12,7 +12,7 @@ import pytest
 from checkpointstores.postgres import PostgresCheckpointStore
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
-from eventproc.testing.servers.postgres_server import PostgresServer
+from tests.servers.postgres_server import PostgresServer
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 

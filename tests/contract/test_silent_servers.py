@@ -16,8 +16,6 @@ import pytest
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
-from eventproc.concurrency.listener import stop_listening
-from eventproc.concurrency.tasks import end
 from eventproc.errors import EventProcError
 from eventproc.models import ConsumerGroup
 from eventproc.rosters.kubernetes import StatefulSetRoster
@@ -25,6 +23,7 @@ from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
 from eventproc.sources.rabbitmq.queues import QueueOptions, RabbitQueues
 from eventproc.sources.rabbitmq.streams import RabbitStreams, StreamOptions
+from tests.servers.listening import end_connections, stop_listening
 
 LIMIT = timedelta(seconds=0.3)
 HANGS_S = 8.0
@@ -67,9 +66,7 @@ class SilentServer:
             yield self
         finally:
             await stop_listening(server)
-            await end(tasks)
-            for _ in range(3):  # Until the sockets of the connections are closed.
-                await asyncio.sleep(0)
+            await end_connections(tasks)
 
 
 def storage(port: int, service: str) -> str:

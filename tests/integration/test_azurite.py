@@ -13,7 +13,7 @@ from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.azurite import (
+from eventproc.testing.azurite import (
     END_WITH_PARENT,
     PROGRAM_VARIABLE,
     Azurite,
@@ -25,7 +25,7 @@ AIOHTTP_KEEPS_S = 15
 
 ORPHAN_MAKER = """
 import sys
-from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.azurite import Azurite
 Azurite().start()
 print("started", flush=True)
 sys.stdin.read()

@@ -7,7 +7,7 @@ import sys
 WITHOUT_PARTS = """\
 import sys
 from pathlib import Path
-from eventproc.testing.servers import azurite
+from eventproc.testing import azurite
 sys.modules["pyspark"] = None
 azurite._MAIN = Path("absent")
 """

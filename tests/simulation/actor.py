@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from eventproc.testing.processes import Process
+from eventproc.testing._processes import Process
 
 
 @dataclass(eq=False, slots=True)

@@ -21,7 +21,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.simulation.store_connection import StoreConnection
-from eventproc.testing.processes import Wire
+from eventproc.testing._processes import Wire
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Invariants
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 
-from eventproc.testing.processes import run_processes
+from eventproc.testing._processes import run_processes
 from tests.simulation.edges import live_at_the_edge
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import LanesWorld, key_selector, with_lanes

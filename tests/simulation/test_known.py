@@ -4,7 +4,7 @@ import pytest
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
 from eventproc.core.placement.ordinal import Ordinal
-from eventproc.testing.processes import run_processes
+from eventproc.testing._processes import run_processes
 from tests.simulation.faults import Fault
 from tests.simulation.small import story as small
 from tests.simulation.stories import Mode, Story, play_story

@@ -12,7 +12,7 @@ from eventproc.core.placement.schema import SCHEMA_RECORD, schema_in
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, MemberStatus, PartitionOwnership
 from eventproc.simulation.fleet import BEGIN, Fleet
-from eventproc.testing.processes import Wire
+from eventproc.testing._processes import Wire
 from tests.simulation.handlers import Behaviour
 from tests.simulation.invariants import Invariants
 from tests.simulation.nodes import CheckedNode

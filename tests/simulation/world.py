@@ -29,7 +29,7 @@ from eventproc.dead_letters import FunctionDeadLetterSink
 from eventproc.models import LeaseMode, LoadBalancingStrategy
 from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
 from eventproc.testing import StoreFaults
-from eventproc.testing.processes import Process, Wire
+from eventproc.testing._processes import Process, Wire
 from tests.simulation.actor import Actor
 from tests.simulation.checked_store import CheckedConnection, CheckedStore
 from tests.simulation.handlers import Behaviour, CountingHandler

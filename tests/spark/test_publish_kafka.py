@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.errors import PySparkException
 
-from eventproc.testing import KafkaBroker
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.received_events import received
+from tests.servers.kafka_broker import KafkaBroker
 
 pytestmark = pytest.mark.long
 

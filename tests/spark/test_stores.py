@@ -15,7 +15,7 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore
 from eventproc.testing import Azurite
-from eventproc.testing.servers.postgres_server import PostgresServer
+from tests.servers.postgres_server import PostgresServer
 from tests.spark import sink_handlers
 from tests.spark.conftest import COUNT, HUB, expected, publish
 

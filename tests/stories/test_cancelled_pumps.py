@@ -8,7 +8,7 @@ import pytest
 
 from eventproc import CheckpointPolicy, CloseReason, PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
-from eventproc.testing.processes import run_processes
+from eventproc.testing._processes import run_processes
 from tests.stories.scene import Noting, Scene, seconds
 
 EVENT_COUNT = 200

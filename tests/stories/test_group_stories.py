@@ -11,7 +11,7 @@ from eventproc import (
     LoadBalancingStrategy,
 )
 from eventproc.testing import StoreFaults
-from eventproc.testing.processes import run_processes
+from eventproc.testing._processes import run_processes
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.world import World
 

@@ -9,7 +9,7 @@ import pytest
 from eventproc import Backoff, CheckpointPolicy
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.testing import StoreFaults
-from eventproc.testing.processes import run_processes
+from eventproc.testing._processes import run_processes
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture, handle

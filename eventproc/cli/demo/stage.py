@@ -24,7 +24,7 @@ from eventproc.concurrency.resource import AsyncResource
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
-from eventproc.testing.servers.azurite import Azurite, find_azurite
+from eventproc.testing.azurite import Azurite, find_azurite
 
 SQLITE_FILE: Final = "group.db"
 LOCK_WAIT_S: Final = 0.3

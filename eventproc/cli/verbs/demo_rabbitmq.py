@@ -16,7 +16,7 @@ from eventproc.cli.demo.rabbitmq.story import DemoRun
 from eventproc.cli.demo.rabbitmq.summary import print_summary
 from eventproc.cli.demo.stage import StoreChoice
 from eventproc.extras import needing
-from eventproc.testing.servers.rabbitmq_broker import find_rabbitmq
+from tests.servers.rabbitmq_broker import find_rabbitmq
 
 
 def demo_rabbitmq(

@@ -27,13 +27,13 @@ from eventproc.handler import HandlerFactory
 from eventproc.models import OwnershipClaim, ReceivedEvent
 from eventproc.settings import Count, checked
 from eventproc.sources.memory import MemoryHub
+from eventproc.testing._processes import ProcessLoop
 from eventproc.testing.harness.dead_letters import HarnessDeadLetters
 from eventproc.testing.harness.handlers import HandlerMonitor, InjectedFailure
 from eventproc.testing.harness.owner import Owner
 from eventproc.testing.harness.record import Record
 from eventproc.testing.harness.settling import undone
 from eventproc.testing.harness.view import HarnessView
-from eventproc.testing.processes import ProcessLoop
 from eventproc.validation.handlers import check_handler
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from eventproc.handler import HandlerFactory
 from eventproc.ports import DeadLetterSink
 from eventproc.processor import EventProcessor
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing._processes import Process
 from eventproc.testing.faults import FaultyCheckpointStore
-from eventproc.testing.processes import Process
 
 
 class Owner:

@@ -16,8 +16,8 @@ from eventproc.ports import CheckpointStore
 from eventproc.testing.store_contract import (
     answers,
     checkpoints,
+    concurrency,
     group_records,
-    load,
     members,
     ownership,
 )
@@ -34,7 +34,7 @@ def _clauses_of(*modules: ModuleType) -> list[Clause]:
     ]
 
 
-_PLAIN: Final = _clauses_of(ownership, checkpoints, members, group_records, load)
+_PLAIN: Final = _clauses_of(ownership, checkpoints, members, group_records, concurrency)
 _WITH_LOST_ANSWERS: Final = _clauses_of(answers)
 
 

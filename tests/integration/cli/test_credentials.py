@@ -10,7 +10,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
 from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
-from eventproc.testing.servers.child_server import free_port
+from tests.servers.ports import free_port
 
 HANDLER = """
     from eventproc import PartitionHandler

@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from eventproc.testing import KafkaBroker
 from tests.integration.sources.kafka_topic import KafkaTopic
+from tests.servers.kafka_broker import KafkaBroker
 
 HANDLER = """
     from eventproc import PartitionHandler

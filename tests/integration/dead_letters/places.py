@@ -25,7 +25,7 @@ from eventproc.sources.eventhubs import (
 )
 from eventproc.sources.rabbitmq.queues import RabbitDeadLetterReader, RabbitDeadLetterSink
 from eventproc.sources.rabbitmq.streams import RabbitStreamDeadLetterReader, RabbitStreams
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUP = ConsumerGroup(fully_qualified_namespace="NS.example", eventhub_name="Orders")

@@ -14,7 +14,6 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.models import ConsumerGroup, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.sources.kafka import KafkaEventSource
-from eventproc.testing import KafkaBroker
 from tests.integration.cli.conftest import Command
 from tests.integration.dead_letters.letters import (
     HANDLER,
@@ -35,6 +34,7 @@ from tests.integration.dead_letters.places import (
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.integration.sources.received_events import received
+from tests.servers.kafka_broker import KafkaBroker
 
 
 @pytest.fixture(name="command")

@@ -13,8 +13,8 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
 from eventproc.ports import CheckpointStore
-from eventproc.testing.servers.azurite import Azurite
-from eventproc.testing.servers.postgres_server import PostgresServer
+from eventproc.testing.azurite import Azurite
+from tests.servers.postgres_server import PostgresServer
 
 CONTAINER: Final = "checkpoints"
 

@@ -13,9 +13,9 @@ from azure.eventhub import EventHubProducerClient
 
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import SourceError
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.delivery.fleet import send
 from tests.integration.sources.rabbitmq_streams import SuperStream
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 PARTITIONS: Final = 8
 NAME: Final = "hub"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eventproc.testing.servers.azurite import PROGRAM_VARIABLE
+from eventproc.testing.azurite import PROGRAM_VARIABLE
 from tests.integration.demo import demos
 from tests.integration.demo.demos import processes_of, wait_for
 

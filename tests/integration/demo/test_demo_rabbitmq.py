@@ -9,9 +9,9 @@ import pytest
 from eventproc.cli.demo.rabbitmq.api_server import NAMESPACE, ApiServer
 from eventproc.errors import EventProcError
 from eventproc.rosters.kubernetes import StatefulSetRoster
-from eventproc.testing.servers.rabbitmq_broker import PROGRAM_VARIABLE
 from tests.integration.demo import demos
 from tests.integration.demo.demos import processes_of, wait_for
+from tests.servers.rabbitmq_broker import PROGRAM_VARIABLE
 
 
 def start(*options, folder, **env):

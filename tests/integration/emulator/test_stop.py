@@ -9,7 +9,7 @@ import pytest
 from eventproc.emulator.amqp_server import AmqpServer
 from eventproc.emulator.control import ControlEndpoint
 from eventproc.emulator.hub.configuration import EmulatorConfiguration, HubConfiguration
-from eventproc.testing.servers.lossy_proxy import LossyProxy
+from tests.servers.lossy_proxy import LossyProxy
 
 TURNS = range(9)
 """Turns of the loop between the connection and the stop: from not accepted to served."""

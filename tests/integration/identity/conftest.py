@@ -14,7 +14,7 @@ import trustme
 from azure.storage.blob import ContainerClient
 
 from eventproc.emulator import EventHubsEmulator, TokenRules
-from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.azurite import Azurite
 
 from .played_managed_identity import PlayedManagedIdentity
 

@@ -21,8 +21,8 @@ from eventproc.cli.terminal.exits import BAD_INPUT, OK
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition, OutgoingEvent
 from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
-from eventproc.testing.servers.kafka_broker import KafkaBroker
 from spark_integration.publish.options import parse_publish_options
+from tests.servers.kafka_broker import KafkaBroker
 
 from .played_kafka_endpoint import PlayedKafkaEndpoint
 from .test_command import FAST, HANDLER, read_until

@@ -4,7 +4,7 @@ import pytest
 
 from eventproc.cli.terminal.exits import BAD_INPUT, UNREACHABLE
 from eventproc.emulator import EventHubsEmulator, Right, TokenRules
-from eventproc.testing.servers.child_server import free_port
+from tests.servers.ports import free_port
 
 from .connect_proxy import ConnectProxy
 from .played_storage import PlayedStorage

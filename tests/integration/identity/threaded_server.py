@@ -4,7 +4,7 @@ import asyncio
 import threading
 from contextlib import contextmanager
 
-from eventproc.concurrency.listener import stop_listening
+from tests.servers.listening import end_connections, stop_listening
 
 
 class ThreadedServer:
@@ -46,8 +46,7 @@ class ThreadedServer:
             for transport in list(self._transports):
                 transport.abort()
             await asyncio.sleep(0.01)
-        for _ in range(10):  # Turns of the loop in which the sockets are closed.
-            await asyncio.sleep(0)
+        await end_connections(())
 
     async def _serve(self, reader, writer):
         with self.aborted_at_the_end(writer):

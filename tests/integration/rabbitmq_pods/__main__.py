@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.rabbitmq_pods.findings import Findings
 from tests.integration.rabbitmq_pods.pods import Pods, Publisher, disturbed, planned
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 WORK_S = 0.004
 WORK_RATE = 1500

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from eventproc.errors import SourceUnavailableError
 from eventproc.sources.rabbitmq.queues import QueuePublisher
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.rabbitmq_pods.findings import Findings, find
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 ROOT: Final = Path(__file__).parents[3]
 QUEUES: Final = 12

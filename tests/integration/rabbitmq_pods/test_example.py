@@ -15,10 +15,10 @@ LAST_LINES = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", LAST_LINES)
-def test_an_example_handles_every_order_once(has_rabbitmq, name):
+def test_an_example_handles_every_order_once(rabbitmq, name):
     """Each customer's in their order; with warnings as errors, and nothing on standard error."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / name],
+        [sys.executable, "-W", "error", EXAMPLES / name, rabbitmq.url],
         capture_output=True,
         text=True,
         check=False,

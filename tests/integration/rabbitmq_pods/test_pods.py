@@ -9,10 +9,10 @@ from pathlib import Path
 import aio_pika
 import pytest
 
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.rabbitmq_pods.findings import Findings, find
 from tests.integration.rabbitmq_pods.pods import Pods, disturbed, planned
 from tests.integration.sources.rabbitmq_queues import Queues
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 ORDERS = 2_400
 RATE = 80

@@ -20,7 +20,7 @@ from random import Random
 from azure.storage.blob import ContainerClient
 
 from eventproc import LeaseMode
-from eventproc.testing.servers.azurite import Azurite
+from eventproc.testing.azurite import Azurite
 from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.findings import find
 from tests.integration.resources.report import tables, violations

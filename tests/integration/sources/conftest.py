@@ -14,10 +14,10 @@ from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailable
 from eventproc.ports import EventSource
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing import KafkaBroker
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.kafka_topic import KafkaBench, KafkaTopic
 from tests.integration.sources.rabbitmq_streams import StreamBench, SuperStream
+from tests.servers.kafka_broker import KafkaBroker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 GROUPS = ("$Default", "audit")
 PARTITIONS = 3

@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 from eventproc.errors import SourceError, SourceRejectedError
 from eventproc.ports import EventSource
 from eventproc.sources.kafka import KafkaEventSource
-from eventproc.testing import KafkaBroker
+from tests.servers.kafka_broker import KafkaBroker
 
 
 class KafkaTopic:

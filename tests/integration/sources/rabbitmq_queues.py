@@ -11,7 +11,7 @@ from aio_pika.abc import AbstractChannel
 
 from eventproc.errors import SourceError, SourceRejectedError
 from eventproc.sources.rabbitmq.queues import QueueOptions, QueuePublisher, RabbitQueues
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 _numbers = count()
 

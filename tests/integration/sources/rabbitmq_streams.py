@@ -10,8 +10,8 @@ from aio_pika.abc import AbstractChannel
 from eventproc.errors import SourceError, SourceRejectedError
 from eventproc.ports import EventSource
 from eventproc.sources.rabbitmq.streams import RabbitStreams
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.processors import Fleet
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 
 class SuperStream:

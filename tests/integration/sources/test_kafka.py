@@ -20,9 +20,9 @@ from eventproc import (
 )
 from eventproc.dead_letters.memory import MemoryDeadLetterSink
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
-from eventproc.testing import KafkaBroker
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.processors import Fleet, is_balanced, lag_of, numbered, until
+from tests.servers.kafka_broker import KafkaBroker
 
 SOON = timedelta(seconds=10)
 BRIEF = KafkaOptions(connect_timeout=timedelta(seconds=1))

@@ -25,9 +25,9 @@ from eventproc.sources.eventhubs import (
 )
 from eventproc.sources.eventhubs.publisher import KEYS_FOR_A_CONNECTION
 from eventproc.sources.kafka import KafkaPublisher
-from eventproc.testing import KafkaBroker
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.received_events import received
+from tests.servers.kafka_broker import KafkaBroker
 
 # After a connection is lost Azure's client leaves its socket to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -16,11 +16,11 @@ from eventproc.sources.rabbitmq.queues import (
     RabbitDeadLetterSink,
 )
 from eventproc.sources.rabbitmq.queues.names import QueueNames
-from eventproc.testing import LossyProxy
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.dead_letters.places import QueuePlace, letter
 from tests.integration.sources.bench import EARLIEST, GROUP, take
 from tests.integration.sources.rabbitmq_queues import Queues
+from tests.servers.lossy_proxy import LossyProxy
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 
 @pytest.fixture(name="queues")

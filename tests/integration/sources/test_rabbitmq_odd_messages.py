@@ -10,9 +10,9 @@ from eventproc.errors import EventRefusedError
 from eventproc.models import OutgoingEvent
 from eventproc.sources.rabbitmq.queues import PartitionPublisher
 from eventproc.sources.rabbitmq.queues.event import UNREADABLE
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.bench import EARLIEST, GROUP, bodies, take
 from tests.integration.sources.rabbitmq_queues import Queues
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 KEY = {"x-partition-key": "a"}
 

@@ -10,11 +10,11 @@ import pytest
 
 from eventproc import EventPosition, SourceUnavailableError
 from eventproc.sources.rabbitmq.streams import StreamOptions
-from eventproc.testing.servers import rabbitmq_broker
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.processors import events_named, numbered, until
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.integration.sources.rabbitmq_streams import StreamFleet, SuperStream
+from tests.servers import rabbitmq_broker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 EARLIEST = EventPosition.earliest()
 

@@ -20,10 +20,10 @@ from eventproc.sources.rabbitmq.queues import (
     RabbitQueues,
 )
 from eventproc.sources.rabbitmq.queues.event import DELIVERIES
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
 from tests.integration.sources.bench import EARLIEST, GROUP, SOON, bodies, numbered, take
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.integration.sources.test_source_contract import CLAUSES
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 POSITIONS = {
     "latest_begins_after_all_existing_events",

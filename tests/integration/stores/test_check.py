@@ -7,7 +7,7 @@ from azure.storage.blob import ContainerClient, ContainerSasPermissions, generat
 
 from eventproc.cli import main
 from eventproc.cli.terminal.exits import BAD_INPUT, OK
-from eventproc.testing.servers.azurite import ACCOUNT_KEY, ACCOUNT_NAME
+from eventproc.testing.azurite import ACCOUNT_KEY, ACCOUNT_NAME
 
 
 def checked(container, azurite, rights, monkeypatch, capsys):

@@ -27,7 +27,7 @@ from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.ports import CheckpointStore
-from eventproc.testing.servers.postgres_server import PostgresServer
+from tests.servers.postgres_server import PostgresServer
 
 PARTITIONS: Final = 8
 KEYS: Final = 64

@@ -20,7 +20,6 @@ from eventproc import (
 )
 from eventproc.errors import CommitUnknownError, TransactionsRefusedError
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing import LossyProxy
 from tests.integration.transactions.scene import (
     Postgres,
     Sqlite,
@@ -32,6 +31,7 @@ from tests.integration.transactions.scene import (
     processor,
     row_of,
 )
+from tests.servers.lossy_proxy import LossyProxy
 
 CHECKPOINTS = "SELECT sum(sequence_number + 1) FROM checkpoint"
 

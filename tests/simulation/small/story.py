@@ -25,7 +25,7 @@ from eventproc.core.placement.even import Even
 from eventproc.core.placement.placement import Placement
 from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
-from eventproc.testing.processes import run_processes
+from eventproc.testing._processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
 from tests.simulation.placements import STRATEGIES, draw_placement

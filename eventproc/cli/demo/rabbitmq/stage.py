@@ -8,7 +8,7 @@ from eventproc.cli.demo.children import Child
 from eventproc.cli.demo.stage import EXPIRATION_S, INTERVAL_S, Stage, StoreChoice
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
-from eventproc.testing.servers.rabbitmq_broker import RabbitMqBroker
+from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 PREFIX: Final = "OrderEvents"
 BROKER_VARIABLE: Final = "EVENTPROC_DEMO_BROKER"

@@ -7,7 +7,7 @@ from contextvars import Context, ContextVar
 
 import pytest
 
-from eventproc.testing.processes import Process, run_processes
+from eventproc.testing._processes import Process, run_processes
 from eventproc.testing.virtual_time import (
     DeadlockError,
     LivelockError,

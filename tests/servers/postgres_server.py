@@ -1,7 +1,6 @@
 """Starts and stops PostgreSQL from Python.
 
-Rule 1: the server ends with the program that started it, even if that is killed.
-Rule 2: nothing is installed here. If the server is missing, the error names a package with it.
+Rule: the server ends with the program that started it, even if that is killed.
 """
 
 import os
@@ -11,21 +10,19 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
-from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.child_server import STOP_MAX_S, ChildServer, free_port, wait_for_end
+from eventproc.testing._child_server import ChildServer
+from tests.servers.ports import STOP_MAX_S, free_port, wait_for_end
 
-PROGRAMS_VARIABLE: Final = "EVENTPROC_POSTGRES"
-"""Environment variable: a directory with ``postgres`` and ``initdb``, instead of the package's."""
+_START_MAX_S: Final = 60.0
 
 _UNPRIVILEGED: Final = "nobody"
 """PostgreSQL refuses to run as root, so then it runs as this user."""
 
-_PASSWORD: Final = "local"  # noqa: S105 - of a server on loopback, for tests
+_PASSWORD: Final = "local"
 
 _GUARDED: Final = """\
 exec 3<&0 </dev/null >>output 2>&1
@@ -51,34 +48,16 @@ _INITDB: Final = (
 
 
 def find_postgres() -> Path:
-    """Return the directory with the programs ``postgres`` and ``initdb``.
-
-    Looked for in this order: the environment variable ``EVENTPROC_POSTGRES``; the package
-    ``pgserver``; the ``PATH``.
-
-    Raises:
-        ConfigurationError: they are not installed; the message says how to get them.
-    """
-    named = os.environ.get(PROGRAMS_VARIABLE)
-    if named:
-        if not os.access(f"{named}/postgres", os.X_OK):
-            raise ConfigurationError(f"{PROGRAMS_VARIABLE} names {named}, which has no postgres")
-        return Path(named)
+    """Return the directory with the programs ``postgres`` and ``initdb`` of ``pgserver``."""
     # Its import would create folders for the user, and only its programs are needed.
     package = find_spec("pgserver")
-    if package is not None and package.origin is not None:
-        return Path(package.origin).parent / "pginstall/bin"
-    found = shutil.which("postgres")
-    if found is not None:
-        return Path(found).resolve().parent
-    raise ConfigurationError(
-        "PostgreSQL is not installed: `pip install pgserver`, or set "
-        f"{PROGRAMS_VARIABLE} to the directory of the program `postgres`"
-    )
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall/bin"
 
 
 class PostgresServer(ChildServer):
-    """One PostgreSQL server on loopback, for tests and demonstrations.
+    """One PostgreSQL server on loopback.
 
     Use it as a context manager, or call ``start`` and ``stop``. Inside a running event loop call
     ``await asyncio.to_thread(server.start)``. Port and data are kept over ``stop``, ``kill`` and
@@ -86,16 +65,14 @@ class PostgresServer(ChildServer):
 
     Args:
         settings: Server settings, by name.
-        start_timeout: Raise an error if it does not listen by then.
     """
 
     def __init__(
         self,
         *,
         settings: dict[str, str] | None = None,
-        start_timeout: timedelta = timedelta(seconds=60),
     ) -> None:
-        super().__init__(start_timeout)
+        super().__init__()
         self._settings = _SETTINGS | (settings or {})
         self._folder: Path | None = None
 
@@ -125,7 +102,6 @@ class PostgresServer(ChildServer):
         """Start the server, and return when it accepts connections. Does nothing if it runs.
 
         Raises:
-            ConfigurationError: it is not installed; the message gives the remedy.
             RuntimeError: it ended or did not start in time; the message quotes its last lines.
         """
         if self.is_running:
@@ -175,7 +151,7 @@ class PostgresServer(ChildServer):
 
     def _wait_until_ready(self, former: list[str]) -> None:
         assert self._folder is not None, "it was made"
-        until_s = time.monotonic() + self._start_timeout_s
+        until_s = time.monotonic() + _START_MAX_S
         while (status := self._status()) == former or not status or "ready" not in status[-1]:
             if time.monotonic() > until_s or not self.is_running:
                 said = (self._folder / "output").read_text(errors="replace").splitlines()[-10:]

@@ -3,13 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Final
 
-from eventproc.concurrency.listener import stop_listening
 from eventproc.concurrency.resource import AsyncResource
-
-_ABORT_TURNS: Final = 3
-"""Turns of the loop from the end of a task until the sockets of its connections are closed."""
+from tests.servers.listening import end_connections, stop_listening
 
 
 class LossyProxy(AsyncResource):
@@ -40,12 +36,7 @@ class LossyProxy(AsyncResource):
     async def close(self) -> None:
         """Abort every connection and stop listening."""
         await stop_listening(self._listener)
-        for task in self._serving:
-            task.cancel()
-        if self._serving:
-            await asyncio.wait(self._serving)
-        for _ in range(_ABORT_TURNS):  # The loop may end right after.
-            await asyncio.sleep(0)
+        await end_connections(self._serving)
 
     @asynccontextmanager
     async def lose_answers(self, count: int | None) -> AsyncIterator[None]:

@@ -21,7 +21,7 @@ from typing import Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.identity.storage_account import DEV_ACCOUNT_KEY, DEV_ACCOUNT_NAME
-from eventproc.testing.servers.child_server import ChildServer
+from eventproc.testing._child_server import ChildServer
 
 ACCOUNT_NAME: Final = DEV_ACCOUNT_NAME
 ACCOUNT_KEY: Final = DEV_ACCOUNT_KEY
@@ -29,7 +29,7 @@ ACCOUNT_KEY: Final = DEV_ACCOUNT_KEY
 PROGRAM_VARIABLE: Final = "EVENTPROC_AZURITE"
 """Environment variable: path of an ``azurite-blob`` program or of Azurite's ``blob/main.js``."""
 
-_CHECKOUT: Final = Path(__file__).resolve().parents[3]
+_CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _MAIN: Final = _CHECKOUT / "azurite/node_modules/azurite/dist/src/blob/main.js"
 _LISTENS: Final = re.compile(
     r"(Blob|Table) service (?:is )?successfully listen\w+ (?:on|at) https?://[^\s:]+:(\d+)"
@@ -113,7 +113,8 @@ class Azurite(ChildServer):
         has_tables: bool = False,
         start_timeout: timedelta = timedelta(seconds=60),
     ) -> None:
-        super().__init__(start_timeout)
+        super().__init__()
+        self._start_timeout_s = start_timeout.total_seconds()
         self._location = location
         self._certificate = certificate
         self._has_tables = has_tables

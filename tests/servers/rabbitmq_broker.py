@@ -12,17 +12,19 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.child_server import ChildServer, free_port, wait_for_end
+from eventproc.testing._child_server import ChildServer
+from tests.servers.ports import free_port, wait_for_end
 
 PROGRAM_VARIABLE: Final = "EVENTPROC_RABBITMQ"
 """Environment variable: path of a ``rabbitmq-server`` program, instead of the one that make got."""
 
-_CHECKOUT: Final = Path(__file__).resolve().parents[3]
+_START_MAX_S: Final = 90.0
+
+_CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _FETCHED: Final = _CHECKOUT / ".tools/rabbitmq"
 
 _GUARDED: Final = """\
@@ -77,7 +79,7 @@ def find_rabbitmq() -> str:
 
 
 class RabbitMqBroker(ChildServer):
-    """One RabbitMQ broker with streams on loopback, for tests and demonstrations.
+    """One RabbitMQ broker with streams on loopback.
 
     Use it as a context manager, or call ``start`` and ``stop``. It takes some seconds to start;
     inside a running event loop call ``await asyncio.to_thread(broker.start)``.
@@ -87,16 +89,14 @@ class RabbitMqBroker(ChildServer):
     Args:
         location: Keep the data in this directory, which must exist, so that it survives ``stop``,
             ``kill`` and ``start``. ``None``: every start begins empty.
-        start_timeout: Raise an error if it does not listen by then.
     """
 
     def __init__(
         self,
         *,
         location: Path | None = None,
-        start_timeout: timedelta = timedelta(seconds=90),
     ) -> None:
-        super().__init__(start_timeout)
+        super().__init__()
         self._location = location
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._stream_port = 0
@@ -184,7 +184,7 @@ class RabbitMqBroker(ChildServer):
         }
 
     def _wait_until_it_listens(self) -> None:
-        until_s = time.monotonic() + self._start_timeout_s
+        until_s = time.monotonic() + _START_MAX_S
         pid = self._folder / "pid"  # It may be written after the broker listens.
         while not (
             _listens(self._port)

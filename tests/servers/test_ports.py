@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from eventproc.testing.servers.child_server import free_port
+from tests.servers.ports import free_port
 
 
 def test_a_port_is_not_one_that_outgoing_connections_get():
@@ -20,8 +20,6 @@ def test_a_port_in_use_is_passed_over(monkeypatch):
         used.bind(("127.0.0.1", free_port()))
         taken = used.getsockname()[1]
         free = free_port()
-        monkeypatch.setattr(
-            "eventproc.testing.servers.child_server._PORTS", [taken, taken, taken, free]
-        )
+        monkeypatch.setattr("tests.servers.ports._PORTS", [taken, taken, taken, free])
 
         assert free_port() == free

@@ -1,1 +1,0 @@
-"""Real servers for tests: Azurite, Kafka, PostgreSQL, RabbitMQ; and a proxy that loses answers."""
