@@ -47,12 +47,12 @@ demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a group process 
 	@$(run)/eventproc demo $(ARGS)
 
 .PHONY: demo-rabbitmq
-demo-rabbitmq: venv .tools/rabbitmq/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch pods share RabbitMQ's queues, and lose no order (RabbitMQ: 60 MB; two minutes)
-	@$(run)/eventproc demo-rabbitmq $(ARGS)
+demo-rabbitmq: venv .tools/rabbitmq/.done ## watch pods share RabbitMQ's queues, and lose no order (RabbitMQ: 60 MB; a minute)
+	@$(run)/python -m examples.rabbitmq_statefulset
 
 .PHONY: demo-spark
-demo-spark: venv .tools/spark/.done $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch Spark lose an executor, and no event (Spark: 500 MB; two minutes)
-	@JAVA_HOME="$(CURDIR)/.tools/java" $(run)/eventproc demo-spark $(ARGS)
+demo-spark: venv .tools/spark/.done ## watch Spark lose an executor, and no order (Spark: 500 MB; two minutes)
+	@JAVA_HOME="$(CURDIR)/.tools/java" SPARK_HOME="$(CURDIR)/.tools/spark" $(run)/python -m examples.spark_executor_killed
 
 # --- daily work ------------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ pytest_collect_file = SybilCollection(_sources).pytest()
 NEEDS_SPARK = ("tests/spark/", "docs/spark")
 STARTS_CLUSTERS = (
     "tests/spark/test_connect.py",
+    "tests/spark/test_executor_killed.py",
     "tests/spark/test_fleet_standalone.py",
     "tests/spark/test_standalone.py",
 )

@@ -12,8 +12,6 @@ from eventproc.cli.terminal.verb_hints import HintingGroup
 from eventproc.cli.verbs import checkpoints, dead_letters, store
 from eventproc.cli.verbs.dashboard import dashboard
 from eventproc.cli.verbs.demo import demo
-from eventproc.cli.verbs.demo_rabbitmq import demo_rabbitmq
-from eventproc.cli.verbs.demo_spark import demo_spark
 from eventproc.cli.verbs.emulator import emulator
 from eventproc.cli.verbs.hold import hold
 from eventproc.cli.verbs.pauses import pause, resume
@@ -86,11 +84,6 @@ _Examples: TypeAlias = Mapping[Callable[..., int], Sequence[str]]
 
 _VERBS: Final[_Examples] = {
     demo: ("eventproc demo", "eventproc demo --store sqlite --format json"),
-    demo_rabbitmq: (
-        "eventproc demo-rabbitmq",
-        "eventproc demo-rabbitmq --orders 20000 --format json",
-    ),
-    demo_spark: ("eventproc demo-spark", "eventproc demo-spark --events 20000 --format json"),
     run: (
         "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
         "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints --workers 4",

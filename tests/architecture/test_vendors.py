@@ -75,7 +75,7 @@ FILES_BY_VENDOR = {
         "spark_integration/*",
     ],
     "psycopg": ["checkpointstores/postgres/*"],
-    "pyspark": ["spark_integration/*", "eventproc/cli/demo/spark/cluster.py"],
+    "pyspark": ["spark_integration/*"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
     "tenacity": ["eventproc/retries.py"],

@@ -1,1 +1,0 @@
-"""``eventproc demo-rabbitmq``: the pods of a StatefulSet share the partition queues of RabbitMQ."""

@@ -1,1 +1,0 @@
-"""``eventproc demo-spark``: a handler and an aggregate on Spark."""
