@@ -43,7 +43,6 @@ ARGUMENTS: Final = {
     "receive": ("--body", "100", "--batch", "300", "--candidates",
                 "eventproc", "eventproc-columns", "azure-aio", "azure-aio-3000", "azure-sync-5ms",
                 "bare"),
-    "rabbitmq": ("--body", "100"),
     "scale": ("4x2", "32x4", "256x32"),
     "rounds": ("4x2", "32x4", "256x32"),
 }  # fmt: skip

@@ -227,7 +227,7 @@ def _has_rabbitmq() -> None:
 
 @pytest.fixture(scope="session")
 def rabbitmq(has_rabbitmq: None) -> Iterator[RabbitMqBroker]:
-    """Yield one broker; a test declares queues and streams with names of its own.
+    """Yield one broker; a test declares queues with names of its own.
 
     ``conftest.scope_of`` runs the tests that need it in one process, because a broker takes ten
     seconds to start.

@@ -123,7 +123,7 @@ class FailurePolicy:
 class RecreatedHub(Enum):
     """What happens to a partition whose hub was deleted and created again under the same name.
 
-    The same holds for a Kafka topic or a stream. The position of its checkpoint means nothing then:
+    The same holds for a Kafka topic. The position of its checkpoint means nothing then:
     events of the new hub may have the same numbers.
     """
 

@@ -1,8 +1,8 @@
 """May a source go on from these records? Only if their offsets have its own format.
 
-Rule 1: an offset shows its own format (Kafka's begin with ``kafka:``, those of RabbitMQ's streams
-with ``stream:``, those of its queues with ``queue:``). So the format is stored in the same write as
-the position, by every store, and old checkpoints are checked like live members.
+Rule 1: an offset shows its own format (Kafka's begin with ``kafka:``, those of RabbitMQ's queues
+with ``queue:``). So the format is stored in the same write as the position, by every store, and old
+checkpoints are checked like live members.
 Rule 2: a record that does not show its format has AMQP offsets: a processor of an Azure SDK wrote
 it, or an earlier version of eventproc.
 """
@@ -23,15 +23,11 @@ from eventproc.models import (
 KAFKA_OFFSET_PREFIX: Final = "kafka:"
 """The prefix of each offset of an event that was read over Kafka."""
 
-STREAM_OFFSET_PREFIX: Final = "stream:"
-"""The prefix of each offset of an event of a RabbitMQ stream."""
-
 QUEUE_OFFSET_PREFIX: Final = "queue:"
 """The prefix of each offset of a message that a queue delivered."""
 
 _FORMATS: Final[Mapping[str, OffsetFormat]] = {
     KAFKA_OFFSET_PREFIX: OffsetFormat.KAFKA,
-    STREAM_OFFSET_PREFIX: OffsetFormat.STREAM,
     QUEUE_OFFSET_PREFIX: OffsetFormat.QUEUE,
 }
 

@@ -34,8 +34,6 @@ class OffsetFormat(Enum):
 
     AMQP = "amqp"
     KAFKA = "kafka"
-    STREAM = "stream"
-    """The stream protocol of RabbitMQ."""
     QUEUE = "queue"
     """Numbers count the deliveries of a partition queue: the broker keeps what is acknowledged."""
 

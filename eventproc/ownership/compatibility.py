@@ -36,7 +36,6 @@ from eventproc.ports import CheckpointStore
 NAMES: Final = {
     OffsetFormat.AMQP: "AMQP (EventHubSource and the processors of Azure's SDKs)",
     OffsetFormat.KAFKA: "Kafka (KafkaEventSource)",
-    OffsetFormat.STREAM: "RabbitMQ's streams (RabbitStreams)",
     OffsetFormat.QUEUE: "queues (RabbitQueues)",
 }
 

@@ -1,8 +1,7 @@
 """Events whose fields are decoded when they are read for the first time."""
 
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -112,10 +111,3 @@ _SETTERS: Final = {
     for name in EVENT_FIELDS
     if name not in {"sequence_number", "body"}
 }
-
-
-def fill_all(
-    setter: Callable[..., object], events: Iterable[LazyEvent], values: Iterable[object]
-) -> None:
-    """Fill a slot of each event by ``map``, which runs no Python statement for each event."""
-    deque(map(setter, events, values), maxlen=0)

@@ -30,7 +30,6 @@ FILES_BY_VENDOR = {
     "azure.data": ["checkpointstores/tables/azure_table.py"],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
-    "rstream": ["eventproc/sources/rabbitmq/streams/client.py"],
     "aio_pika": [
         "eventproc/sources/rabbitmq/queues/amqp.py",
         "eventproc/sources/rabbitmq/queues/connection.py",

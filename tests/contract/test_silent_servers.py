@@ -22,7 +22,6 @@ from eventproc.rosters.kubernetes import StatefulSetRoster
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
 from eventproc.sources.rabbitmq.queues import QueueOptions, RabbitQueues
-from eventproc.sources.rabbitmq.streams import RabbitStreams, StreamOptions
 from tests.servers.listening import end_connections, stop_listening
 
 LIMIT = timedelta(seconds=0.3)
@@ -136,13 +135,6 @@ async def ask_queues(port: int, _: Path) -> None:
     await ask_source(RabbitQueues(url, prefix="hub", count=1, options=options))
 
 
-async def ask_streams(port: int, _: Path) -> None:
-    """Streams of RabbitMQ."""
-    options = StreamOptions(connect_timeout=LIMIT)
-    url = f"rabbitmq-stream://guest:guest@127.0.0.1:{port}"
-    await ask_source(RabbitStreams(url, stream="hub", options=options))
-
-
 async def ask_kubernetes(port: int, folder: Path) -> None:
     """The API server of Kubernetes."""
     config = folder / "kubeconfig"
@@ -170,7 +162,6 @@ CALLS: dict[str, Callable[[int, Path], Any]] = {
         ask_event_hub,
         ask_kafka,
         ask_queues,
-        ask_streams,
         ask_kubernetes,
     )
 }

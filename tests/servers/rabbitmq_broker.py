@@ -39,9 +39,6 @@ daemon by which Erlang finds nodes. Then end all their processes."""
 
 _CONFIG: Final = """\
 listeners.tcp.1 = 127.0.0.1:{amqp}
-stream.listeners.tcp.1 = 127.0.0.1:{stream}
-stream.advertised_host = 127.0.0.1
-stream.advertised_port = {stream}
 disk_free_limit.absolute = 50MB
 raft.wal_max_size_bytes = 33554432
 log.console = false
@@ -79,7 +76,7 @@ def find_rabbitmq() -> str:
 
 
 class RabbitMqBroker(ChildServer):
-    """One RabbitMQ broker with streams on loopback.
+    """One RabbitMQ broker on loopback.
 
     Use it as a context manager, or call ``start`` and ``stop``. It takes some seconds to start;
     inside a running event loop call ``await asyncio.to_thread(broker.start)``.
@@ -99,7 +96,6 @@ class RabbitMqBroker(ChildServer):
         super().__init__()
         self._location = location
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._stream_port = 0
 
     @property
     def url(self) -> str:
@@ -109,16 +105,6 @@ class RabbitMqBroker(ChildServer):
             RuntimeError: It was never started, so it has no port yet.
         """
         return f"amqp://guest:guest@{self._address}/"
-
-    @property
-    def stream_url(self) -> str:
-        """The URL for streams, with user and password.
-
-        Raises:
-            RuntimeError: It was never started, so it has no port yet.
-        """
-        host, _, _ = self._address.partition(":")
-        return f"rabbitmq-stream://guest:guest@{host}:{self._stream_port}/"
 
     def start(self) -> None:
         """Start the broker, and return when it listens. Does nothing if it runs already.
@@ -131,7 +117,6 @@ class RabbitMqBroker(ChildServer):
             return
         program = find_rabbitmq()
         self._port = self._port or free_port()
-        self._stream_port = self._stream_port or free_port()
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _GUARDED, "sh", program],
             stdin=subprocess.PIPE,
@@ -157,8 +142,8 @@ class RabbitMqBroker(ChildServer):
             )
         folder = self._folder
         (folder / "log").mkdir(exist_ok=True)
-        (folder / "plugins").write_text("[rabbitmq_stream].\n")
-        config = _CONFIG.format(amqp=self._port, stream=self._stream_port)
+        (folder / "plugins").write_text("[].\n")
+        config = _CONFIG.format(amqp=self._port)
         (folder / "rabbitmq.conf").write_text(config)
         (folder / "pid").unlink(missing_ok=True)
         return folder
@@ -186,12 +171,7 @@ class RabbitMqBroker(ChildServer):
     def _wait_until_it_listens(self) -> None:
         until_s = time.monotonic() + _START_MAX_S
         pid = self._folder / "pid"  # It may be written after the broker listens.
-        while not (
-            _listens(self._port)
-            and _listens(self._stream_port)
-            and pid.exists()
-            and pid.read_text().strip()
-        ):
+        while not (_listens(self._port) and pid.exists() and pid.read_text().strip()):
             if time.monotonic() > until_s or not self.is_running:
                 said = self._said()
                 self.kill()

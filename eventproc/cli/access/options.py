@@ -81,8 +81,8 @@ class HubOptions(StorageOptions):
             metavar="TEXT",
             help="The connection string of the Event Hubs namespace or hub. With the prefix "
             "kafka+, the hub is read through its Kafka endpoint. For a Kafka broker, "
-            "kafka://HOST:PORT; for RabbitMQ's streams, rabbitmq-stream://USER:PASSWORD@HOST, and "
-            "for its partition queues, amqp://USER:PASSWORD@HOST/?queues=COUNT. It is a secret: "
+            "kafka://HOST:PORT; for RabbitMQ's partition queues, "
+            "amqp://USER:PASSWORD@HOST/?queues=COUNT. It is a secret: "
             "prefer the environment variable, because other users of the machine can see the "
             "arguments of a process.",
         ),

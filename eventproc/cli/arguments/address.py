@@ -55,8 +55,8 @@ class HubAddress(HubOptions, StoreAddress):
         typer.Option(
             envvar="EVENTPROC_EVENTHUB",
             metavar="NAME",
-            help="The event hub, the Kafka topic, RabbitMQ's super stream, or the prefix of its "
-            "partition queues. Not needed if the connection string has EntityPath=NAME.",
+            help="The event hub, the Kafka topic, or the prefix of RabbitMQ's partition queues. "
+            "Not needed if the connection string has EntityPath=NAME.",
         ),
     ] = ""
     consumer_group: Annotated[

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
 from eventproc.cli.access.storage import StorageAccess
-from eventproc.cli.arguments.sources import KAFKA_ENDPOINT, broker_url, make_source
+from eventproc.cli.arguments.sources import KAFKA_ENDPOINT, broker_url
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore, DeadLetterReader, DeadLetterSink
 
@@ -15,9 +15,6 @@ FORMS: Final = (
     "blob:CONTAINER, for example blob:dead-letters; eventhub:NAME, for example eventhub:dead; or "
     "queue:NAME of a RabbitMQ broker"
 )
-
-LOGS: Final = ("eventhub", "stream")
-"""Kinds of places that delete no single letters."""
 
 _UNREADABLE: Final = {
     "function": "a FunctionDeadLetterSink gives letters to a function of yours: read them where "
@@ -31,7 +28,6 @@ _SETTINGS: Final = {
     "blob": ("prefix",),
     "eventhub": ("consumer-group",),
     "queue": ("delivery-limit",),
-    "stream": (),
 }
 
 
@@ -59,9 +55,8 @@ def parse_place(option: str, spec: str, *, is_read: bool) -> LetterPlace:
     name, _, query = rest.partition("?")
     if is_read and kind in _UNREADABLE:
         raise ConfigurationError(f"{option} {spec} cannot be read: {_UNREADABLE[kind]}")
-    forms = FORMS + ("; or stream:NAME of a stream there" if is_read else "")
-    if kind not in _SETTINGS or not name or (kind == "stream" and not is_read):
-        raise ConfigurationError(f"{option} is {spec!r}: give {forms}")
+    if kind not in _SETTINGS or not name:
+        raise ConfigurationError(f"{option} is {spec!r}: give {FORMS}")
     settings = {}
     for part in filter(None, query.split("&")):
         setting, equals, value = part.partition("=")
@@ -172,26 +167,8 @@ def _queue_reader(
     return RabbitDeadLetterReader(url, place.name, has_delivery_limit=limit is None)
 
 
-def _stream_reader(
-    place: LetterPlace, hub: HubAccess, _: StorageAccess, store: CheckpointStore | None
-) -> DeadLetterReader:
-    from eventproc.sources.rabbitmq.streams import (  # noqa: PLC0415 - an extra
-        RabbitStreamDeadLetterReader,
-        RabbitStreams,
-    )
-
-    source = make_source(hub, place.name)
-    if not isinstance(source, RabbitStreams):
-        raise ConfigurationError(
-            f"stream:{place.name} needs the address of RabbitMQ's streams: set the environment "
-            f"variable {HUB_VARIABLE} to rabbitmq-stream://USER:PASSWORD@HOST"
-        )
-    return RabbitStreamDeadLetterReader(source, store=store)
-
-
 _READERS: Final[Mapping[str, Callable[..., DeadLetterReader]]] = {
     "blob": _blob_reader,
     "eventhub": _hub_reader,
     "queue": _queue_reader,
-    "stream": _stream_reader,
 }

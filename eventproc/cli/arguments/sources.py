@@ -1,4 +1,4 @@
-"""Make a source from a connection string: event hub, Kafka topic, streams or partition queues."""
+"""Make a source from a connection string: event hub, Kafka topic or partition queues."""
 
 from collections.abc import Mapping
 from urllib.parse import unquote, urlencode
@@ -13,21 +13,15 @@ KAFKA_SERVERS = "kafka://"
 KAFKA_ENDPOINT = "kafka+"
 """Prefix of an Event Hubs connection string: use the Kafka endpoint instead of AMQP."""
 
-
-STREAM_SERVERS = ("rabbitmq-stream://", "rabbitmq-stream+tls://")
-"""Prefixes of the address of RabbitMQ's streams; a question mark and settings may follow."""
-
 ADDRESSES = (
-    "or to kafka://HOST:PORT of a Kafka broker, to rabbitmq-stream://USER:PASSWORD@HOST of "
-    "RabbitMQ's streams, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of its partition queues"
+    "or to kafka://HOST:PORT of a Kafka broker, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of "
+    "RabbitMQ's partition queues"
 )
-
-STREAM_SETTINGS = ("namespace", "streams", "key")
 
 QUEUE_SCHEMES = ("amqp://", "amqps://")
 """Prefixes of the address of a RabbitMQ broker; ``queues=COUNT`` has to follow as a setting."""
 
-OTHER_BROKERS = (KAFKA_SERVERS, KAFKA_ENDPOINT, *STREAM_SERVERS, *QUEUE_SCHEMES)
+OTHER_BROKERS = (KAFKA_SERVERS, KAFKA_ENDPOINT, *QUEUE_SCHEMES)
 """Prefixes of all that is not Event Hubs over AMQP."""
 
 OWN_QUEUE_SETTINGS = ("queues", "prefetch")
@@ -61,8 +55,6 @@ def make_source(access: HubAccess, eventhub: str) -> EventSource:
     access.refuse_event_hubs_options()
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         return _kafka_source(connection_string, eventhub or None)
-    if connection_string.startswith(STREAM_SERVERS):
-        return _stream_source(connection_string, eventhub or None)
     return _queue_source(connection_string, eventhub or None)
 
 
@@ -166,31 +158,6 @@ def _count(settings: dict[str, str], name: str) -> int:
             + ("" if text is None else f": {text!r} is no number")
         )
     return int(text)
-
-
-def _stream_source(connection_string: str, stream: str | None) -> EventSource:
-    from eventproc.sources.rabbitmq.streams import (  # noqa: PLC0415 - it is an extra
-        RabbitStreams,
-        StreamOptions,
-    )
-
-    if stream is None:
-        raise ConfigurationError("which stream or super stream? Give its name as --eventhub")
-    url, _, query = connection_string.partition("?")
-    settings = _settings(query, STREAM_SERVERS[0])
-    unknown = settings.keys() - set(STREAM_SETTINGS)
-    if unknown:
-        raise ConfigurationError(
-            f"{STREAM_SERVERS[0]}... has no setting {min(unknown)!r}: give "
-            f"{', '.join(STREAM_SETTINGS)}"
-        )
-    return RabbitStreams(
-        url,
-        stream=stream,
-        streams=tuple(filter(None, settings.get("streams", "").split(","))),
-        namespace=settings.get("namespace"),
-        options=StreamOptions(key=settings["key"]) if "key" in settings else None,
-    )
 
 
 def _settings(query: str, servers: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import typer
 
 from eventproc.cli.access.options import HubOptions
 from eventproc.cli.arguments import options
-from eventproc.cli.arguments.dead_letters import LOGS, LetterPlace, make_reader
+from eventproc.cli.arguments.dead_letters import LetterPlace, make_reader
 from eventproc.cli.arguments.stores import open_store
 from eventproc.dead_letters import LetterFilter
 from eventproc.errors import ConfigurationError
@@ -20,8 +20,8 @@ Place = Annotated[
     str,
     typer.Argument(
         metavar="PLACE",
-        help="Where the letters are: blob:CONTAINER, eventhub:NAME, queue:NAME of a RabbitMQ "
-        "broker, or stream:NAME of its streams. Settings may follow a question mark: "
+        help="Where the letters are: blob:CONTAINER, eventhub:NAME, or queue:NAME of a "
+        "RabbitMQ broker. Settings may follow a question mark: "
         "blob:CONTAINER?prefix=FOLDER, eventhub:NAME?consumer-group=NAME, "
         "queue:NAME?delivery-limit=none.",
     ),
@@ -38,7 +38,7 @@ class LettersAddress(HubOptions):
             "--store",
             envvar="EVENTPROC_STORE",
             metavar="STORE",
-            help="For eventhub: and stream:, which delete no single letters: the checkpoint store "
+            help="For eventhub:, which deletes no single letters: the checkpoint store "
             "(sqlite:PATH, blob:CONTAINER, tables:TABLE or postgres:NAME) that keeps which of them "
             "were replayed or dropped. Use the same one each time.",
         ),
@@ -51,10 +51,10 @@ class LettersAddress(HubOptions):
         Raises:
             ConfigurationError: An option is missing or invalid.
         """
-        is_log = place.kind in LOGS
+        is_log = place.kind == "eventhub"
         if is_log and removes and not self.store:
             raise ConfigurationError(
-                f"{place.kind}:{place.name} deletes no single letters: give --store STORE, which "
+                f"eventhub:{place.name} deletes no single letters: give --store STORE, which "
                 "keeps which of them are done, for example the store of the group"
             )
         async with AsyncExitStack() as stack:

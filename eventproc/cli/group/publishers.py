@@ -5,11 +5,9 @@ from eventproc.cli.arguments.sources import (
     KAFKA_ENDPOINT,
     KAFKA_SERVERS,
     QUEUE_SCHEMES,
-    STREAM_SERVERS,
     kafka_settings,
     queue_address,
 )
-from eventproc.errors import ConfigurationError
 from eventproc.ports import EventPublisher
 
 
@@ -17,15 +15,10 @@ def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
     """Make the publisher, without connecting it.
 
     Raises:
-        ConfigurationError: The connection string is invalid, or nothing publishes to such a hub.
+        ConfigurationError: The connection string is invalid.
     """
     access.check()
     connection_string = access.connection_string
-    if connection_string.startswith(STREAM_SERVERS):
-        raise ConfigurationError(
-            "nothing here publishes to RabbitMQ's streams: replay straight through a handler with "
-            "--handler, or publish the events of `eventproc dead-letters show --format json`"
-        )
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         from eventproc.sources.kafka import KafkaPublisher  # noqa: PLC0415 - it is an extra
 

@@ -2,13 +2,13 @@
 
 Layers, each of which imports only those below it:
 
-- ``dead_letters``
+- ``dead_letters``, ``dead_letter_reader``
 - ``source``, ``publisher``
 - ``public_path``, ``producer``
 - ``direct_path``: ``path`` > ``receiver``, ``management`` > ``azure_internals``, ``lazy_event``,
   ``credit`` > ``annotations``, ``frames``
 - ``client``
-- ``event``, ``batch``, ``errors``, ``options``
+- ``event``, ``batch``, ``errors``, ``letter_parts``, ``options``
 
 Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`` import
 ``azure.eventhub``.
@@ -18,10 +18,8 @@ from eventproc.extras import needing
 from eventproc.network import HttpProxy
 
 with needing("eventhubs"):
-    from eventproc.sources.eventhubs.dead_letters import (
-        EventHubDeadLetterReader,
-        EventHubDeadLetterSink,
-    )
+    from eventproc.sources.eventhubs.dead_letter_reader import EventHubDeadLetterReader
+    from eventproc.sources.eventhubs.dead_letters import EventHubDeadLetterSink
     from eventproc.sources.eventhubs.options import (
         EventHubOptions,
         ReceivePath,

@@ -1,4 +1,4 @@
-"""Dead letters in an event hub: events with the error in their properties. Sink and reader."""
+"""Dead letters in an event hub: events with the error in their properties."""
 
 import asyncio
 import ssl
@@ -13,22 +13,18 @@ from eventproc.errors import (
 )
 from eventproc.identity import shared
 from eventproc.models import (
-    REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
     UNDECODED,
     DeadLetter,
     ReceivedEvent,
-    letter_from_details,
 )
-from eventproc.ports import CheckpointStore, DeadLetterSink
+from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, checked
 from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs import producer
+from eventproc.sources.eventhubs.letter_parts import PROPERTY_PREFIX, parts_of
 from eventproc.sources.eventhubs.options import EventHubOptions
-from eventproc.sources.eventhubs.source import EventHubSource
-from eventproc.sources.letter_log import LogDeadLetterReader
-from eventproc.sources.letter_parts import PROPERTY_PREFIX, parts_of
 
 LEAVE_OUT: Final = ((), ("traceback",), ("traceback", "error_message"))
 """Properties to omit, in the order of the attempts, if the letter is too large for the hub."""
@@ -170,50 +166,3 @@ class EventHubDeadLetterSink(DeadLetterSink):
                 ssl_context=self._ssl_context,
             )
         return self._producer
-
-
-class EventHubDeadLetterReader(LogDeadLetterReader):
-    """Reads the letters that ``EventHubDeadLetterSink`` has sent.
-
-    A hub deletes no single events, so which letters are removed is noted in a checkpoint store.
-
-    Args:
-        source: of the hub for dead letters. The reader opens and closes it.
-        store: an open store, which may be that of the processors; without one nothing can be
-            removed, and letters that were removed before are shown.
-        consumer_group: of the hub, to read through. No other receiver should use it.
-    """
-
-    def __init__(
-        self,
-        source: EventHubSource,
-        *,
-        store: CheckpointStore | None = None,
-        consumer_group: str = "$Default",
-    ) -> None:
-        super().__init__(source, letter_of, store=store, consumer_group=consumer_group)
-
-
-def letter_of(event: ReceivedEvent) -> DeadLetter:
-    """Return the dead letter in an event of the hub.
-
-    Raises:
-        LetterDamagedError: the event is not a dead letter.
-    """
-    given = event.properties.items()
-    own = {n.removeprefix(PROPERTY_PREFIX): v for n, v in given if n.startswith(PROPERTY_PREFIX)}
-    contents = ReceivedEvent(
-        body=event.body,
-        sequence_number=event.sequence_number,
-        offset=event.offset,
-        enqueued_time=event.enqueued_time,
-        partition_key=event.partition_key,
-        properties={n: v for n, v in given if not n.startswith(PROPERTY_PREFIX)},
-        system_properties=(
-            {} if event.replayed_from is None else {REPLAYED_FROM: event.replayed_from}
-        ),
-        content_type=event.content_type,
-        correlation_id=event.correlation_id,
-        message_id=event.message_id,
-    )
-    return letter_from_details(own, contents)

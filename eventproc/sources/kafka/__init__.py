@@ -7,7 +7,8 @@ Layers, each of which imports only those below it:
 - ``reader``, ``queries``
 - ``feed``, ``client``, ``columns``, which needs Arrow
 - ``batch``
-- ``event``, ``errors``, ``options``, ``producer_settings``, ``address``
+- ``event``
+- ``offsets``, ``errors``, ``options``, ``producer_settings``, ``address``
 
 Only ``client`` imports ``confluent_kafka``.
 """

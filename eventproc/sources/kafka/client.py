@@ -23,9 +23,9 @@ from eventproc.errors import (
 )
 from eventproc.sources.kafka.errors import NO_TOKEN, PERMANENT, ClientError, error_for
 from eventproc.sources.kafka.event import Message
+from eventproc.sources.kafka.offsets import Bounds
 from eventproc.sources.kafka.options import DEFAULTS, FIXED
 from eventproc.sources.kafka.tokens import Tokens
-from eventproc.sources.log_offsets import Bounds
 
 READ_MAX: Final = 500
 """Most messages of one read. A partition may exceed its ``prefetch`` by this many.

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventproc.columns import COLUMNS, schema_of, to_columns
+from eventproc.core.offset_format import KAFKA_OFFSET_PREFIX
 from eventproc.sources.kafka.batch import KafkaBatch, joined_details
-from eventproc.sources.kafka.event import LAST_MS, OFFSETS, Details, Message, partition_key
+from eventproc.sources.kafka.event import LAST_MS, Details, Message, partition_key
 
 BYTES_MAX: Final = 2**31 - 1
 """Most bytes of values in one array: its offsets have 32 bits."""
@@ -86,7 +87,7 @@ def _numbers(details: Details) -> pa.Array:
 
 def _offsets(details: Details) -> pa.Array:
     numbers = _numbers(details).cast(COLUMNS["offset"])
-    return pc.binary_join_element_wise(OFFSETS.prefix, numbers, "")
+    return pc.binary_join_element_wise(KAFKA_OFFSET_PREFIX, numbers, "")
 
 
 def _times(details: Details) -> pa.Array:

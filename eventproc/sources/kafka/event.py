@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
-from eventproc.core.offset_format import KAFKA_OFFSET_PREFIX
 from eventproc.models import (
     KAFKA_KEY,
     KAFKA_TOMBSTONE,
@@ -12,16 +11,8 @@ from eventproc.models import (
     REPLAYED_FROM_PROPERTY,
 )
 from eventproc.sources.amqp.kafka_headers import ServiceHeaders, decoded
+from eventproc.sources.kafka.offsets import offset_text
 from eventproc.sources.lazy_event import LazyEvent
-from eventproc.sources.log_offsets import LogOffsets
-
-OFFSETS: Final = LogOffsets(
-    prefix=KAFKA_OFFSET_PREFIX,
-    log="Kafka",
-    losses="The topic was deleted and created again, or the cluster lost events when a partition "
-    "changed its leader.",
-)
-"""Kafka's offsets in checkpoints."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MS: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -125,7 +116,7 @@ class KafkaEvent(LazyEvent, filled=("sequence_number", "body")):
 
     def _decoded(self, name: str) -> Mapping[str, object]:
         if name == "offset":
-            return {name: OFFSETS.text(self.sequence_number)}
+            return {name: offset_text(self.sequence_number)}
         details = self._details
         row = details.numbers.index(self.sequence_number)
         if name == "enqueued_time":

@@ -13,7 +13,8 @@ from typing import Final
 from eventproc.errors import SourceError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.sources.kafka.batch import KafkaBatch
-from eventproc.sources.kafka.event import OFFSETS, Message, rises, time_of
+from eventproc.sources.kafka.event import Message, rises, time_of
+from eventproc.sources.kafka.offsets import offset_text
 
 OVERHEAD_BYTES: Final = 500
 """Estimated memory of a queued message besides its value: objects for its parts, key and headers.
@@ -162,7 +163,7 @@ class Feed:
             return None
         return LastEnqueued(
             sequence_number=number,
-            offset=OFFSETS.text(number),
+            offset=offset_text(number),
             enqueued_time=time_of(newest_ms)
             if newest_ms is not None and newest == number
             else None,

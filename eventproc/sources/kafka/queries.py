@@ -19,8 +19,8 @@ from eventproc.sources.kafka.errors import (
     END_OF_PARTITION,
     error_for,
 )
-from eventproc.sources.kafka.event import OFFSETS, Message, time_of
-from eventproc.sources.log_offsets import Bounds
+from eventproc.sources.kafka.event import Message, time_of
+from eventproc.sources.kafka.offsets import Bounds, offset_in, offset_text
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ def is_end_needed(partition_id: str, position: EventPosition, bounds: Bounds) ->
     Raises:
         SourceRejectedError: the position is not one of Kafka's.
     """
-    start = OFFSETS.wanted(partition_id, position)
+    start = offset_in(partition_id, position)
     return position.is_latest or (start is not None and start > bounds.high)
 
 
@@ -146,7 +146,7 @@ def _properties(partition: int, bounds: Bounds, newest: Message | None) -> Parti
         partition_id=str(partition),
         beginning_sequence_number=bounds.low,
         last_enqueued_sequence_number=last,
-        last_enqueued_offset=OFFSETS.text(last) if last >= 0 else "",
+        last_enqueued_offset=offset_text(last) if last >= 0 else "",
         last_enqueued_time=None if newest is None else time_of(newest.timestamp()[1]),
         is_empty=newest is None,
     )

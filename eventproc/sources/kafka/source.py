@@ -23,8 +23,8 @@ from eventproc.sources.kafka.address import (
 )
 from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import TokenError
-from eventproc.sources.kafka.event import OFFSETS
 from eventproc.sources.kafka.feed import Feed
+from eventproc.sources.kafka.offsets import Bounds, last_ms_before, start_offset
 from eventproc.sources.kafka.options import KafkaOptions, check_config
 from eventproc.sources.kafka.queries import (
     AdminQueries,
@@ -35,7 +35,6 @@ from eventproc.sources.kafka.queries import (
 from eventproc.sources.kafka.reader import Reader
 from eventproc.sources.kafka.receiver import KafkaReceiver
 from eventproc.sources.kafka.tokens import Tokens
-from eventproc.sources.log_offsets import Bounds, last_ms_before
 
 _DIGITS_MAX = 9
 """Most digits of a partition id: Kafka's partition numbers have 32 bits."""
@@ -241,7 +240,7 @@ class KafkaEventSource(EventSource):
         if is_end_needed(partition_id, position, bounds):
             end = await queries.ask(what, end_question(partition, bounds))
             bounds = Bounds(bounds.low, max(bounds.high, end))
-        start = OFFSETS.start(partition_id, position, bounds)
+        start = start_offset(partition_id, position, bounds)
         time, is_inclusive = position.enqueued_time, position.is_inclusive
         after_ms = None if time is None else last_ms_before(time, is_inclusive=is_inclusive)
         if after_ms is not None:

@@ -30,7 +30,7 @@ LAST_LINES = {
 IN_SPARK = {"spark_fleet.py", "spark_sink.py", "spark_source.py"}
 """Run by ``tests/spark``, in its session."""
 
-WITH_RABBITMQ = {"partition_queues.py", "rabbitmq_streams.py"}
+WITH_RABBITMQ = {"partition_queues.py"}
 """Run by ``tests/integration/rabbitmq_pods``, where RabbitMQ can be had."""
 
 

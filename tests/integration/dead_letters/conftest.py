@@ -12,7 +12,6 @@ from tests.integration.dead_letters.places import (
     LetterPlace,
     MemoryPlace,
     QueuePlace,
-    StreamPlace,
 )
 
 
@@ -26,12 +25,8 @@ def made(kind: str, request: pytest.FixtureRequest) -> Iterator[LetterPlace]:
         with EventHubsEmulator({"dead": 3}) as emulator:
             yield HubPlace(emulator)
     else:
-        broker = request.getfixturevalue("rabbitmq")
-        place = (
-            StreamPlace(broker)
-            if kind == "rabbitmq-stream"
-            else QueuePlace(broker, **{"x-queue-type": kind.removeprefix("rabbitmq-")})
-        )
+        queue_type = kind.removeprefix("rabbitmq-")
+        place = QueuePlace(request.getfixturevalue("rabbitmq"), **{"x-queue-type": queue_type})
         asyncio.run(place.declare())
         yield place
 
@@ -40,10 +35,7 @@ def made(kind: str, request: pytest.FixtureRequest) -> Iterator[LetterPlace]:
     name="place",
     params=[
         *("memory", "blob", "hub", "rabbitmq-classic"),
-        *(
-            pytest.param(kind, marks=pytest.mark.long)
-            for kind in ("rabbitmq-quorum", "rabbitmq-stream")
-        ),
+        pytest.param("rabbitmq-quorum", marks=pytest.mark.long),
     ],
 )
 def _place(request: pytest.FixtureRequest) -> Iterator[LetterPlace]:
@@ -55,10 +47,7 @@ def _place(request: pytest.FixtureRequest) -> Iterator[LetterPlace]:
     params=[
         "blob",
         "hub",
-        *(
-            pytest.param(kind, marks=pytest.mark.long)
-            for kind in ("rabbitmq-classic", "rabbitmq-stream")
-        ),
+        pytest.param("rabbitmq-classic", marks=pytest.mark.long),
     ],
 )
 def _fragile(request: pytest.FixtureRequest) -> Iterator[LetterPlace]:

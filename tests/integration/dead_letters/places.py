@@ -24,7 +24,6 @@ from eventproc.sources.eventhubs import (
     EventHubSource,
 )
 from eventproc.sources.rabbitmq.queues import RabbitDeadLetterReader, RabbitDeadLetterSink
-from eventproc.sources.rabbitmq.streams import RabbitStreamDeadLetterReader, RabbitStreams
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -182,18 +181,3 @@ class QueuePlace(LetterPlace):
         async with await aio_pika.connect(self.broker.url) as connection:
             channel = await connection.channel()
             await channel.default_exchange.publish(aio_pika.Message(raw), self.queue)
-
-
-class StreamPlace(QueuePlace):
-    """A stream, to which the sink publishes as to a queue."""
-
-    is_exclusive = False
-
-    def __init__(self, broker: RabbitMqBroker) -> None:
-        super().__init__(broker, **{"x-queue-type": "stream"})
-
-    def reader(self, store: CheckpointStore) -> DeadLetterReader:
-        return RabbitStreamDeadLetterReader(
-            RabbitStreams(self.broker.stream_url, stream=self.queue),
-            store=store,
-        )

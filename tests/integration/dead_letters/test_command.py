@@ -173,7 +173,6 @@ def test_letters_of_several_hubs_are_not_mixed(tool, storage, container, hubs):
         ("blob:x?prefix", (), "takes prefix=..."),
         ("queue:q?delivery-limit=3", (), "RabbitMQ broker"),
         ("eventhub:dead?group=x", (), "takes consumer-group=..."),
-        ("stream:s", (), "rabbitmq-stream://"),
         ("blob:letters", ("--since", "noon"), "--since is 'noon'"),
     ],
 )

@@ -28,7 +28,6 @@ from tests.integration.dead_letters.places import (
     HubPlace,
     LetterPlace,
     QueuePlace,
-    StreamPlace,
     letter,
 )
 from tests.integration.sources.kafka_topic import KafkaTopic
@@ -157,16 +156,6 @@ async def test_letters_of_a_rabbitmq_queue_go_through_a_handler(command, rabbitm
     await place.declare()
     env = {"EVENTPROC_CONNECTION_STRING": f"{rabbitmq.url}?queues=3"}
     await replay_to_handler(command, tmp_path, place, [f"queue:{place.queue}"], env, count)
-
-
-@pytest.mark.long
-async def test_letters_of_a_rabbitmq_stream_go_through_a_handler(command, rabbitmq, tmp_path):
-    """What is done is in a SQLite file."""
-    place = StreamPlace(rabbitmq)
-    await place.declare()
-    env = {"EVENTPROC_CONNECTION_STRING": rabbitmq.stream_url}
-    where = [f"stream:{place.queue}", "--store", "sqlite:group.db"]
-    await replay_to_handler(command, tmp_path, place, where, env, 1000)
 
 
 @pytest.mark.long

@@ -19,7 +19,6 @@ from tests.integration.dead_letters.places import (
     BlobPlace,
     HubPlace,
     QueuePlace,
-    StreamPlace,
     letter,
 )
 
@@ -240,12 +239,12 @@ async def test_letters_of_a_hub_are_removed_in_any_pattern():
 
 @pytest.mark.long
 async def test_a_rabbitmq_queue_that_is_missing_and_a_stream_cannot_be_read_as_one(rabbitmq):
-    """A stream gives no single messages; the message says how it is read."""
+    """A stream gives no single messages; the message says so."""
     missing = RabbitDeadLetterReader(rabbitmq.url, "nothing")
     with pytest.raises(ConfigurationError, match="nothing"):
         await missing.open()
     await missing.close()
-    stream = StreamPlace(rabbitmq)
+    stream = QueuePlace(rabbitmq, **{"x-queue-type": "stream"})
     await stream.declare()
     await stream.store([letter(1)])
     reader = RabbitDeadLetterReader(rabbitmq.url, stream.queue)

@@ -1,7 +1,6 @@
 """A storm: real processes of ``eventproc run`` under faults, and checks of what they did.
 
-Processes are killed, frozen and replaced, their wall clocks are off, the store has outages, and a
-hub that keeps its events is killed or stopped, and started again.
+Processes are killed, frozen and replaced, their wall clocks are off, and the store has outages.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from eventproc.cli.arguments.stores import open_store
 from eventproc.models import ConsumerGroup
 from tests.integration.delivery import storm_checks
 from tests.integration.delivery.environment import Store
-from tests.integration.delivery.hubs import NAME, PARTITIONS, Hub
+from tests.integration.delivery.hub import NAME, PARTITIONS, EmulatorHub
 from tests.integration.delivery.storm_fleet import CHECKPOINT_S, EXPIRATION_S, StormFleet
 
 PROCESSES: Final = ("a", "b", "c", "d")
@@ -34,7 +33,7 @@ CALM: Final = 100
 STORED_WITHIN_S: Final = CHECKPOINT_S + 2.5
 """More than the checkpoint interval: on two cores, a write of one of four processes may wait."""
 
-FAULTS: Final = ("kill", "kill", "freeze", "freeze", "outage", "replace", "replace", "restart")
+FAULTS: Final = ("kill", "kill", "freeze", "freeze", "outage", "replace", "replace")
 FAULT_EVERY_S: Final = (1.0, 6.0)
 FREEZE_S: Final = (0.5, 2 * EXPIRATION_S)
 OUTAGE_S: Final = (0.5, 1.5 * EXPIRATION_S)
@@ -56,7 +55,7 @@ class Storm:
         self,
         fleet: StormFleet,
         store: Store,
-        hub: Hub,
+        hub: EmulatorHub,
         rng: Random,
         say: Callable[[str], None],
     ) -> None:
@@ -70,27 +69,23 @@ class Storm:
         self._begun_s = self._reported_s = time.monotonic()
         self._published = 0
         self._outage_since_s: float | None = None
-        self._hub_away_since_s: float | None = None
         self._restarts = True
 
     def inject_faults(self, seconds: float) -> None:
         """Inject faults for so many seconds, then restart all processes."""
         for owner_id in PROCESSES:
             self._start(owner_id)
-        first = ["restart"] if self._hub.has_outages else []  # a short storm has one, too
         over_s = time.monotonic() + seconds
         fault_at_s = time.monotonic() + EXPIRATION_S
         while (now_s := time.monotonic()) < over_s:
             self._publish_until(round((now_s - self._begun_s) * RATE))
             if now_s >= fault_at_s:
                 fault_at_s = now_s + self._rng.uniform(*FAULT_EVERY_S)
-                self._inject(first.pop() if first else self._rng.choice(FAULTS))
+                self._inject(self._rng.choice(FAULTS))
             self._tick()
         self._wait(
             "the last fault has ended",
-            lambda: (
-                not self._later and not self._is_any_stopping and self._hub_away_since_s is None
-            ),
+            lambda: not self._later and not self._is_any_stopping,
         )
         self._restarts = False
         for owner_id in PROCESSES:
@@ -126,10 +121,6 @@ class Storm:
         if kind == "outage":
             if self._outage_since_s is None:
                 self._begin_outage()
-        elif kind == "restart":
-            if self._hub.has_outages and self._hub_away_since_s is None:
-                self._hub_away_since_s = time.monotonic()
-                self._hub.restart(is_killed=self._rng.random() < 0.5)
         elif ready:
             owner_id = self._rng.choice(ready)
             if kind == "kill":
@@ -161,7 +152,7 @@ class Storm:
 
     def _publish_until(self, count: int) -> None:
         numbers = range(self._published, count)
-        if numbers and self._hub_away_since_s is None:
+        if numbers:
             self._hub.publish(numbers)
             self._published = count
 
@@ -171,9 +162,6 @@ class Storm:
         self._later = [(at_s, action) for at_s, action in self._later if at_s > now_s]
         for action in due:
             action()
-        if self._hub_away_since_s is not None and not self._hub.is_away:
-            self._fleet.end_outage(self._hub_away_since_s, "restart")
-            self._hub_away_since_s = None
         for owner_id in self._fleet.reap():
             if self._restarts:
                 self._after(RESTART_AFTER_S, partial(self._start, owner_id))
@@ -226,7 +214,7 @@ def violations(
     yield from storm_checks.error_lines(fleet.outputs())
 
 
-async def stored_states(store: Store, hub: Hub) -> dict[str, bytes | None]:
+async def stored_states(store: Store, hub: EmulatorHub) -> dict[str, bytes | None]:
     """Read the state of each partition."""
     source = make_source(HubAccess(connection_string=hub.env["EVENTPROC_CONNECTION_STRING"]), NAME)
     group = ConsumerGroup(
@@ -242,9 +230,10 @@ async def stored_states(store: Store, hub: Hub) -> dict[str, bytes | None]:
 
 
 def storm(
-    store: Store, hub: Hub, place: Path, *, seconds: float, rng: Random, say: Callable[[str], None]
+    store: Store, place: Path, *, seconds: float, rng: Random, say: Callable[[str], None]
 ) -> list[str]:
     """Run a storm for so many seconds; return its violations."""
+    hub = EmulatorHub()
     fleet = StormFleet(hub, place, store, pace_s=0.5 / RATE / PARTITIONS)
     with ExitStack() as stack:
         for part in (hub, store):

@@ -22,10 +22,10 @@ class Fault:
     """A fault that was injected into one process, or into all of them."""
 
     kind: str
-    """``kill``, ``freeze``, ``outage`` (of the store) or ``restart`` (of the hub)."""
+    """``kill``, ``freeze`` or ``outage`` (of the store)."""
 
     owner_id: str
-    """The process; empty for an outage of store or hub, which affects all."""
+    """The process; empty for an outage, which affects all."""
 
     begun_s: float
     ended_s: float
@@ -88,7 +88,7 @@ def unexplained_repeats(
 
     Args:
         handled: In the order of the journal.
-        faults: All of them. A restart of the hub explains nothing: positions are in the store.
+        faults: All of them.
         stored_within_s: How soon the position of an event is stored at the latest, without faults.
         lasts_s: For how long a process is affected by a freeze or an outage that has ended.
     """
@@ -104,10 +104,7 @@ def unexplained_repeats(
         # A process notes the time before it appends to the journal, and may be frozen in between.
         begun_s, ended_s = sorted((first.at_s, one.at_s))
         if any(
-            (
-                fault.kind != "restart"
-                and fault.affects({first.owner_id}, first.at_s - lasts_s, until_s)
-            )
+            fault.affects({first.owner_id}, first.at_s - lasts_s, until_s)
             or (
                 fault.kind == "freeze"
                 and fault.affects({one.owner_id}, min(begun_s, one.at_s - WAKES_WITHIN_S), ended_s)
@@ -141,7 +138,7 @@ def wrong_states(states: Mapping[str, bytes | None], published: Mapping[str, int
 
 def wrong_exit_codes(exits: Sequence[Exit], faults: Sequence[Fault]) -> Iterator[str]:
     """Yield exits whose code is not that of ``docs/operations.md``."""
-    outages = [fault for fault in faults if fault.kind in {"outage", "restart"}]
+    outages = [fault for fault in faults if fault.kind == "outage"]
     for one in exits:
         owner_ids = {one.owner_id}
         was_cut_off = any(o.affects(owner_ids, one.begun_s, one.ended_s) for o in outages)

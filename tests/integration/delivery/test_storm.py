@@ -15,7 +15,6 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, ConsumerGroup
 from tests.integration.delivery.environment import PostgresStore, SqliteStore, TablesStore
 from tests.integration.delivery.fleet import KEYS, Fleet
-from tests.integration.delivery.hubs import EmulatorHub
 from tests.integration.delivery.storm import storm
 
 PARTITIONS = ("0", "1", "2")
@@ -119,7 +118,6 @@ def test_a_short_storm_on_sqlite_has_no_violations(tmp_path):
     progress: list[str] = []
     found = storm(
         SqliteStore(tmp_path),
-        EmulatorHub(tmp_path),
         tmp_path,
         seconds=12,
         rng=random.Random(3),
@@ -137,7 +135,6 @@ def test_a_short_storm_on_a_server_has_no_violations(tmp_path, kind):
     progress: list[str] = []
     found = storm(
         kind(tmp_path),
-        EmulatorHub(tmp_path),
         tmp_path,
         seconds=30,
         rng=random.Random(3),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.delivery.environment import SqliteStore
 from tests.integration.delivery.fleet import JOURNAL, ROOT, Fleet
-from tests.integration.delivery.hubs import PARTITIONS, EmulatorHub
+from tests.integration.delivery.hub import PARTITIONS, EmulatorHub
 from tests.integration.delivery.storm_checks import Handled, lost_events, out_of_order
 
 EVENTS = 400
@@ -24,7 +24,7 @@ TIMEOUT_S = 150
 
 @pytest.fixture(name="hub")
 def _hub(tmp_path):
-    hub = EmulatorHub(tmp_path)
+    hub = EmulatorHub()
     hub.open()
     yield hub
     hub.close()

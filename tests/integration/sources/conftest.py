@@ -15,9 +15,7 @@ from eventproc.ports import EventSource
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from tests.integration.sources.kafka_topic import KafkaBench, KafkaTopic
-from tests.integration.sources.rabbitmq_streams import StreamBench, SuperStream
 from tests.servers.kafka_broker import KafkaBroker
-from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 GROUPS = ("$Default", "audit")
 PARTITIONS = 3
@@ -114,27 +112,15 @@ def _topic(broker: KafkaBroker) -> KafkaTopic:
     return KafkaTopic(broker, f"topic-{next(_numbers)}")
 
 
-@pytest.fixture(name="super_stream")
-def _super_stream(rabbitmq: RabbitMqBroker) -> SuperStream:
-    """Return a super stream for one test."""
-    hub = SuperStream(rabbitmq, f"hub{next(_numbers)}")
-    asyncio.run(hub.create())
-    return hub
+BENCHES = ("memory", "kafka", *ReceivePath)
 
 
-BENCHES = ("memory", "kafka", "rabbitmq", *ReceivePath)
-
-
-@pytest.fixture(
-    name="bench", params=BENCHES, ids=["memory", "kafka", "rabbitmq", "direct", "public"]
-)
+@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "kafka", "direct", "public"])
 def _bench(
     request: pytest.FixtureRequest,
-) -> MemoryBench | EventHubsBench | KafkaBench | StreamBench:
+) -> MemoryBench | EventHubsBench | KafkaBench:
     if request.param == "memory":
         return MemoryBench()
-    if request.param == "rabbitmq":
-        return StreamBench(request.getfixturevalue("super_stream"))
     if request.param == "kafka":
         return KafkaBench(request.getfixturevalue("topic"))
     bench: EventHubsBench = request.getfixturevalue("event_hubs")

@@ -77,7 +77,7 @@ def test_importing_a_module_of_a_missing_extra_says_how_to_install_it(package, m
 
 OPTIONAL = (
     *("aio_pika", "aiohttp", "azure", "confluent_kafka", "grpc", "kubernetes", "matplotlib"),
-    *("numpy", "pandas", "prometheus_client", "psycopg", "pyarrow", "pyspark", "rstream"),
+    *("numpy", "pandas", "prometheus_client", "psycopg", "pyarrow", "pyspark"),
 )
 """Packages that the command itself does not need: each belongs to an extra besides ``cli``."""
 

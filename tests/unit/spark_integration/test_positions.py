@@ -100,7 +100,7 @@ def test_partitions_without_a_checkpoint_start_at_the_oldest_event():
     ("offset", "accepted"),
     [
         ("kafka:7", {OffsetFormat.KAFKA}),
-        ("stream:7", {OffsetFormat.STREAM}),
+        ("queue:7", {OffsetFormat.QUEUE}),
         ("7", {OffsetFormat.AMQP}),
         ("-1", set(OffsetFormat)),
     ],

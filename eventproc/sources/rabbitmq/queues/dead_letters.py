@@ -107,7 +107,7 @@ class RabbitDeadLetterReader(DeadLetterReader):
     Args:
         url: ``amqp://USER:PASSWORD@HOST:PORT/VHOST``, or ``amqps://`` with TLS.
         queue: the queue of the letters: that of the sink's ``routing_key``, or one that is bound to
-            its exchange. For a stream use ``RabbitStreamDeadLetterReader``.
+            its exchange. It must not be a stream, which gives no single messages.
         has_delivery_limit: whether the broker may drop a message that was delivered often. From
             RabbitMQ 4 on it does so by default, and each reading is a delivery: the reader then
             refuses messages that were delivered 15 times.

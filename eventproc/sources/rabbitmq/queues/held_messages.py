@@ -72,7 +72,8 @@ class HeldMessages:
             if _NO_GET not in str(error):
                 raise
             raise SourceRejectedError(
-                f"{self._queue!r} is a stream, which gives no single messages: read it as a stream"
+                f"{self._queue!r} is a stream, which gives no single messages: have the letters "
+                "sent to a classic or a quorum queue"
             ) from error
         return messages
 

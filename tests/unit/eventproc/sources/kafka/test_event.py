@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.models import EVENT_FIELDS, KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
-from eventproc.sources.kafka.event import OFFSETS, in_short
+from eventproc.sources.kafka.event import in_short
 from tests.unit.eventproc.sources.kafka.messages import event_of
 
 
@@ -108,8 +108,3 @@ def test_a_misspelt_field_raises_attribute_error():
     """The message has the name."""
     with pytest.raises(AttributeError, match="bodi"):
         event_of(1).bodi  # noqa: B018 - the point
-
-
-def test_an_offset_of_kafka_has_its_prefix():
-    """As in checkpoints that are stored already."""
-    assert OFFSETS.text(42) == "kafka:42"

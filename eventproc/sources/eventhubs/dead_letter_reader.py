@@ -1,6 +1,6 @@
-"""Reads dead letters from a log: a hub or a stream, of which single events cannot be deleted.
+"""Reads dead letters from an event hub, of which single events cannot be deleted.
 
-Rule: a checkpoint of a consumer group of the log, with completed ranges, records which letters are
+Rule: a checkpoint of a consumer group of the hub, with completed ranges, records which letters are
 removed. It is written conditionally, so of two concurrent replays one fails.
 """
 
@@ -24,6 +24,7 @@ from eventproc.errors import (
 )
 from eventproc.models import (
     COMPLETED_RANGES_MAX,
+    REPLAYED_FROM,
     Checkpoint,
     CheckpointUpdate,
     ConsumerGroup,
@@ -33,9 +34,16 @@ from eventproc.models import (
     StoredLetter,
     WriteOutcome,
     in_order,
+    letter_from_details,
 )
-from eventproc.ports import CheckpointStore, DeadLetterReader, EventSource
-from eventproc.sources.letter_parts import LetterPart, letter_from_parts, part_of
+from eventproc.ports import CheckpointStore, DeadLetterReader
+from eventproc.sources.eventhubs.letter_parts import (
+    PROPERTY_PREFIX,
+    LetterPart,
+    letter_from_parts,
+    part_of,
+)
+from eventproc.sources.eventhubs.source import EventHubSource
 
 REMOVED_GROUP: Final = "$dead-letters"
 """The consumer group whose checkpoints record the removed letters."""
@@ -47,7 +55,7 @@ _SILENT_RECEIVES_MAX: Final = 6
 
 @dataclass(slots=True, kw_only=True)
 class _Partition:
-    """The letters of one partition of the log, and which of them are removed."""
+    """The letters of one partition of the hub, and which of them are removed."""
 
     progress: PartitionProgress
     checkpoint: Checkpoint | None
@@ -63,20 +71,27 @@ class _Copy:
     event: ReceivedEvent
 
 
-class LogDeadLetterReader(DeadLetterReader):
-    """Reads the letters of a log. All letters that it yields are in memory at once."""
+class EventHubDeadLetterReader(DeadLetterReader):
+    """Reads the letters that ``EventHubDeadLetterSink`` has sent.
+
+    A hub deletes no single events, so which letters are removed is noted in a checkpoint store. All
+    letters that are not removed are in memory at once.
+
+    Args:
+        source: of the hub for dead letters. The reader opens and closes it.
+        store: an open store, which may be that of the processors; without one nothing can be
+            removed, and letters that were removed before are shown.
+        consumer_group: of the hub, to read through. No other receiver should use it.
+    """
 
     def __init__(
         self,
-        source: EventSource,
-        letter_of: Callable[[ReceivedEvent], DeadLetter],
+        source: EventHubSource,
         *,
-        store: CheckpointStore | None,
-        consumer_group: str,
+        store: CheckpointStore | None = None,
+        consumer_group: str = "$Default",
     ) -> None:
-        """Read through *consumer_group*; *letter_of* may raise ``LetterDamagedError``."""
         self._source = source
-        self._letter_of = letter_of
         self._store = store
         self._consumer_group = consumer_group
         self._group = ConsumerGroup(
@@ -197,10 +212,35 @@ class LogDeadLetterReader(DeadLetterReader):
                 if (part := part_of(event)) is not None:
                     parts.setdefault(part.json_sha256, []).append((part, copy))
                 else:
-                    yield from _stored([copy], partial(self._letter_of, event))
+                    yield from _stored([copy], partial(_letter_of, event))
         for found in parts.values():
             whole = partial(letter_from_parts, [part for part, _ in found])
             yield from _stored([copy for _, copy in found], whole)
+
+
+def _letter_of(event: ReceivedEvent) -> DeadLetter:
+    """Return the dead letter in an event of the hub.
+
+    Raises:
+        LetterDamagedError: the event is not a dead letter.
+    """
+    given = event.properties.items()
+    own = {n.removeprefix(PROPERTY_PREFIX): v for n, v in given if n.startswith(PROPERTY_PREFIX)}
+    contents = ReceivedEvent(
+        body=event.body,
+        sequence_number=event.sequence_number,
+        offset=event.offset,
+        enqueued_time=event.enqueued_time,
+        partition_key=event.partition_key,
+        properties={n: v for n, v in given if not n.startswith(PROPERTY_PREFIX)},
+        system_properties=(
+            {} if event.replayed_from is None else {REPLAYED_FROM: event.replayed_from}
+        ),
+        content_type=event.content_type,
+        correlation_id=event.correlation_id,
+        message_id=event.message_id,
+    )
+    return letter_from_details(own, contents)
 
 
 def _stored(copies: Iterable[_Copy], read: Callable[[], DeadLetter]) -> Iterator[StoredLetter]:
