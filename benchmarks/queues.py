@@ -24,7 +24,7 @@ from aio_pika.abc import AbstractIncomingMessage
 from benchmarks._backlog import child, cost_of, read_processor
 from benchmarks._rows import Cell, Row, options, print_progress, print_rows
 from eventproc import EventPosition, EventProcessorConfig, ReceivedEvent
-from eventproc.sources.rabbitmq.queues import QueueOptions, QueuePublisher, RabbitQueues
+from eventproc.sources.rabbitmq import QueueOptions, QueuePublisher, RabbitQueues
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 PREFIX: Final = "Bench"

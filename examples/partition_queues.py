@@ -11,7 +11,7 @@ from itertools import product
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import EventProcessor, PartitionContext, PartitionHandler, ReceivedEvent
-from eventproc.sources.rabbitmq.queues import QueuePublisher, RabbitQueues
+from eventproc.sources.rabbitmq import QueuePublisher, RabbitQueues
 
 ORDERS = 20
 by_customer: dict[tuple[str, str | None], list[int]] = defaultdict(list)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.models import ConsumerGroup
-from eventproc.sources.rabbitmq.queues import QueuePublisher, RabbitQueues
+from eventproc.sources.rabbitmq import QueuePublisher, RabbitQueues
 from examples.rabbitmq_statefulset.pod import HANDLED, REPLICAS
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 

@@ -30,18 +30,9 @@ FILES_BY_VENDOR = {
     "azure.data": ["checkpointstores/tables/azure_table.py"],
     "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
-    "aio_pika": [
-        "eventproc/sources/rabbitmq/queues/amqp.py",
-        "eventproc/sources/rabbitmq/queues/connection.py",
-    ],
-    "aiormq": [
-        "eventproc/sources/rabbitmq/queues/amqp.py",
-        "eventproc/sources/rabbitmq/queues/connection.py",
-    ],
-    "pamqp": [
-        "eventproc/sources/rabbitmq/queues/amqp.py",
-        "eventproc/sources/rabbitmq/queues/frames.py",
-    ],
+    "aio_pika": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],
+    "aiormq": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],
+    "pamqp": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],
     "grpc": ["eventproc/autoscaling/keda.py"],
     "google.protobuf": ["eventproc/autoscaling/keda.py"],
     "click": ["eventproc/cli/*"],

@@ -21,7 +21,7 @@ from eventproc.models import ConsumerGroup
 from eventproc.rosters.kubernetes import StatefulSetRoster
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
-from eventproc.sources.rabbitmq.queues import QueueOptions, RabbitQueues
+from eventproc.sources.rabbitmq import QueueOptions, RabbitQueues
 from tests.servers.listening import end_connections, stop_listening
 
 LIMIT = timedelta(seconds=0.3)

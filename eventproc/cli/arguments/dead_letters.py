@@ -88,7 +88,7 @@ def make_sink(spec: str, hub: HubAccess, storage: StorageAccess) -> DeadLetterSi
         )
     if place.kind == "queue":
         url = broker_url(hub.connection_string)
-        from eventproc.sources.rabbitmq.queues import RabbitDeadLetterSink  # noqa: PLC0415
+        from eventproc.sources.rabbitmq import RabbitDeadLetterSink  # noqa: PLC0415
 
         return RabbitDeadLetterSink(url, routing_key=place.name)
     from eventproc.sources.eventhubs import EventHubDeadLetterSink  # noqa: PLC0415
@@ -162,7 +162,7 @@ def _queue_reader(
             f"queue:{place.name}?delivery-limit={limit}: give delivery-limit=none if the queue has "
             "no limit, or leave it out"
         )
-    from eventproc.sources.rabbitmq.queues import RabbitDeadLetterReader  # noqa: PLC0415 - an extra
+    from eventproc.sources.rabbitmq import RabbitDeadLetterReader  # noqa: PLC0415 - an extra
 
     return RabbitDeadLetterReader(url, place.name, has_delivery_limit=limit is None)
 

@@ -106,7 +106,7 @@ def kafka_settings(connection_string: str, topic: str) -> tuple[str, Mapping[str
 
 
 def _queue_source(address: str, prefix: str | None) -> EventSource:
-    from eventproc.sources.rabbitmq.queues import (  # noqa: PLC0415 - it is an extra
+    from eventproc.sources.rabbitmq import (  # noqa: PLC0415 - it is an extra
         QueueOptions,
         RabbitQueues,
     )

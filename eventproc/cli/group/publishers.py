@@ -25,7 +25,7 @@ def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
         servers, settings = kafka_settings(connection_string, eventhub)
         return KafkaPublisher(servers, topic=eventhub, config=settings)
     if connection_string.startswith(QUEUE_SCHEMES):
-        from eventproc.sources.rabbitmq.queues import (  # noqa: PLC0415 - it is an extra
+        from eventproc.sources.rabbitmq import (  # noqa: PLC0415 - it is an extra
             PartitionPublisher,
         )
 

@@ -23,7 +23,7 @@ from eventproc.sources.eventhubs import (
     EventHubPublisher,
     EventHubSource,
 )
-from eventproc.sources.rabbitmq.queues import RabbitDeadLetterReader, RabbitDeadLetterSink
+from eventproc.sources.rabbitmq import RabbitDeadLetterReader, RabbitDeadLetterSink
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

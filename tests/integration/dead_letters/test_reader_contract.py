@@ -13,7 +13,7 @@ from eventproc.dead_letters.blob import AT_ONCE_MAX, BlobDeadLetterReader
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import REPLAYED_FROM, StoredLetter
 from eventproc.sources.eventhubs import EventHubDeadLetterReader, EventHubSource
-from eventproc.sources.rabbitmq.queues import RabbitDeadLetterReader
+from eventproc.sources.rabbitmq import RabbitDeadLetterReader
 from tests.integration.dead_letters.places import (
     GROUP,
     BlobPlace,

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from eventproc.errors import SourceUnavailableError
-from eventproc.sources.rabbitmq.queues import QueuePublisher
+from eventproc.sources.rabbitmq import QueuePublisher
 from tests.integration.rabbitmq_pods.findings import Findings, find
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 
@@ -226,7 +226,7 @@ class Pods:
 
 def depth_of(broker: RabbitMqBroker, prefix: str) -> int:
     """Return how many messages wait in the queues."""
-    from eventproc.sources.rabbitmq.queues import RabbitQueues  # noqa: PLC0415
+    from eventproc.sources.rabbitmq import RabbitQueues  # noqa: PLC0415
 
     async def ask() -> int:
         async with RabbitQueues(broker.url, prefix=prefix, count=QUEUES) as source:

@@ -31,8 +31,8 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.sources.rabbitmq.queues import QueueOptions, RabbitDeadLetterSink, RabbitQueues
-from eventproc.sources.rabbitmq.queues.event import DELIVERIES
+from eventproc.sources.rabbitmq import QueueOptions, RabbitDeadLetterSink, RabbitQueues
+from eventproc.sources.rabbitmq.event import DELIVERIES
 
 URL, PREFIX, COUNT, STORE, OWNER_ID, JOURNAL, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)

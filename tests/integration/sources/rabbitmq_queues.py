@@ -10,7 +10,7 @@ import aio_pika
 from aio_pika.abc import AbstractChannel
 
 from eventproc.errors import SourceError, SourceRejectedError
-from eventproc.sources.rabbitmq.queues import QueueOptions, QueuePublisher, RabbitQueues
+from eventproc.sources.rabbitmq import QueueOptions, QueuePublisher, RabbitQueues
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 _numbers = count()

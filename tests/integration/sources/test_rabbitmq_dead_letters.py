@@ -10,12 +10,12 @@ import pytest
 from eventproc.dead_letters import matching
 from eventproc.errors import ConfigurationError, DeadLetterError
 from eventproc.models import ConsumerGroup, DeadLetter
-from eventproc.sources.rabbitmq.queues import (
+from eventproc.sources.rabbitmq import (
     QueueHash,
     RabbitDeadLetterReader,
     RabbitDeadLetterSink,
 )
-from eventproc.sources.rabbitmq.queues.names import QueueNames
+from eventproc.sources.rabbitmq.names import QueueNames
 from tests.integration.dead_letters.places import QueuePlace, letter
 from tests.integration.sources.bench import EARLIEST, GROUP, take
 from tests.integration.sources.rabbitmq_queues import Queues

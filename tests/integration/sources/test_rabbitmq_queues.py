@@ -14,12 +14,12 @@ from eventproc.errors import (
     SourceUnavailableError,
 )
 from eventproc.models import EventPosition, SequenceRange
-from eventproc.sources.rabbitmq.queues import (
+from eventproc.sources.rabbitmq import (
     QueueHash,
     QueuePublisher,
     RabbitQueues,
 )
-from eventproc.sources.rabbitmq.queues.event import DELIVERIES
+from eventproc.sources.rabbitmq.event import DELIVERIES
 from tests.integration.sources.bench import EARLIEST, GROUP, SOON, bodies, numbered, take
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.integration.sources.test_source_contract import CLAUSES

@@ -7,7 +7,7 @@ from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.models import OffsetFormat
 from eventproc.sources.kafka import KafkaEventSource
-from eventproc.sources.rabbitmq.queues import RabbitQueues
+from eventproc.sources.rabbitmq import RabbitQueues
 
 KEY = "c2VjcmV0LWtleQ=="
 HUB = f"Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey={KEY}"

@@ -18,8 +18,8 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
-from eventproc.sources.rabbitmq.queues import RabbitDeadLetterSink, RabbitQueues
-from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker, Consumer
+from eventproc.sources.rabbitmq import RabbitDeadLetterSink, RabbitQueues
+from eventproc.sources.rabbitmq.amqp import QUEUE_ARGUMENTS, Broker, Consumer
 
 
 class PlayedChannel:

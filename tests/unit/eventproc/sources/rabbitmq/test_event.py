@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from eventproc.models import EVENT_FIELDS, ReceivedEvent
-from eventproc.sources.rabbitmq.queues import RabbitQueues
-from eventproc.sources.rabbitmq.queues.event import (
+from eventproc.sources.rabbitmq import RabbitQueues
+from eventproc.sources.rabbitmq.event import (
     ACQUIRED_COUNT_HEADER,
     DELIVERIES,
     DELIVERY_COUNT_HEADER,

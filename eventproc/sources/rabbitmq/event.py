@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from eventproc.core.offset_format import QUEUE_OFFSET_PREFIX
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
 from eventproc.sources.lazy_event import LazyEvent, setter_of
-from eventproc.sources.rabbitmq.queues.frames import UNREADABLE_HEADER
+from eventproc.sources.rabbitmq.frames import UNREADABLE_HEADER
 
 KEY_HEADER: Final = "x-partition-key"
 """Header: the key of a message."""

@@ -5,13 +5,13 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
-from eventproc.sources.rabbitmq.queues.amqp import (
+from eventproc.sources.rabbitmq.amqp import (
     FAILED,
     LIMITED_FROM,
     Broker,
     without_client_cancellations,
 )
-from eventproc.sources.rabbitmq.queues.event import ACQUIRED_COUNT_HEADER, DELIVERY_COUNT_HEADER
+from eventproc.sources.rabbitmq.event import ACQUIRED_COUNT_HEADER, DELIVERY_COUNT_HEADER
 
 DELIVERIES_MAX: Final = 15
 """A quorum queue with a limit, which is 20 by default from RabbitMQ 4 on, drops a message that was

@@ -1,4 +1,4 @@
-"""A wrapper around aio-pika; besides ``connection.py`` its only importer.
+"""A wrapper around aio-pika; besides ``frames`` its only importer.
 
 Rule 1: every exception of the client leaves this module as one of ``eventproc.errors``.
 Rule 2: the client does not reconnect by itself. Delivery tags are valid on one connection only, so
@@ -27,8 +27,8 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
-from eventproc.sources.rabbitmq.queues.connection import BrokerConnection
-from eventproc.sources.rabbitmq.queues.options import CONNECT_TIMEOUT, HEARTBEAT_S, TOO_LATE
+from eventproc.sources.rabbitmq.frames import BrokerConnection
+from eventproc.sources.rabbitmq.options import CONNECT_TIMEOUT, HEARTBEAT_S, TOO_LATE
 
 QUEUE_ARGUMENTS: Final[Mapping[str, Any]] = {
     "x-queue-type": "quorum",

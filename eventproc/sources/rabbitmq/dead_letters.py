@@ -15,8 +15,8 @@ from eventproc.errors import (
 from eventproc.models import DeadLetter, StoredLetter, in_order, letter_from_json
 from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
-from eventproc.sources.rabbitmq.queues.amqp import Broker
-from eventproc.sources.rabbitmq.queues.held_messages import HeldMessage, HeldMessages
+from eventproc.sources.rabbitmq.amqp import Broker
+from eventproc.sources.rabbitmq.held_messages import HeldMessage, HeldMessages
 
 _SHORT_MAX: Final = 255
 """Most bytes of a short text of AMQP 0-9-1."""

@@ -8,7 +8,7 @@ import pytest
 
 from eventproc.errors import SourceUnavailableError
 from eventproc.models import SequenceRange
-from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
+from eventproc.sources.rabbitmq.receiver import QueueReceiver
 from eventproc.testing.virtual_time import run_virtual
 
 SOON = timedelta(seconds=1)

@@ -20,9 +20,9 @@ from eventproc.models import OutgoingEvent
 from eventproc.ports import EventPublisher
 from eventproc.retries import async_attempts
 from eventproc.settings import SECRET, checked
-from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker
-from eventproc.sources.rabbitmq.queues.event import KEY_HEADER
-from eventproc.sources.rabbitmq.queues.names import QueueHash, QueueNames
+from eventproc.sources.rabbitmq.amqp import QUEUE_ARGUMENTS, Broker
+from eventproc.sources.rabbitmq.event import KEY_HEADER
+from eventproc.sources.rabbitmq.names import QueueHash, QueueNames
 
 
 class QueuePublisher(AsyncResource):

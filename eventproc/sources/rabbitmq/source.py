@@ -16,15 +16,15 @@ from eventproc.errors import (
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
-from eventproc.sources.rabbitmq.queues.amqp import QUEUE_ARGUMENTS, Broker, shown_address
-from eventproc.sources.rabbitmq.queues.event import DELIVERIES, offset_text
-from eventproc.sources.rabbitmq.queues.names import QueueNames
-from eventproc.sources.rabbitmq.queues.options import (
+from eventproc.sources.rabbitmq.amqp import QUEUE_ARGUMENTS, Broker, shown_address
+from eventproc.sources.rabbitmq.event import DELIVERIES, offset_text
+from eventproc.sources.rabbitmq.names import QueueNames
+from eventproc.sources.rabbitmq.options import (
     ACKNOWLEDGEMENT_TIMEOUT,
     HEARTBEAT_S,
     QueueOptions,
 )
-from eventproc.sources.rabbitmq.queues.receiver import QueueReceiver
+from eventproc.sources.rabbitmq.receiver import QueueReceiver
 
 HEARTBEATS_PER_EXPIRATION: Final = 5
 """The broker ends a connection two to three heartbeats after it last received something. The leases

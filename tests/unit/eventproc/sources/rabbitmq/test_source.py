@@ -6,13 +6,13 @@ import pytest
 
 from eventproc import ConfigurationError, EventPosition
 from eventproc.models import OffsetFormat
-from eventproc.sources.rabbitmq.queues import (
+from eventproc.sources.rabbitmq import (
     QueueOptions,
     QueuePublisher,
     RabbitDeadLetterSink,
     RabbitQueues,
 )
-from eventproc.sources.rabbitmq.queues.amqp import shown_address
+from eventproc.sources.rabbitmq.amqp import shown_address
 
 URL = "amqp://guest:secret@broker:5672/orders"
 
