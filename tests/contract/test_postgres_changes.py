@@ -1,6 +1,7 @@
 """The PostgreSQL store tells processors at once what others changed, and nothing else."""
 
 import asyncio
+import logging
 import uuid
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -147,8 +148,10 @@ async def test_groups_of_one_store_share_its_connection(postgres):
         assert await both.count() == 1
 
 
-async def test_a_lost_connection_is_made_again(postgres):
-    """What happened meanwhile was not heard, so the processor reads the group."""
+async def test_a_lost_connection_is_made_again(postgres, caplog):
+    """What happened meanwhile was not heard, so the processor reads the group. The log says when
+    the connection was lost, and when it was there again."""
+    caplog.set_level(logging.INFO)
 
     def end_listeners():
         with psycopg.connect(postgres.dsn, autocommit=True) as connection:
@@ -162,3 +165,5 @@ async def test_a_lost_connection_is_made_again(postgres):
         await both.marks.reaches(2)
 
         assert await both.count() == 2
+    logged = [r.event for r in caplog.records if "store_notifications" in r.getMessage()]
+    assert logged == ["store_notifications_failed", "store_notifications_recovered"]

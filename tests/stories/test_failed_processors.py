@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventproc import EventProcessor, LeaseLostError
+from eventproc import ConfigurationError, EventProcessor, LeaseLostError
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, source_of
 
@@ -71,6 +71,27 @@ def test_serve_raises_the_error_that_ended_the_processor():
         return serving.done() and serving.exception()
 
     assert isinstance(run_virtual(story()), BugError)
+
+
+def test_an_error_of_the_renewals_ends_the_processor():
+    """It would seem to run, and lose one lease after the other."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor()
+
+        async def refuse(*_: Any) -> None:
+            await seconds(5)
+            raise ConfigurationError("notifications cannot be received")
+
+        store: Any = scene.store_by_owner["a"]
+        store.watch = refuse  # It runs beside the renewals, and ends with them.
+        with pytest.raises(ConfigurationError, match="notifications"):
+            async with processor:
+                await seconds(LATE_S)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(story()) < LATE_S / 10
 
 
 def test_a_cancellation_by_others_stays_one_when_the_processor_fails():

@@ -41,3 +41,23 @@ def test_a_change_is_followed_by_a_cycle_at_once(at_s):
         return begun_at_s[1] - changed_s
 
     assert run_virtual(story()) <= max(CYCLE_S - at_s, 0) + 2 * PAUSE_MIN_S
+
+
+def test_the_error_of_the_store_is_shown_for_as_long_as_it_lasts():
+    """The statistics and `/status` have it, and not when the store has answered again."""
+
+    async def story():
+        scene, shown = Scene(), []
+        async with scene.processor() as processor:
+            await seconds(30)
+            shown.append(processor.statistics().store_error)
+            with scene.store_by_owner["a"].outage():
+                await seconds(30)
+                shown.append(processor.statistics().store_error)
+            await seconds(30)
+            shown.append(processor.statistics().store_error)
+        return shown
+
+    before, during, after = run_virtual(story())
+    assert during
+    assert (before, after) == (None, None)

@@ -105,6 +105,21 @@ async def test_a_commit_over_another_writers_checkpoint_is_a_lost_partition(path
     assert "transaction_not_committed outcome=lost\n" in caplog.text
 
 
+async def test_a_checkpoint_over_another_writers_is_a_lost_partition_although_the_lease_is_valid(
+    path,
+):
+    """The other one may have committed these events: they would be committed twice."""
+    async with begun(path) as partition:
+        await write_as_another(partition.store)
+        partition.progress.done(events([1]))
+        with pytest.raises(OwnershipLostError):
+            await partition.checkpointer.flush()
+        with pytest.raises(OwnershipLostError):
+            await partition.commit([2])
+
+        assert (await partition.stored()).writer == "b/1/1"
+
+
 async def test_a_commit_without_a_position_is_refused(path):
     """No position could be stored with its rows; the pump goes on."""
     async with SqliteCheckpointStore(path) as store:
