@@ -29,7 +29,7 @@ def check_transactions(
         raise ConfigurationError(
             f"handler {name} uses transactions, and {type(source).__name__} begins where its "
             "broker was told to, not at the checkpoint, so events could be handled again after "
-            "their transaction: use a stream or a hub, or leave uses_transactions out"
+            "their transaction: use an event hub or a topic, or leave uses_transactions out"
         )
     chosen = [config.initial_position, *config.initial_positions.values()]
     has_number = all(position.is_earliest or position.is_latest for position in chosen)

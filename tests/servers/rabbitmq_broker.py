@@ -142,7 +142,6 @@ class RabbitMqBroker(ChildServer):
             )
         folder = self._folder
         (folder / "log").mkdir(exist_ok=True)
-        (folder / "plugins").write_text("[].\n")
         config = _CONFIG.format(amqp=self._port)
         (folder / "rabbitmq.conf").write_text(config)
         (folder / "pid").unlink(missing_ok=True)
@@ -162,7 +161,7 @@ class RabbitMqBroker(ChildServer):
             "RABBITMQ_MNESIA_BASE": str(folder / "data"),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
             "RABBITMQ_PID_FILE": str(folder / "pid"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "none"),
             "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
             "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": _ERLANG_ARGS,

@@ -201,13 +201,18 @@ class Broker:
         self._timeout_s = timeout.total_seconds()
         self._connection: aio_pika.abc.AbstractConnection | None = None
         self._confirming: AbstractChannel | None = None
-        self._connecting = asyncio.Lock()
-        self._opening = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock: asyncio.Lock
         self.shown = shown_address(url)
         """The address without user and password."""
 
     async def connected(self) -> aio_pika.abc.AbstractConnection:
-        async with self._connecting:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            # Locks and connections belong to an event loop, and this is the first request in it.
+            self._loop, self._lock = loop, asyncio.Lock()
+            self._connection = self._confirming = None
+        async with self._lock:
             if self._connection is None or not _is_open(self._connection):
                 await self.close()
                 self._connection = await aio_pika.connect(
@@ -314,7 +319,7 @@ class Broker:
 
     async def _publishing(self) -> AbstractChannel:
         connection = await self.connected()
-        async with self._opening:
+        async with self._lock:
             if self._confirming is None or self._confirming.is_closed:
                 self._confirming = await connection.channel(
                     publisher_confirms=True, on_return_raises=True

@@ -45,8 +45,7 @@ class RabbitDeadLetterSink(DeadLetterSink):
             raise ConfigurationError("give exchange=, or routing_key= with the name of a queue")
         self._exchange = exchange
         self._routing_key = routing_key
-        self._url = url
-        self._broker = Broker(url)  # An error in the URL is raised here.
+        self._broker = Broker(url)
 
     async def open(self) -> None:
         """Check that the exchange, or the queue, exists.
@@ -55,7 +54,6 @@ class RabbitDeadLetterSink(DeadLetterSink):
             ConfigurationError: it does not exist, or the broker refuses the user.
             DeadLetterError: no answer; try again.
         """
-        self._broker = Broker(self._url)
         try:
             if self._exchange:
                 await self._broker.check_exchange(self._exchange)
@@ -132,6 +130,7 @@ class RabbitDeadLetterReader(DeadLetterReader):
             await self._broker.depths([self._queue])
 
     async def close(self) -> None:
+        self._held = None
         await self._messages.close()
         await self._broker.close()
 

@@ -1,5 +1,6 @@
 """Dead letters on a real RabbitMQ broker."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from tests.integration.sources.bench import EARLIEST, GROUP, take
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.servers.lossy_proxy import LossyProxy
 from tests.servers.rabbitmq_broker import RabbitMqBroker
+from tests.stories.loops import in_two_loops
 
 
 @pytest.fixture(name="queues")
@@ -91,6 +93,28 @@ async def test_a_letter_is_stored_and_removed_only_when_the_broker_confirmed_tha
             async with proxy.lose_answers(None):
                 with pytest.raises(DeadLetterError):
                     await reader.remove(found[0])
+
+
+@pytest.mark.long
+async def test_sink_and_reader_are_used_in_one_event_loop_after_the_other(rabbitmq):
+    """Several letters come at once, and each reading finds those that the queue has then."""
+    place = QueuePlace(rabbitmq)
+    await place.declare()
+    sink = place.sink()
+    reader = RabbitDeadLetterReader(rabbitmq.url, place.queue)
+    counts: list[int] = []
+
+    async def use():
+        first = 8 * len(counts)
+        await sink.open()
+        await asyncio.gather(*(sink.store(letter(first + number)) for number in range(8)))
+        await sink.close()
+        async with reader:
+            counts.append(len(await matching(reader)))
+
+    await in_two_loops(use)
+
+    assert counts == [8, 16]
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from eventproc.errors import (
 )
 from eventproc.sources.rabbitmq import RabbitDeadLetterSink, RabbitQueues
 from eventproc.sources.rabbitmq.amqp import QUEUE_ARGUMENTS, Broker, Consumer
+from tests.stories.loops import in_two_loops
 
 
 class PlayedChannel:
@@ -121,6 +122,21 @@ async def test_a_connection_that_the_broker_ended_is_opened_again(monkeypatch):
 
     assert list(client.declared) == ["one", "two"]
     assert (len(client.connections), client.closed_count) == (2, 1)
+
+
+async def test_a_broker_is_used_in_one_event_loop_after_the_other(monkeypatch):
+    """As those of publishers and dead letters are, if their program runs again. What the first loop
+    left open is of no use in the second.
+    """
+    client = PlayedClient()
+    broker = opened(client, monkeypatch)
+
+    async def use():
+        await asyncio.gather(*(broker.declare({f"q-P{number}": {}}) for number in range(3)))
+
+    await in_two_loops(use)
+
+    assert len(client.connections) == 2
 
 
 @pytest.mark.parametrize(
