@@ -72,7 +72,6 @@ LONG = (
     "tests/stories/test_by_load.py",
     "tests/integration/delivery/test_storm.py",
     "tests/integration/demo/",
-    "tests/integration/interop/test_older_version.py",
     "tests/integration/outage/",
     "tests/spark/test_sink_moves.py",
 )

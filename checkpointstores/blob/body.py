@@ -19,14 +19,9 @@ from eventproc.models import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, Checkpoint, 
 _MAGIC: Final = b"evpstate"
 _DIGEST_BYTES: Final = 16
 
-_VERSION: Final = 2
+_VERSION: Final = 1
 _FRAME: Final = struct.Struct(f">8sHI{_DIGEST_BYTES}s")
 """Magic, version, length of the head, digest of head and state. Head and state follow."""
-
-_VERSION_1: Final = 1
-_FRAME_1: Final = struct.Struct(f">8sHQQ{_DIGEST_BYTES}s")
-"""Magic, version, sequence number, length of the state, digest of all the rest. The state
-follows."""
 
 _RANGE_BYTES_MAX: Final = len(json.dumps([2**63, 2**63])) + 2
 _HEAD_BYTES_MAX: Final = 512 + COMPLETED_RANGES_MAX * _RANGE_BYTES_MAX
@@ -69,18 +64,19 @@ def unframe_body(body: bytes, name: str) -> CheckpointBody | None:
     """Decode a body; ``None`` if it is empty or not in this format.
 
     Raises:
-        StoreCorruptError: the body is in this format and damaged, or of a later version. Starting
+        StoreCorruptError: the body is in this format and damaged, or of another version. Starting
             without the state could silently give wrong results, so an operator has to decide.
     """
     if not body.startswith(_MAGIC):
         return None
     version = int.from_bytes(body[len(_MAGIC) : len(_MAGIC) + 2])
-    if version > _VERSION:
+    if version != _VERSION:
         raise StoreCorruptError(
-            f"the state in {name} has version {version}, written by a later eventproc: use that"
+            f"the state in {name} has version {version}, written by another version of eventproc "
+            f"(this one knows {_VERSION}): use that one"
         )
     try:
-        return {_VERSION_1: _unframe_1, _VERSION: _unframe_2}[version](body)
+        return _unframe(body)
     except (struct.error, ValueError, KeyError, TypeError) as error:
         raise StoreCorruptError(
             f"the state in {name} is damaged: restore the blob, or begin without state with "
@@ -88,7 +84,7 @@ def unframe_body(body: bytes, name: str) -> CheckpointBody | None:
         ) from error
 
 
-def _unframe_2(body: bytes) -> CheckpointBody:
+def _unframe(body: bytes) -> CheckpointBody:
     _, _, head_length, digest = _FRAME.unpack_from(body)
     encoded = body[_FRAME.size : _FRAME.size + head_length]
     state = body[_FRAME.size + head_length :]
@@ -102,19 +98,6 @@ def _unframe_2(body: bytes) -> CheckpointBody:
         sequence_number=head["sequence_number"],
         completed=tuple(SequenceRange(*pair) for pair in head.get("completed", ())),
         delivery_count=head.get("delivery_count", 0),
-    )
-
-
-def _unframe_1(body: bytes) -> CheckpointBody:
-    _, version, sequence_number, length, digest = _FRAME_1.unpack_from(body)
-    state = body[_FRAME_1.size :]
-    if (
-        len(state) != length
-        or _digest(struct.pack(">HQ", version, sequence_number), state) != digest
-    ):
-        raise ValueError("length or digest does not match")
-    return CheckpointBody(
-        state=state, state_sequence_number=sequence_number, sequence_number=sequence_number
     )
 
 

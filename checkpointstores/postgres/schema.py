@@ -13,10 +13,12 @@ SCHEMA: Final = "eventproc"
 
 _NAME_BYTES_MAX: Final = 63
 
-_VERSION_1: Final = """
+VERSION: Final = 1
+"""What the table ``version`` has in a schema with these tables."""
+
+CREATE: Final = """
 CREATE SCHEMA IF NOT EXISTS eventproc;
 CREATE TABLE eventproc.version (version integer NOT NULL);
-INSERT INTO eventproc.version VALUES (0);
 CREATE TABLE eventproc.ownership (
     namespace text, eventhub text, consumer_group text,
     partition_id text,
@@ -137,14 +139,11 @@ BEGIN
 END $$;
 """
 
-VERSIONS: Final = (_VERSION_1,)
-"""Statements that migrate a schema to each version from the previous one."""
-
 CHECKPOINT_LOST: Final = "EPCKP"
 """The SQLSTATE of a transaction that fails because another processor wrote the checkpoint."""
 
 READ_VERSION: Final = "SELECT version FROM eventproc.version"
-WRITE_VERSION: Final = "UPDATE eventproc.version SET version = %s"
+WRITE_VERSION: Final = "INSERT INTO eventproc.version VALUES (%s)"
 
 EXISTS: Final = "SELECT to_regclass(%s) IS NOT NULL"
 

@@ -68,8 +68,8 @@ class PostgresCheckpointStore(CheckpointStore):
             dsn: The connection string, with the password. Several hosts with
                 ``target_session_attrs=read-write`` are tried in turn, which follows a fail-over.
             schema: The schema that has the tables.
-            create_schema: Create schema and tables if they do not exist, and bring them to this
-                version. By default ``eventproc store init`` does that.
+            create_schema: Create schema and tables if they do not exist. By default
+                ``eventproc store init`` does that.
             timeout: How long one attempt of a call may take. After several of them a read raises
                 ``StoreUnavailableError``, and the outcome of a write is unknown.
             transactions_max: How many transactions of handlers may be open at once in a
@@ -102,7 +102,7 @@ class PostgresCheckpointStore(CheckpointStore):
         self._session = Session(self._dsn, timeout=self._timeout, place=self._place)
         try:
             if self._create_schema:
-                await self._run(self._migrate)
+                await self._run(self._create)
             await self._run(self._check)
         except StoreRejectedError as error:
             await self.close()
@@ -116,30 +116,24 @@ class PostgresCheckpointStore(CheckpointStore):
         if session is not None:
             await session.close()
 
-    async def _migrate(self, db: AsyncConnection[Any]) -> None:
-        """Create the tables, or migrate them to this version, while no other process does."""
+    async def _create(self, db: AsyncConnection[Any]) -> None:
+        """Create the tables if they do not exist, while no other process does."""
         async with db.transaction():
             await db.execute("SELECT pg_advisory_xact_lock(hashtext('eventproc.schema'))")
-            version = await self._version(db)
-            for number, statements in enumerate(tables.VERSIONS, 1):
-                if number > version:
-                    await db.execute(self._in_schema(statements))
-                    await db.execute(self._in_schema(tables.WRITE_VERSION), [number])
+            if await self._version(db) is None:
+                await db.execute(self._in_schema(tables.CREATE))
+                await db.execute(self._in_schema(tables.WRITE_VERSION), [tables.VERSION])
 
     async def _check(self, db: AsyncConnection[Any]) -> None:
-        """Check that the tables have this version, and that the role may use them."""
-        version, newest = await self._version(db), len(tables.VERSIONS)
+        """Check that the tables are those of this version, and that the role may use them."""
+        version = await self._version(db)
         where = f"{self._place}: schema {self._schema!r}"
-        if version < newest:
-            has = f"has tables of version {version}" if version else "has no tables of eventproc"
+        if version is None:
+            raise ConfigurationError(f"{where} has no tables: run `eventproc store init`")
+        if version != tables.VERSION:
             raise ConfigurationError(
-                f"{where} {has}, and this version of eventproc needs version {newest}: "
-                "run `eventproc store init`"
-            )
-        if version > newest:
-            raise ConfigurationError(
-                f"{where} has tables of version {version}, written by a later eventproc, and this "
-                f"one knows {newest}: use that version, or another schema"
+                f"{where} was written by another version of eventproc (its tables have version "
+                f"{version}, this one knows {tables.VERSION}): use that version, or another schema"
             )
         cursor = await db.execute(self._in_schema(tables.MISSING_RIGHTS))
         missing = [row[0] for row in await cursor.fetchall()]
@@ -149,11 +143,12 @@ class PostgresCheckpointStore(CheckpointStore):
                 f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {self._schema}"
             )
 
-    async def _version(self, db: AsyncConnection[Any]) -> int:
+    async def _version(self, db: AsyncConnection[Any]) -> int | None:
+        """Return the version of the tables; ``None`` if there are none."""
         cursor = await db.execute(tables.EXISTS, [f"{self._schema}.version"])
         [exists] = await cursor.fetchone() or [False]
         if not exists:
-            return 0
+            return None
         cursor = await db.execute(self._in_schema(tables.READ_VERSION))
         [version] = await cursor.fetchone() or [0]
         return int(version)

@@ -21,13 +21,18 @@ APPLICATION_ID: Final = 0x65767072
 OPEN_RETRY_S: Final = 0.02
 """Seconds between two attempts to open a file that another process has locked."""
 
+SCHEMA_VERSION: Final = 1
+"""``PRAGMA user_version`` of a file that has these tables."""
+
 # States have a table of their own: SQLite rewrites a whole row at an update, and a new position
 # must not rewrite megabytes of state. Listings read no states either.
-_VERSION_1: Final = """
+# The clock has the time of the store, in one row.
+_SCHEMA: Final = """
 CREATE TABLE ownership (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     partition_id TEXT NOT NULL,
     owner_id TEXT,
+    epoch INTEGER NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
@@ -36,9 +41,16 @@ CREATE TABLE member (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     owner_id TEXT NOT NULL,
     incarnation TEXT NOT NULL,
-    is_leaving INTEGER NOT NULL,
+    status TEXT NOT NULL,
     hands_over INTEGER NOT NULL,
     weight REAL NOT NULL,
+    capacity INTEGER,
+    ordinal INTEGER,
+    placement TEXT NOT NULL,
+    load TEXT NOT NULL,
+    deployment_id TEXT NOT NULL,
+    lease_mode TEXT NOT NULL,
+    offset_format TEXT NOT NULL,
     version TEXT NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,
@@ -50,6 +62,8 @@ CREATE TABLE checkpoint (
     "offset" TEXT NOT NULL,
     sequence_number INTEGER NOT NULL,
     writer TEXT NOT NULL,
+    completed TEXT NOT NULL,
+    delivery_count INTEGER NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
@@ -61,101 +75,6 @@ CREATE TABLE checkpoint_state (
     state BLOB NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
 ) STRICT;
-"""
-
-# Member records are not migrated: running processors write theirs again.
-_VERSION_2: Final = """
-DROP TABLE member;
-CREATE TABLE member (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    owner_id TEXT NOT NULL,
-    incarnation TEXT NOT NULL,
-    status TEXT NOT NULL,
-    hands_over INTEGER NOT NULL,
-    weight REAL NOT NULL,
-    generation TEXT NOT NULL,
-    lease_mode TEXT NOT NULL,
-    version TEXT NOT NULL,
-    etag TEXT NOT NULL,
-    last_modified_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
-) WITHOUT ROWID, STRICT;
-"""
-
-# A row exists only if there are completed ranges or a delivery count. A process of an earlier
-# version that has the file open still writes checkpoints without this table; the sequence number
-# then shows that a row belongs to another checkpoint.
-_VERSION_3: Final = """
-CREATE TABLE checkpoint_delivery (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL,
-    sequence_number INTEGER NOT NULL,
-    delivery_count INTEGER NOT NULL,
-    completed TEXT NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITHOUT ROWID, STRICT;
-"""
-
-# The offset format of a member; a row exists only if it is not AMQP's. A process of an earlier
-# version still writes members without this table.
-_VERSION_4: Final = """
-CREATE TABLE member_numbering (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    owner_id TEXT NOT NULL,
-    incarnation TEXT NOT NULL,
-    numbering TEXT NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
-) WITHOUT ROWID, STRICT;
-"""
-
-# The time of the store. It begins at the time of the newest record, so that no record is later.
-_VERSION_5: Final = """
-CREATE TABLE clock (
-    id INTEGER PRIMARY KEY CHECK (id = 0),
-    boot_id TEXT NOT NULL,
-    offset_us INTEGER,
-    latest_us INTEGER NOT NULL
-) STRICT;
-INSERT INTO clock
-SELECT 0, '', NULL, coalesce(max(last_modified_us), 0) FROM (
-    SELECT last_modified_us FROM ownership
-    UNION ALL SELECT last_modified_us FROM member
-    UNION ALL SELECT last_modified_us FROM checkpoint
-);
-"""
-
-# A member's placement, capacity and ordinal; a row exists only if one is not the default. Processes
-# of earlier versions, which know only `Even`, write members without this table.
-_VERSION_6: Final = """
-CREATE TABLE member_placement (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    owner_id TEXT NOT NULL,
-    incarnation TEXT NOT NULL,
-    placement TEXT NOT NULL,
-    capacity INTEGER,
-    ordinal INTEGER,
-    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
-) WITHOUT ROWID, STRICT;
-"""
-
-# ownership_epoch: the fencing token of an ownership record. A process of an earlier version writes
-# ownership without this table; the etag then shows that a row belongs to an earlier record.
-# member_load: what a member measured, if it did. group_record: the records of whole groups.
-_VERSION_7: Final = """
-CREATE TABLE ownership_epoch (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL,
-    etag TEXT NOT NULL,
-    epoch INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE member_load (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    owner_id TEXT NOT NULL,
-    incarnation TEXT NOT NULL,
-    load TEXT NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
-) WITHOUT ROWID, STRICT;
 CREATE TABLE group_record (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -163,33 +82,16 @@ CREATE TABLE group_record (
     etag TEXT NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, name)
 ) STRICT;
+CREATE TABLE clock (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    boot_id TEXT NOT NULL,
+    offset_us INTEGER,
+    latest_us INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock VALUES (0, '', NULL, 0);
 """
 
-_VERSIONS: Final = (
-    _VERSION_1,
-    _VERSION_2,
-    _VERSION_3,
-    _VERSION_4,
-    _VERSION_5,
-    _VERSION_6,
-    _VERSION_7,
-)
-"""Statements that migrate a file to each version from the previous one."""
-
-SCHEMA_VERSION: Final = len(_VERSIONS)
-
-_CHECKED_TABLES: Final = (
-    "ownership",
-    "ownership_epoch",
-    "member",
-    "member_numbering",
-    "member_placement",
-    "member_load",
-    "checkpoint",
-    "checkpoint_delivery",
-    "group_record",
-    "clock",
-)
+_CHECKED_TABLES: Final = ("ownership", "member", "checkpoint", "group_record", "clock")
 """Tables that are checked for damage when a file is opened. States are not checked: they may have
 gigabytes, and each is read as a whole when its partition starts."""
 
@@ -318,10 +220,9 @@ def _configure(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have created the tables while this one waited for the lock.
-        version = _require_ours(connection, path)
-        for statement in ";".join(_VERSIONS[version:]).split(";"):
-            connection.execute(statement)
-        if version < SCHEMA_VERSION:
+        if _require_ours(connection, path):
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
@@ -338,20 +239,20 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             raise _damaged(path, " ".join(what.split()))
 
 
-def _require_ours(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the tables; 0 for a new file. Refuse other programs' databases."""
+def _require_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the file is new, and refuse one with other tables than these."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if application == APPLICATION_ID and 1 <= version <= SCHEMA_VERSION:
-        return version
     if application == APPLICATION_ID:
-        raise ConfigurationError(
-            f"{path} was written by another version of eventproc (its tables have version "
-            f"{version}, this one knows {SCHEMA_VERSION}): use that version, or another file"
-        )
+        if version != SCHEMA_VERSION:
+            raise ConfigurationError(
+                f"{path} was written by another version of eventproc (its tables have version "
+                f"{version}, this one knows {SCHEMA_VERSION}): use that version, or another file"
+            )
+        return False
+    tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables or application or version:
         raise ConfigurationError(
             f"{path} is a database of another program: give a file of its own to the store"
         )
-    return 0
+    return True

@@ -7,13 +7,13 @@ and writing are one atomic step for other processes.
 import json
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
 from eventproc.bounded_json import read_json
-from eventproc.core.checkpoint_rules import completed_above
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
@@ -24,7 +24,6 @@ from eventproc.models import (
     GroupRecord,
     Member,
     MemberResult,
-    OffsetFormat,
     OwnershipClaim,
     PartitionOwnership,
     RecordResult,
@@ -35,55 +34,41 @@ from eventproc.models import (
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_US: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
-_NO_PLACEMENT: Final = ("Even", None, None)
-"""The defaults of a member's placement, capacity and ordinal."""
-
 _LIST_OWNERSHIP: Final = """
-SELECT partition_id, owner_id, o.etag, last_modified_us, coalesce(e.epoch, 0)
-FROM ownership o
-    LEFT JOIN ownership_epoch e
-    USING (namespace, eventhub, consumer_group, partition_id, etag)
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
+SELECT partition_id, owner_id, epoch, etag, last_modified_us
+FROM ownership WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
 _READ_OWNERSHIP: Final = _LIST_OWNERSHIP + "AND partition_id = ?"
-_WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?)"
-_WRITE_EPOCH: Final = "INSERT OR REPLACE INTO ownership_epoch VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
-_LIST_MEMBERS: Final = """
-SELECT owner_id, incarnation, status, hands_over, weight, generation, lease_mode, version, etag,
-    last_modified_us, coalesce(n.numbering, 'amqp'), coalesce(p.placement, 'Even'), p.capacity,
-    p.ordinal, coalesce(l.load, '')
-FROM member
-    LEFT JOIN member_numbering n
-    USING (namespace, eventhub, consumer_group, owner_id, incarnation)
-    LEFT JOIN member_placement p
-    USING (namespace, eventhub, consumer_group, owner_id, incarnation)
-    LEFT JOIN member_load l
-    USING (namespace, eventhub, consumer_group, owner_id, incarnation)
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
+_MEMBER_COLUMNS: Final = (
+    "owner_id",
+    "incarnation",
+    "status",
+    "hands_over",
+    "weight",
+    "capacity",
+    "ordinal",
+    "placement",
+    "load",
+    "deployment_id",
+    "lease_mode",
+    "offset_format",
+    "version",
+    "etag",
+    "last_modified_us",
+)
+_LIST_MEMBERS: Final = f"""
+SELECT {", ".join(_MEMBER_COLUMNS)}
+FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 """
 _READ_MEMBER_ETAG: Final = """
 SELECT etag FROM member
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 """
 _WRITE_MEMBER: Final = (
-    "INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    f"INSERT OR REPLACE INTO member VALUES (?, ?, ?{', ?' * len(_MEMBER_COLUMNS)})"
 )
-_WRITE_OFFSET_FORMAT: Final = "INSERT OR REPLACE INTO member_numbering VALUES (?, ?, ?, ?, ?, ?)"
-_DELETE_OFFSET_FORMAT: Final = """
-DELETE FROM member_numbering
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
-"""
-_WRITE_PLACEMENT: Final = "INSERT OR REPLACE INTO member_placement VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_DELETE_PLACEMENT: Final = """
-DELETE FROM member_placement
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
-"""
-_WRITE_LOAD: Final = "INSERT OR REPLACE INTO member_load VALUES (?, ?, ?, ?, ?, ?)"
-_DELETE_LOAD: Final = """
-DELETE FROM member_load
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
-"""
 _DELETE_MEMBER: Final = """
 DELETE FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
 """
@@ -95,25 +80,21 @@ FROM checkpoint WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 # One statement reads one snapshot, so that position and state belong together.
 _READ_CHECKPOINT: Final = """
 SELECT partition_id, c."offset", c.sequence_number, c.writer, c.etag, c.last_modified_us,
-    s.state, s.sequence_number, d.sequence_number, d.delivery_count, d.completed
+    s.state, s.sequence_number, c.completed, c.delivery_count
 FROM checkpoint c
     LEFT JOIN checkpoint_state s USING (namespace, eventhub, consumer_group, partition_id)
-    LEFT JOIN checkpoint_delivery d USING (namespace, eventhub, consumer_group, partition_id)
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
 """
 _READ_CHECKPOINT_ETAG: Final = """
 SELECT etag FROM checkpoint
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
 """
-_WRITE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WRITE_CHECKPOINT: Final = (
+    "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _WRITE_STATE: Final = "INSERT OR REPLACE INTO checkpoint_state VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE_STATE: Final = """
 DELETE FROM checkpoint_state
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
-"""
-_WRITE_DELIVERY: Final = "INSERT OR REPLACE INTO checkpoint_delivery VALUES (?, ?, ?, ?, ?, ?, ?)"
-_DELETE_DELIVERY: Final = """
-DELETE FROM checkpoint_delivery
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
 """
 
@@ -154,65 +135,40 @@ def claim(
     current = _as_ownership(*row) if row else None
     if claim.expected_etag != (current.etag if current else None):
         return ClaimResult(claim=claim, outcome=WriteOutcome.LOST, ownership=current)
-    etag = _new_etag()
-    values = (claim.partition_id, claim.owner_id, etag, now_us)
+    values = (claim.partition_id, claim.owner_id, claim.epoch, _new_etag(), now_us)
     db.execute(_WRITE_OWNERSHIP, (*group.key, *values))
-    if claim.epoch:
-        db.execute(_WRITE_EPOCH, (*key, etag, claim.epoch))
-    written = _as_ownership(*values, claim.epoch)
+    written = _as_ownership(*values)
     return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=written)
 
 
 def _as_ownership(
-    partition_id: str, owner_id: str | None, etag: str, last_modified_us: int, epoch: int
+    partition_id: str, owner_id: str | None, epoch: int, etag: str, last_modified_us: int
 ) -> PartitionOwnership:
     return PartitionOwnership(
         partition_id=partition_id,
         owner_id=owner_id,
+        epoch=epoch,
         etag=etag,
         last_modified=instant(last_modified_us),
-        epoch=epoch,
     )
 
 
 def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, ...]:
     """Return every member record of the group."""
-    return tuple(
-        Member(
-            owner_id=owner_id,
-            incarnation=incarnation,
-            status=status_of(status),
-            hands_over=bool(hands_over),
-            weight=weight,
-            capacity=capacity,
-            ordinal=ordinal,
-            placement=placement,
-            load=load,
-            deployment_id=deployment_id,
-            lease_mode=lease_mode_of(lease_mode),
-            offset_format=offset_format_of(offset_format),
-            version=version,
-            etag=etag,
-            last_modified=instant(last_modified_us),
-        )
-        for (
-            owner_id,
-            incarnation,
-            status,
-            hands_over,
-            weight,
-            deployment_id,
-            lease_mode,
-            version,
-            etag,
-            last_modified_us,
-            offset_format,
-            placement,
-            capacity,
-            ordinal,
-            load,
-        ) in db.execute(_LIST_MEMBERS, group.key)
-    )
+    return tuple(_as_member(row) for row in db.execute(_LIST_MEMBERS, group.key))
+
+
+def _as_member(row: Sequence[Any]) -> Member:
+    *values, last_modified_us = row
+    stored = dict(zip(_MEMBER_COLUMNS[:-1], values, strict=True))
+    read = {
+        "status": status_of(stored["status"]),
+        "hands_over": bool(stored["hands_over"]),
+        "lease_mode": lease_mode_of(stored["lease_mode"]),
+        "offset_format": offset_format_of(stored["offset_format"]),
+        "last_modified": instant(last_modified_us),
+    }
+    return Member(**(stored | read))
 
 
 def announce(
@@ -228,27 +184,18 @@ def announce(
         member.status.value,
         member.hands_over,
         member.weight,
+        member.capacity,
+        member.ordinal,
+        member.placement,
+        member.load,
         member.deployment_id,
         member.lease_mode.value,
+        member.offset_format.value,
         member.version,
         etag,
         now_us,
     )
     db.execute(_WRITE_MEMBER, (*group.key, *values))
-    key = (*group.key, member.owner_id)
-    if member.offset_format is OffsetFormat.AMQP:
-        db.execute(_DELETE_OFFSET_FORMAT, key)
-    else:
-        db.execute(_WRITE_OFFSET_FORMAT, (*key, member.incarnation, member.offset_format.value))
-    placement_values = (member.placement, member.capacity, member.ordinal)
-    if placement_values == _NO_PLACEMENT:
-        db.execute(_DELETE_PLACEMENT, key)
-    else:
-        db.execute(_WRITE_PLACEMENT, (*key, member.incarnation, *placement_values))
-    if member.load:
-        db.execute(_WRITE_LOAD, (*key, member.incarnation, member.load))
-    else:
-        db.execute(_DELETE_LOAD, key)
     written = replace(member, etag=etag, last_modified=instant(now_us))
     return MemberResult(outcome=WriteOutcome.WON, member=written)
 
@@ -258,9 +205,6 @@ def withdraw(db: sqlite3.Connection, group: ConsumerGroup, member: Member) -> Wr
     if _member_etag(db, group, member.owner_id) not in {None, member.etag}:
         return WriteOutcome.LOST
     db.execute(_DELETE_MEMBER, (*group.key, member.owner_id))
-    db.execute(_DELETE_OFFSET_FORMAT, (*group.key, member.owner_id))
-    db.execute(_DELETE_PLACEMENT, (*group.key, member.owner_id))
-    db.execute(_DELETE_LOAD, (*group.key, member.owner_id))
     return WriteOutcome.WON
 
 
@@ -284,23 +228,20 @@ def read_checkpoint(
     row = db.execute(_READ_CHECKPOINT, (*group.key, partition_id)).fetchone()
     if row is None:
         return None
-    *position, state, state_number, delivery_number, delivery_count, completed = row
-    checkpoint = replace(_as_checkpoint(*position), state=state, state_sequence_number=state_number)
-    if delivery_number is None:
-        return checkpoint
-    number = checkpoint.sequence_number
-    assert number is not None, "the column is never empty"
+    *position, state, state_number, completed, delivery_count = row
     try:
-        done = [SequenceRange(*pair) for pair in read_json(completed)]
+        done = tuple(SequenceRange(*pair) for pair in read_json(completed))
     except (ValueError, TypeError) as error:
         raise StoreCorruptError(
             f"the completed ranges of partition {partition_id!r} are damaged: restore a backup, or "
             "move the position with `eventproc checkpoints reset`"
         ) from error
     return replace(
-        checkpoint,
-        completed=completed_above(done, number),
-        delivery_count=delivery_count if delivery_number == number else 0,
+        _as_checkpoint(*position),
+        state=state,
+        state_sequence_number=state_number,
+        completed=done,
+        delivery_count=delivery_count,
     )
 
 
@@ -330,18 +271,20 @@ def update_checkpoint(
     row = db.execute(_READ_CHECKPOINT_ETAG, key).fetchone()
     if (row[0] if row else None) != (update.replaces.etag if update.replaces else None):
         return CheckpointResult(outcome=WriteOutcome.LOST)
-    position = (update.offset, update.sequence_number, update.writer)
-    db.execute(_WRITE_CHECKPOINT, (*key, *position, _new_etag(), now_us))
+    values = (
+        update.offset,
+        update.sequence_number,
+        update.writer,
+        json.dumps([[done.first, done.last] for done in update.completed]),
+        update.delivery_count,
+        _new_etag(),
+        now_us,
+    )
+    db.execute(_WRITE_CHECKPOINT, (*key, *values))
     if update.state == b"":
         db.execute(_DELETE_STATE, key)
     elif update.state is not None:
         db.execute(_WRITE_STATE, (*key, update.sequence_number, update.state))
-    if update.completed or update.delivery_count:
-        completed = json.dumps([[done.first, done.last] for done in update.completed])
-        delivery = (update.sequence_number, update.delivery_count, completed)
-        db.execute(_WRITE_DELIVERY, (*key, *delivery))
-    else:
-        db.execute(_DELETE_DELIVERY, key)
     written = read_checkpoint(db, group, update.partition_id)
     return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
 

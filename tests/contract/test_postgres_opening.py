@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from checkpointstores.postgres import PostgresCheckpointStore
-from checkpointstores.postgres.schema import VERSIONS, check_name
+from checkpointstores.postgres.schema import VERSION, check_name
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
 
@@ -69,14 +69,14 @@ async def test_schemas_do_not_share_records(postgres, schema):
         assert result.outcome is WriteOutcome.WON
 
 
-async def test_tables_of_a_later_version_are_refused(postgres, schema):
-    """An earlier eventproc would not write what the later one needs."""
+async def test_tables_of_another_version_are_refused(postgres, schema):
+    """This one would not write what the other one needs."""
     async with PostgresCheckpointStore(postgres.dsn, schema=schema, create_schema=True):
         pass
     await asyncio.to_thread(
-        execute, postgres, f"UPDATE {schema}.version SET version = {len(VERSIONS) + 1}"
+        execute, postgres, f"UPDATE {schema}.version SET version = {VERSION + 1}"
     )
-    with pytest.raises(ConfigurationError, match="written by a later eventproc"):
+    with pytest.raises(ConfigurationError, match="use that version, or another schema"):
         await PostgresCheckpointStore(postgres.dsn, schema=schema, create_schema=True).open()
 
 

@@ -79,23 +79,11 @@ def test_the_largest_body_is_within_the_limit():
     assert len(frame_body(largest)) <= BODY_BYTES_MAX
 
 
-def test_a_body_of_the_first_version_is_read():
-    """It had a state and one number."""
-    digest = blake2b(struct.pack(">HQ", 1, 42) + b"state", digest_size=16).digest()
-    first = struct.pack(">8sHQQ16s", b"evpstate", 1, 42, 5, digest) + b"state"
-
-    assert unframe_body(first, "blob") == CheckpointBody(
-        state=b"state", state_sequence_number=42, sequence_number=42
-    )
-    with pytest.raises(StoreCorruptError, match="damaged"):
-        unframe_body(first[:-1] + b"X", "blob")
-
-
 def test_unknown_fields_of_a_later_version_are_ignored():
     """As long as it keeps the frame."""
     head = json.dumps({"sequence_number": 7, "delivery_count": 2, "colour": "blue"}).encode()
     digest = blake2b(head, digest_size=16).digest()
-    body = struct.pack(">8sHI16s", b"evpstate", 2, len(head), digest) + head
+    body = struct.pack(">8sHI16s", b"evpstate", 1, len(head), digest) + head
 
     assert unframe_body(body, "blob") == CheckpointBody(sequence_number=7, delivery_count=2)
 
@@ -125,8 +113,8 @@ def test_a_damaged_body_is_never_returned(data, body):
 
 
 def test_a_body_of_an_unknown_version_raises():
-    """An old process must not go on without the state that a new one wrote."""
+    """A process must not go on without the state that another version wrote."""
     body = bytearray(frame_body(CheckpointBody(state=b"state", state_sequence_number=7)))
     body[9] = 3
-    with pytest.raises(StoreCorruptError, match="later eventproc"):
+    with pytest.raises(StoreCorruptError, match="another version of eventproc"):
         unframe_body(bytes(body), "blob")

@@ -10,7 +10,7 @@ from checkpointstores.tables.records import TableRecords
 from checkpointstores.tables.table import Entity, Key, Listing, Written
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
-from tests.contract.golden_values import NOW
+from tests.contract.golden_records import NOW
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 LARGE = b"x" * (INLINE_MAX + 1)
