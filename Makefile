@@ -43,7 +43,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s  %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a group process a real data set, without cloud or Docker (two minutes)
+demo: venv $(if $(findstring sqlite,$(ARGS)),,azurite) ## watch a group process a real data set, in a browser too, without cloud or Docker (two minutes)
 	@$(run)/eventproc demo $(ARGS)
 
 .PHONY: demo-rabbitmq

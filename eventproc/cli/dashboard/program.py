@@ -4,7 +4,8 @@ import asyncio
 import secrets
 import signal
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -43,6 +44,20 @@ async def run_page(connection: Connection, options: PageOptions) -> None:
     """Serve the page until SIGINT or SIGTERM, and print its URL.
 
     Raises:
+        ConfigurationError, EventProcError: As for ``open_page``.
+    """
+    async with open_page(connection, options) as (url, watching):
+        print(url, flush=True)
+        await _until_stopped(watching)
+
+
+@asynccontextmanager
+async def open_page(
+    connection: Connection, options: PageOptions
+) -> AsyncIterator[tuple[str, "asyncio.Task[None]"]]:
+    """Serve the page within the block; yield its URL, and the task that reads the group for it.
+
+    Raises:
         ConfigurationError: The address cannot be listened on, or the group has nothing to change.
         EventProcError: The first reading shows that an option is wrong.
     """
@@ -72,19 +87,22 @@ async def run_page(connection: Connection, options: PageOptions) -> None:
     )
     async with serve_requests(options.listen, site.respond, "--http") as bound:
         host = f"localhost:{bound.port}" if bound.host in WILDCARDS else str(bound)
-        print(f"http://{host}/{f'#token={token}' if token else ''}", flush=True)
-        await _until_stopped(watcher)
+        watching = asyncio.create_task(watcher.run())
+        try:
+            yield f"http://{host}/{f'#token={token}' if token else ''}", watching
+        finally:
+            await end([watching])
 
 
-async def _until_stopped(watcher: Watcher) -> None:
+async def _until_stopped(watching: "asyncio.Task[None]") -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # On Windows Ctrl+C interrupts.
             loop.add_signal_handler(number, ended.set)
-    tasks = [asyncio.create_task(ended.wait()), asyncio.create_task(watcher.run())]
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    await end(tasks)
+    stopping = asyncio.create_task(ended.wait())
+    done, _ = await asyncio.wait([stopping, watching], return_when=asyncio.FIRST_COMPLETED)
+    await end([stopping])
     for task in done:
         task.result()
 

@@ -1,5 +1,4 @@
-"""The demos: the product at work on one machine, with a check of the result.
+"""``eventproc demo``: the product at work on one machine, with a check of the result.
 
-``processors/`` is ``eventproc demo``, ``rabbitmq/`` is ``eventproc demo-rabbitmq``, ``spark/`` is
-``eventproc demo-spark``; they share the rest.
+``stage`` starts the parts, ``story`` changes the group, and ``report`` says whether all was right.
 """

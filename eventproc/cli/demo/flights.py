@@ -91,12 +91,6 @@ class Logbook:
         """Encode the logbook as the state of a handler."""
         return json.dumps(self.figures_by_aircraft, separators=(",", ":")).encode()
 
-    def top(self, count: int) -> list[tuple[str, list[int]]]:
-        """Return the aircraft with the most miles."""
-        return sorted(
-            self.figures_by_aircraft.items(), key=lambda item: (-item[1][self.MILES], item[0])
-        )[:count]
-
 
 def computed_directly(flights: Iterable[Flight]) -> Logbook:
     """Return the logbook of these flights, without an event hub in between."""

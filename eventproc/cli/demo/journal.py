@@ -5,48 +5,31 @@ process may be killed at any moment, so each call is one write to a file opened 
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
-JOURNAL_VARIABLE = "EVENTPROC_DEMO_JOURNAL"
+JOURNAL_VARIABLE: Final = "EVENTPROC_DEMO_JOURNAL"
 """Environment variable: the folder of the journals."""
 
-Range = tuple[int, int]
-"""First and last sequence number, both included."""
+Event = tuple[str, int]
+"""The partition id and the sequence number of an event."""
 
 
 class JournalWriter:
     """Appends the events that a process handled to its journal."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, name: str) -> None:
+        path = Path(os.environ[JOURNAL_VARIABLE]) / f"{name}.journal"
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    def note(self, partition_id: str, sequence_numbers: Sequence[int]) -> None:
+    def note(self, partition_id: str, sequence_numbers: Iterable[int]) -> None:
         """Record that these events were handled. The record survives a kill of the process."""
-        lines = "".join(
-            f"{partition_id} {first} {last}\n" for first, last in runs(sequence_numbers)
-        )
-        os.write(self._file, lines.encode())
+        os.write(self._file, f"{partition_id} {' '.join(map(str, sequence_numbers))}\n".encode())
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
-
-
-def runs(sequence_numbers: Sequence[int]) -> list[Range]:
-    """Join consecutive numbers of a rising sequence to ranges.
-
-    >>> runs([3, 4, 5, 9])
-    [(3, 5), (9, 9)]
-    """
-    if not sequence_numbers:
-        return []
-    gaps = [(a, b) for a, b in pairwise(sequence_numbers) if b != a + 1]
-    firsts = [sequence_numbers[0], *(b for _, b in gaps)]
-    lasts = [*(a for a, _ in gaps), sequence_numbers[-1]]
-    return list(zip(firsts, lasts, strict=True))
 
 
 class JournalReader:
@@ -55,68 +38,23 @@ class JournalReader:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._offset_by_path: dict[Path, int] = {}
+        self.deliveries: list[tuple[str, Event]] = []
+        """Each delivery that was read so far, with the name of its process."""
 
-    def read(self) -> list[tuple[str, str, Range]]:
-        """Return writer, partition id and range of each line since the last call.
+        self.handled: set[Event] = set()
+        """The events among them, each once."""
 
-        A line that is not complete yet is left for a later call.
-        """
-        found = []
-        for path in sorted(self._folder.glob("*.journal")):
+    def read(self) -> None:
+        """Read what was written since the last call. An incomplete line is left for a later one."""
+        for path in self._folder.glob("*.journal"):
+            offset = self._offset_by_path.get(path, 0)
             with path.open("rb") as file:
-                file.seek(self._offset_by_path.get(path, 0))
+                file.seek(offset)
                 text = file.read()
             whole = text[: text.rfind(b"\n") + 1]
-            self._offset_by_path[path] = self._offset_by_path.get(path, 0) + len(whole)
+            self._offset_by_path[path] = offset + len(whole)
             for line in whole.decode().splitlines():
-                partition_id, first, last = line.split(" ")
-                found.append((path.stem, partition_id, (int(first), int(last))))
-        return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
-    """How many published events were handled or lost. ``handled`` counts each event once."""
-
-    published: int
-    handled: int
-    duplicates: int
-    """Deliveries of an event after its first one."""
-
-    lost: int
-
-
-def make_accounts(published: Mapping[str, Range], handled: Iterable[tuple[str, Range]]) -> Accounts:
-    """Compare the events in each partition of the hub with those that handlers received.
-
-    >>> make_accounts({"0": (0, 9)}, [("0", (0, 5)), ("0", (4, 7))])
-    Accounts(published=10, handled=8, duplicates=2, lost=2)
-    """
-    ranges_by_partition: dict[str, list[Range]] = {}
-    for partition_id, run in handled:
-        ranges_by_partition.setdefault(partition_id, []).append(run)
-    published_count = sum(last - first + 1 for first, last in published.values())
-    delivered_count = handled_count = 0
-    for partition_id, (first, last) in published.items():
-        inside = [
-            (max(first, a), min(last, b))
-            for a, b in ranges_by_partition.get(partition_id, ())
-            if a <= last and b >= first
-        ]
-        delivered_count += sum(b - a + 1 for a, b in inside)
-        handled_count += covered(inside)
-    return Accounts(
-        published=published_count,
-        handled=handled_count,
-        duplicates=delivered_count - handled_count,
-        lost=published_count - handled_count,
-    )
-
-
-def covered(ranges: Iterable[Range]) -> int:
-    """Count the numbers that are in at least one of the ranges."""
-    count, reached = 0, -1
-    for first, last in sorted(ranges):
-        count += max(0, last - max(first, reached + 1) + 1)
-        reached = max(reached, last)
-    return count
+                partition_id, *numbers = line.split(" ")
+                events = [(partition_id, int(number)) for number in numbers]
+                self.deliveries += [(path.stem, event) for event in events]
+                self.handled.update(events)

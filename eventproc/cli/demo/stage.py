@@ -1,35 +1,36 @@
-"""Where a demo happens: a folder, a store, and the processes that use them.
+"""Where the demo happens: a folder, a store, an event hub, a page, and the processes that use them.
 
 All files are in one temporary folder and all ports are free ones, so several demos can run on one
 machine at the same time.
 """
 
-import asyncio
-import sqlite3
+import json
 import tempfile
-import time
-from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import AsyncExitStack, closing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
 from eventproc.cli.access.storage import STORAGE_VARIABLE, StorageAccess
+from eventproc.cli.arguments.sources import make_source
 from eventproc.cli.arguments.stores import open_store
-from eventproc.cli.demo.children import Child
+from eventproc.cli.demo.children import Child, Children
+from eventproc.cli.demo.flights import Logbook
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE
-from eventproc.concurrency.resource import AsyncResource
-from eventproc.concurrency.tasks import retrieve_outcome
+from eventproc.cli.group.connection import Connection
+from eventproc.endpoints.address import ListenAddress
 from eventproc.errors import ConfigurationError
-from eventproc.ports import CheckpointStore
-from eventproc.testing.azurite import Azurite, find_azurite
+from eventproc.models import ConsumerGroup
+from eventproc.ports import CheckpointStore, EventSource
+from eventproc.testing.azurite import Azurite
 
-SQLITE_FILE: Final = "group.db"
-LOCK_WAIT_S: Final = 0.3
-"""How long to wait for the lock of SQLite's file; a write takes less."""
-
+HUB: Final = "flights"
+HANDLER: Final = "eventproc.cli.demo.handler:FlightLog"
+EMULATOR_START_S: Final = 30.0
 INTERVAL_S: Final = 1
 EXPIRATION_S: Final = 6
 """Not shorter, because blob storage gives the times of records in whole seconds."""
@@ -44,140 +45,141 @@ class StoreChoice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreInfo:
-    """The store of a demo."""
+class Stage:
+    """The group of the demo, and what its processes use. ``open_stage`` makes it."""
 
-    name: str
+    children: Children
     spec: str
-    """A value of ``--store``."""
+    """The store, as a value of ``--store``."""
 
-
-class Stage(AsyncResource):
-    """Starts the store of a demo, and what its events come from; an async context manager."""
-
-    def __init__(self, *, store: StoreChoice, print_line: Callable[[str], None]) -> None:
-        self._choice = store
-        self._print_line = print_line
-        self._stack = AsyncExitStack()
-        self._begun_s = time.monotonic()
-        self.environment: dict[str, str] = {}
-        """Environment variables of the demo's processes."""
-
-        self.children: list[Child] = []
-        self.folder: Path
-        self.note: StoreInfo
-        self.store: CheckpointStore
+    group: ConsumerGroup
+    store: CheckpointStore
+    source: EventSource
+    partition_ids: Sequence[str]
 
     @property
-    def elapsed_s(self) -> float:
-        """Seconds since the demo began."""
-        return time.monotonic() - self._begun_s
+    def is_sqlite(self) -> bool:
+        """Whether the group is kept in SQLite, and not in Azurite."""
+        return self.spec.startswith("sqlite:")
 
-    async def open(self) -> None:
-        """Start everything."""
-        try:
-            await self._open()
-        except BaseException:
-            await self.close()
-            raise
-
-    async def close(self) -> None:
-        """End every process and remove the folder."""
-        await self._stack.aclose()
-
-    async def _open(self) -> None:
-        made = tempfile.TemporaryDirectory(prefix="eventproc-demo-", ignore_cleanup_errors=True)
-        self._stack.callback(made.cleanup)
-        self.folder = Path(made.name)
-        self.note, connection_string = await self._start_store()
-        self._print_line(f"the group's records are kept in {self.note.name}")
-        self.environment = {
-            STORAGE_VARIABLE: connection_string,
-            JOURNAL_VARIABLE: str(self.folder),
-        }
-        self._stack.callback(self._end_children)
-        await self._start_source()
-        self.store = open_store(
-            self.note.spec, StorageAccess(connection_string=connection_string), creates=True
+    def start_processor(self, name: str) -> Child:
+        """Start a processor, by the command that a user would type."""
+        options = (
+            f"--owner-id {name} --interval {INTERVAL_S}s --expiration {EXPIRATION_S}s "
+            "--checkpoint-interval 1s --shutdown-timeout 10s --log-format json --stop-at-eof"
         )
-        await self._stack.enter_async_context(self.store)
+        command = ["-m", "eventproc.cli", "run", HANDLER, "--store", self.spec]
+        return self.children.start(name, [*command, *options.split()])
 
-    @abstractmethod
-    async def _start_source(self) -> None:
-        """Start what events come from, and add to the environment how it is reached."""
+    def start_publisher(self, count: int, *, rate: int) -> Child:
+        """Start the publisher: *count* flights, at *rate* flights a second."""
+        command = ["-m", "eventproc.cli.demo.publisher", str(count), str(rate)]
+        return self.children.start("publisher", command)
 
-    def _end_children(self) -> None:
-        for child in self.children:
-            child.close()
+    async def published(self) -> dict[str, range]:
+        """Ask the hub for the sequence numbers of the events in each partition."""
+        return {
+            found.partition_id: range(
+                found.beginning_sequence_number, found.last_enqueued_sequence_number + 1
+            )
+            for found in await self.source.properties_of(self.partition_ids)
+            if not found.is_empty
+        }
 
-    async def _finish_start(self, start: Callable[[], None]) -> None:
-        """Run a blocking start; if this task is cancelled, it finishes before it can be undone."""
-        starting = asyncio.ensure_future(asyncio.to_thread(start))
-        starting.add_done_callback(retrieve_outcome)
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await asyncio.wait([starting])
-            raise
+    async def stored_figures(self) -> dict[str, list[int]]:
+        """Read the handlers' states, with the figures of each aircraft, from the checkpoints."""
+        logbook = Logbook()
+        for partition_id in self.partition_ids:
+            checkpoint = await self.store.read_checkpoint(self.group, partition_id)
+            if checkpoint is not None and checkpoint.state:
+                logbook.take_in(checkpoint.state)
+        return logbook.figures_by_aircraft
 
-    async def _start_store(self) -> tuple[StoreInfo, str]:
-        """Start the store; return it and the storage account's connection string, if any."""
-        if self._choice is not StoreChoice.SQLITE:
-            try:
-                connection_string = await self._start_azurite()
-            except ConfigurationError as error:
-                if self._choice is StoreChoice.AZURITE:
-                    raise
-                self._print_line(f"no Azurite, so the group is kept in SQLite: {error}")
-            else:
-                note = StoreInfo(name="Azurite (Azure Blob Storage)", spec="blob:checkpoints")
-                return note, connection_string
-        return StoreInfo(name="SQLite", spec=f"sqlite:{self.folder / SQLITE_FILE}"), ""
 
-    async def _start_azurite(self) -> str:
-        """Start Azurite, and return its connection string.
+@asynccontextmanager
+async def open_stage(
+    partition_count: int, choice: StoreChoice, say: Callable[[str], None]
+) -> AsyncIterator[Stage]:
+    """Start store, hub and page; at the end of the block, end every process and remove the folder.
 
-        Raises:
-            ConfigurationError: It is not installed, or did not start.
-        """
-        find_azurite()
+    Raises:
+        ConfigurationError: Azurite is asked for, and is not installed or did not start.
+        ChildFailedError: The emulator of the hub did not start.
+    """
+    async with AsyncExitStack() as stack:
+        folder = tempfile.TemporaryDirectory(prefix="eventproc-demo-", ignore_cleanup_errors=True)
+        children = Children(Path(stack.enter_context(folder)))
+        storage = _start_azurite(stack, choice, say)
+        spec = "blob:checkpoints" if storage else f"sqlite:{children.folder / 'group.db'}"
+        children.environment |= {
+            STORAGE_VARIABLE: storage,
+            JOURNAL_VARIABLE: str(children.folder),
+        }
+        stack.callback(children.close)
+        say("starting the Event Hubs emulator")
+        hub = await _start_hub(children, partition_count)
+        children.environment[HUB_VARIABLE] = hub
+        source = make_source(HubAccess(connection_string=hub), HUB)
+        store = open_store(spec, StorageAccess(connection_string=storage), creates=True)
+        for opened in (source, store):
+            await stack.enter_async_context(opened)
+        group = ConsumerGroup(
+            fully_qualified_namespace=source.fully_qualified_namespace,
+            eventhub_name=source.eventhub_name,
+        )
+        connection = Connection(group=group, store=store, source=source)
+        url, _ = await stack.enter_async_context(_open_page(connection))
+        say(f"a page shows the group: {url}")
+        yield Stage(
+            children=children,
+            spec=spec,
+            group=group,
+            store=store,
+            source=source,
+            partition_ids=[str(number) for number in range(partition_count)],
+        )
+
+
+def _open_page(connection: Connection) -> AbstractAsyncContextManager[tuple[str, object]]:
+    """Serve the page of the dashboard within the block."""
+    from eventproc.cli.dashboard.program import PageOptions, open_page  # noqa: PLC0415 - an extra
+
+    options = PageOptions(
+        listen=ListenAddress(),
+        host_names=frozenset(),
+        expiration=timedelta(seconds=EXPIRATION_S),
+        every=timedelta(seconds=0.5),
+        stuck_after=timedelta(minutes=1),
+        allows_changes=False,
+        lookup_group="",
+    )
+    return open_page(connection, options)
+
+
+def _start_azurite(stack: AsyncExitStack, choice: StoreChoice, say: Callable[[str], None]) -> str:
+    """Start Azurite; return its connection string, or an empty one if SQLite is to be used."""
+    if choice is StoreChoice.SQLITE:
+        return ""
+    say("starting Azurite, the blob storage emulator")
+    azurite = Azurite()
+    stack.callback(azurite.stop)
+    try:
         import checkpointstores.blob  # noqa: F401, PLC0415 - is it installed?
 
-        self._print_line("starting Azurite, the blob storage emulator")
-        azurite = Azurite()
-        self._stack.callback(azurite.stop)
-        try:
-            await self._finish_start(azurite.start)
-        except RuntimeError as error:
-            raise ConfigurationError(f"{error}; --store sqlite does not need Azurite") from error
-        return azurite.connection_string
+        azurite.start()  # It blocks this loop for a second: nothing else runs yet.
+    except ConfigurationError as error:
+        if choice is StoreChoice.AZURITE:
+            raise
+        say(f"no Azurite, so the group is kept in SQLite: {error}")
+        return ""
+    except RuntimeError as error:
+        raise ConfigurationError(f"{error}; --store sqlite does not need Azurite") from error
+    return azurite.connection_string
 
-    def start(self, name: str, arguments: list[str]) -> Child:
-        """Start a Python process that ends when this one does."""
-        child = Child(name, arguments, folder=self.folder, env=self.environment)
-        self.children.append(child)
-        return child
 
-    def published(self) -> int:
-        """Return how many events were published so far, by the publisher's count."""
-        try:
-            return int((self.folder / "published").read_text("ascii"))
-        except FileNotFoundError:
-            return 0
-
-    def is_file_locked(self) -> bool:
-        """Whether a process is writing to the SQLite file.
-
-        A process that is frozen during a write keeps the lock, and blocks all others until it
-        continues or is killed. This cannot happen with blob storage.
-        """
-        path = self.folder / SQLITE_FILE
-        if not path.exists():
-            return False
-        with closing(sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None)) as file:
-            try:
-                file.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return True
-            file.execute("ROLLBACK")
-            return False
+async def _start_hub(children: Children, partition_count: int) -> str:
+    """Start the Event Hubs emulator; return the hub's connection string."""
+    hub = f"{HUB}:{partition_count}"
+    command = f"-m eventproc.cli emulator --hub {hub} --port 0 --format json --stop-at-eof"
+    line = await children.start("emulator", command.split()).first_line(EMULATOR_START_S)
+    return f"{json.loads(line)['connection_string']}EntityPath={HUB}"

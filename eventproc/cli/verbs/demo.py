@@ -1,27 +1,40 @@
 """``eventproc demo``: run a group of processors on a real data set, and check the result."""
 
+import asyncio
 import importlib
-from collections.abc import Callable
+import json
+import signal
+import sys
+import time
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from eventproc.cli.demo.command import Format, ReportFormat, Store, run_demo
+from eventproc.cli.arguments.options import OutputFormat
 from eventproc.cli.demo.flights import FLIGHT_COUNT_MAX, find_data_file
-from eventproc.cli.demo.hub import HubStage
-from eventproc.cli.demo.live import Screen
-from eventproc.cli.demo.processors.report import Report
-from eventproc.cli.demo.processors.scene import Scene
-from eventproc.cli.demo.processors.screen import Lines, draw
-from eventproc.cli.demo.processors.story import DemoRun
-from eventproc.cli.demo.processors.summary import print_summary
-from eventproc.cli.demo.stage import StoreChoice
+from eventproc.cli.demo.report import Report
+from eventproc.cli.demo.stage import StoreChoice, open_stage
+from eventproc.cli.demo.story import DemoRun
+from eventproc.cli.terminal.console import standard_output
+from eventproc.cli.terminal.exits import FAILED, INTERRUPTED, OK
 from eventproc.extras import needing
 
 
 def demo(
-    store: Store = StoreChoice.AUTO,
-    output: Format = ReportFormat.TEXT,
+    store: Annotated[
+        StoreChoice,
+        typer.Option(
+            help="Where the group keeps its records: azurite (a blob storage emulator, needs "
+            "Node.js), sqlite (a file), or auto: azurite if it is installed."
+        ),
+    ] = StoreChoice.AUTO,
+    output: Annotated[
+        OutputFormat,
+        typer.Option(
+            "--format", help="json: print only the report to standard output, for programs."
+        ),
+    ] = OutputFormat.TABLE,
     processors: Annotated[
         int,
         typer.Option(
@@ -40,10 +53,12 @@ def demo(
     Starts an event hub and a blob storage on this machine, publishes flights that left New York
     in 2013 (keyed by aircraft), and runs processes that keep a logbook for each aircraft.
     Meanwhile one process joins, one is killed, one is frozen until the others have taken over and
-    then continues, and one leaves. In the end the logbooks are compared with the same figures
-    computed directly from the data. If they differ, the exit code is 1.
+    then continues, and one leaves. A page in your browser shows it: the demo prints its address. In
+    the end the logbooks are compared with the same figures computed directly from the data. If they
+    differ, the exit code is 1.
 
     It needs no cloud and no Docker, takes about a minute, and removes everything that it created.
+    Without Azurite the group is kept in SQLite, and no process is frozen.
 
     Exit codes: 0 no event lost and the result is right, 1 otherwise, 2 an option is wrong, 130
     interrupted.
@@ -52,12 +67,43 @@ def demo(
     with needing("demo"):
         # Imported here as well, so that a missing package is reported before a child needs it.
         importlib.import_module("eventproc.cli.demo.publisher")
+    is_json = output is OutputFormat.JSON
+    begun_s = time.monotonic()
 
-    async def play(stage: HubStage, screen: Screen[Scene]) -> Report:
-        run = DemoRun(stage, event_count=events, processor_count=processors, show=screen.show)
-        return await run.play()
+    def say(line: str) -> None:
+        elapsed_s = time.monotonic() - begun_s
+        print(f"{elapsed_s:6.1f} s  {line}", file=sys.stderr if is_json else None, flush=True)
 
-    def make_stage(print_line: Callable[[str], None]) -> HubStage:
-        return HubStage(partition_count=partitions, store=store, print_line=print_line)
+    async def play() -> Report:
+        _cancel_on_signals()
+        async with open_stage(partitions, store, say) as stage:
+            run = DemoRun(stage, event_count=events, processor_count=processors, say=say)
+            return await run.play()
 
-    return run_demo(make_stage, play, Lines, draw, print_summary, output=output)
+    try:
+        report = asyncio.run(play())
+    except asyncio.CancelledError:
+        print("eventproc: interrupted; every process has ended", file=sys.stderr)
+        return INTERRUPTED
+    if is_json:
+        print(json.dumps(report.as_json(), indent=2))
+    else:
+        standard_output().print("", report.as_table(), f"store: {report.store}", sep="\n")
+    return OK if report.is_good else FAILED
+
+
+def _cancel_on_signals() -> None:
+    """Cancel the current task at the first SIGINT, SIGTERM or SIGHUP, and ignore further ones."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+
+    def end() -> None:
+        # A second signal must not interrupt the cleanup.
+        for number in numbers:
+            loop.add_signal_handler(number, lambda: None)
+        task.cancel()
+
+    numbers = [signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGHUP", None)])]
+    with suppress(NotImplementedError):  # On Windows, asyncio.run handles Ctrl+C itself.
+        for number in numbers:
+            loop.add_signal_handler(number, end)

@@ -1,21 +1,48 @@
 """The demo with few events: nothing is lost, its result is right, and no process is left."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from eventproc.testing.azurite import PROGRAM_VARIABLE
-from tests.integration.demo import demos
-from tests.integration.demo.demos import processes_of, wait_for
 
 
 def start(*options, folder, **env):
-    """Start a demo with few events."""
+    """Start a demo with few events, which keeps its files in *folder*."""
     small = ("--events", "3000", "--processors", "2")
-    return demos.start("demo", *small, *options, folder=folder, **env)
+    return subprocess.Popen(
+        [sys.executable, "-m", "eventproc.cli", "demo", *small, *options],
+        env={**os.environ, "TMPDIR": str(folder), **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(demo, text):
+    """Read what a demo prints until a line has *text* in it."""
+    for line in demo.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"the demo ended before it said {text!r}: {demo.stderr.read()}")
+
+
+def processes_of(folder):
+    """Return the command lines of processes whose environment names *folder*."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(folder).encode() in (path / "environ").read_bytes():
+                found.append((path / "cmdline").read_text())
+        except OSError:
+            continue  # it ended meanwhile, or is not ours
+    return found
 
 
 @pytest.mark.timeout(120)
@@ -31,10 +58,10 @@ def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
     assert (report["published"], report["handled"], report["lost"]) == (3000, 3000, 0)
     assert report["result_matches"] is True
     assert report["duplicates_unexplained"] == 0
-    assert kinds == ["start", "join", "join", "kill", "freeze", "thaw", "leave"]
+    frozen = ["freeze", "thaw"] if store == "azurite" else []
+    assert kinds == ["start", "join", "join", "kill", *frozen, "leave"]
     assert all(change["seconds_to_balance"] is not None for change in report["changes"])
     assert all(change["moves"] >= change["moves_minimum"] for change in report["changes"])
-    assert report["handovers"] > 0
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
 

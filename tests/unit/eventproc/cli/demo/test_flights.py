@@ -81,12 +81,3 @@ def test_a_lost_repeated_or_reordered_flight_changes_the_figures(change):
     assert (
         computed_directly(wrong).figures_by_aircraft != computed_directly(right).figures_by_aircraft
     )
-
-
-def test_the_top_aircraft_are_those_with_the_most_miles():
-    """By name if miles are equal."""
-    logbook = Logbook()
-    for aircraft, miles in (("N2", 5), ("N1", 5), ("N3", 9)):
-        logbook.add({"aircraft": aircraft, "late_min": 0, "miles": miles})
-
-    assert [aircraft for aircraft, _ in logbook.top(2)] == ["N3", "N1"]

@@ -5,13 +5,11 @@ exact if processes are killed and events are delivered twice.
 """
 
 import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from eventproc import CloseReason, PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.cli.demo.flights import Logbook
-from eventproc.cli.demo.journal import JOURNAL_VARIABLE, JournalWriter
+from eventproc.cli.demo.journal import JournalWriter
 
 
 class FlightLog(PartitionHandler):
@@ -20,9 +18,7 @@ class FlightLog(PartitionHandler):
     async def initialize(self, context: PartitionContext) -> None:
         """Read the logbook that the former owner of the partition stored."""
         self._read_logbook(context)
-        name = context.owner_id.replace("/", "-")  # in Spark, an owner id has slashes
-        path = Path(os.environ[JOURNAL_VARIABLE]) / f"{name}.journal"
-        self._journal = JournalWriter(path)
+        self._journal = JournalWriter(context.owner_id)
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.cli.demo.processors.scene import fewest_moves, is_balanced
+from eventproc.cli.demo.balance import fewest_moves, is_balanced
 from eventproc.core.placement.even import even_plan
 
 owners = st.lists(st.sampled_from(["A", "B", "C", None]), min_size=1, max_size=20).map(

@@ -1,1 +1,0 @@
-"""``eventproc demo``: a group of processors."""
