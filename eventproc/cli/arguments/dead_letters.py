@@ -116,7 +116,7 @@ def make_reader(
         place: Where the letters are.
         hub: How to reach the namespace or the broker.
         storage: How to reach the storage account, for ``blob``.
-        store: For a place that deletes no single letters: keeps which are removed.
+        store: For ``eventhub``: keeps which letters are removed.
 
     Raises:
         ConfigurationError: A connection string is missing or invalid.

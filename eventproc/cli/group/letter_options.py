@@ -51,15 +51,15 @@ class LettersAddress(HubOptions):
         Raises:
             ConfigurationError: An option is missing or invalid.
         """
-        is_log = place.kind == "eventhub"
-        if is_log and removes and not self.store:
+        is_hub = place.kind == "eventhub"
+        if is_hub and removes and not self.store:
             raise ConfigurationError(
                 f"eventhub:{place.name} deletes no single letters: give --store STORE, which "
                 "keeps which of them are done, for example the store of the group"
             )
         async with AsyncExitStack() as stack:
             store = None
-            if is_log and self.store:
+            if is_hub and self.store:
                 store = await stack.enter_async_context(
                     open_store(self.store, self.storage_access())
                 )
