@@ -240,7 +240,7 @@ async def pause_group(
         StoreRejectedError: the store refuses the write, or a read that it needs.
         StoreUnavailableError: the outcome is not known.
     """
-    if group.is_of_resources or group.lease_id is not None:
+    if group.is_of_resources:
         raise ConfigurationError(
             f"group {group.name!r} shares named resources: they are held and not received from, so "
             "there is nothing to pause; stop the processes that hold them"

@@ -226,17 +226,6 @@ class TransactionsRefusedError(EventProcError):
     """A handler used ``context.transaction()`` where there is none; the message says why."""
 
 
-class LeaseLostError(EventProcError):
-    """The lease of ``processor.lease(name)`` was lost, so the block under it was cancelled."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"the lease {name!r} was lost before its block ended: another processor may run the "
-            "block already"
-        )
-        self.name = name
-
-
 class HandlerCancelledError(EventProcError):
     """A handler or a sink raised ``CancelledError``, although its call was not cancelled.
 

@@ -129,13 +129,12 @@ def with_fields_of_processor(log: Logger, fields: Mapping[str, object] | None = 
 
 
 @contextmanager
-def logging_for(processor: object | None, fields: Mapping[str, object]) -> Iterator[None]:
+def logging_for(processor: object, fields: Mapping[str, object]) -> Iterator[None]:
     """Give what is logged by the block and its tasks the fields of a processor.
 
     With the second *processor*, text lines have them, too.
     """
-    if processor is not None:
-        _processors.add(processor)
+    _processors.add(processor)
     token = _processor_fields.set(fields)
     try:
         yield

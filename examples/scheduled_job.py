@@ -1,60 +1,60 @@
-"""A report for each night, written by one of three processes, whichever of them run.
+"""A report for each night, written by one process of a service, whichever of them run.
 
-Each process waits for the time, and then for the lease. The first one writes the report and, in the
-same transaction, that this night is done. The next one finds the night done, or does it.
+Beside its `EventProcessor` each process has a `ResourceProcessor` with one name. The process that
+holds the name writes the reports. When it stops, another one goes on.
 """
 
 import asyncio
-import sqlite3
-from contextlib import AsyncExitStack
+import tempfile
 from datetime import timedelta
 
-from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
-from eventproc import (
-    HeldResource,
-    ResourceHandler,
-    ResourceProcessor,
-    ResourceProcessorConfig,
-    Resources,
-)
+from orders import OrderHandler
 
-NIGHTS = ["2026-01-30", "2026-01-31", "2026-02-01"]
-config = ResourceProcessorConfig(load_balancing_interval=timedelta(seconds=0.5))
-account = MemoryAccount()
-database = sqlite3.connect(":memory:")
-database.execute("CREATE TABLE report (night TEXT PRIMARY KEY, writer TEXT)")
+import eventproc
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+
+hub, names = MemoryHub(4), eventproc.Resources(["nightly-report"])
+quick = eventproc.EventProcessorConfig(load_balancing_interval=timedelta(seconds=0.5))
+jobs = eventproc.ResourceProcessorConfig(load_balancing_interval=timedelta(seconds=0.5))
+nights = {night: asyncio.Event() for night in ("2026-01-30", "2026-01-31", "2026-02-01")}
+writer_by_night: dict[str, str] = {}
+written: asyncio.Queue[str] = asyncio.Queue()
 
 
-class Nothing(ResourceHandler):
-    """For a group that has a lease only."""
+class Report(eventproc.ResourceHandler):
+    """Runs in the process that holds the name, until that process stops or loses it."""
 
-    async def hold(self, held: HeldResource) -> None:
-        """Never called: there are no resources."""
-
-
-async def job(processor: ResourceProcessor) -> None:
-    """Write the report of each night, unless another process has done it."""
-    for night in NIGHTS:
-        await asyncio.sleep(0.1)  # Elsewhere until two o'clock of this night.
-        async with processor.lease("nightly-report"):
-            with database:  # One transaction: the report, and that it is done.
-                row = night, processor.owner_id
-                database.execute("INSERT OR IGNORE INTO report VALUES (?, ?)", row)
+    async def hold(self, held: eventproc.HeldResource) -> None:
+        """Write each report that is not there yet, in a transaction that says so."""
+        for night, two_o_clock in nights.items():
+            await two_o_clock.wait()
+            if night not in writer_by_night:  # Elsewhere also: and no later `held.epoch` wrote.
+                written.put_nowait(writer_by_night.setdefault(night, held.owner_id))
+        await asyncio.Event().wait()  # Elsewhere there are always more nights.
 
 
-async def main() -> None:
-    """Run three processors, as three processes would; show how many reports there are."""
-    jobs, nothing = [], Resources([])
-    async with AsyncExitStack() as stack:
-        for _ in range(3):
-            store = MemoryCheckpointStore(account)
-            processor = ResourceProcessor(
-                resources=nothing, store=store, group="jobs", handler=Nothing, config=config
-            )
-            jobs.append(job(await stack.enter_async_context(processor)))
-        await asyncio.gather(*jobs)
-    [(count,)] = database.execute("SELECT count(*) FROM report")
-    print(f"{count} reports of {len(NIGHTS)} nights")
+async def process(name: str, file: str) -> None:
+    """Run what each process of the service runs."""
+    source, store = MemoryEventSource(hub), SqliteCheckpointStore(file)
+    feed = eventproc.EventProcessor(source=source, store=store, handler=OrderHandler, config=quick)
+    store = SqliteCheckpointStore(file)
+    job = eventproc.ResourceProcessor(
+        resources=names, store=store, group="jobs", handler=Report, owner_id=name, config=jobs
+    )
+    async with feed, job:
+        await job.finished()
 
 
-asyncio.run(main())
+async def main(file: str) -> None:
+    async with asyncio.TaskGroup() as group:
+        running = {name: group.create_task(process(name, file)) for name in "abc"}
+        for two_o_clock in nights.values():
+            two_o_clock.set()
+            (writer := running[await written.get()]).cancel()
+            await asyncio.wait([writer])
+    print(len(set(writer_by_night.values())), "writers of", len(nights), "reports")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    asyncio.run(main(f"{folder}/group.db"))

@@ -34,7 +34,7 @@ WATCHED_DIRECTORIES = (*GUARDED_DIRECTORIES, "contract")
 ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
 """asyncio's log messages on an exception that was not retrieved, and on a pending task."""
 
-OF_COMMAND = re.compile("EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$|RABBITMQ$)")
+OF_COMMAND = re.compile("EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$)")
 """Environment variables of the command's options; the others are of the tests themselves."""
 
 SEEDS_BY_DEFAULT = 25

@@ -91,22 +91,20 @@ class CancellableBlock:
     """
 
     def __init__(self) -> None:
-        self.task: asyncio.Task[Any] | None = None
-        """The one that runs the block, or ran it."""
-
+        self._task: asyncio.Task[Any] | None = None
         self._before = 0
         self._is_running = self._is_cancelled = False
 
     def enter(self) -> None:
         """Note that the block begins, in this task."""
-        self.task = task = asyncio.current_task()
+        self._task = task = asyncio.current_task()
         self._before = 0 if task is None else task.cancelling()
         self._is_running, self._is_cancelled = True, False
 
     def cancel(self) -> None:
         """Cancel the block if it runs."""
-        if self._is_running and not self._is_cancelled and self.task is not None:
-            self._is_cancelled = self.task.cancel()
+        if self._is_running and not self._is_cancelled and self._task is not None:
+            self._is_cancelled = self._task.cancel()
 
     async def leave(self, error: BaseException | None) -> bool:
         """Note that the block has ended; return whether ``cancel`` alone has ended it.
@@ -114,12 +112,12 @@ class CancellableBlock:
         Also ``True`` if it ended by itself before it was told. *error* is what it raised.
         """
         self._is_running = False
-        if not self._is_cancelled or self.task is None:
+        if not self._is_cancelled or self._task is None:
             return False
         if not isinstance(error, asyncio.CancelledError):
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)  # It ended before it was told.
-        is_ours = self.task.uncancel() <= self._before
+        is_ours = self._task.uncancel() <= self._before
         return is_ours and (error is None or isinstance(error, asyncio.CancelledError))
 
 

@@ -4,7 +4,7 @@ A time is an aware ``datetime``, a span a ``timedelta``. A partition id is a str
 looks like a number. Every record that was read from a store has the ``etag`` that it had there.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, Self
@@ -74,9 +74,6 @@ def _refuse_name(kind: str, value: str) -> None:
 _RESOURCES: Final = ("eventproc", "resources")
 """What groups of resources have in place of a namespace and a hub."""
 
-_LEASE: Final = ":lease:"
-"""Stands in the name of a lease's group, between the group's name and the id of the lease."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroup:
@@ -107,19 +104,6 @@ class ConsumerGroup:
     def is_of_resources(self) -> bool:
         """Whether the group shares named resources, and not the partitions of a hub."""
         return self.key[:2] == _RESOURCES
-
-    def for_lease(self, resource_id: str) -> Self:
-        """Return the group whose members want one lease beside what this group shares.
-
-        No consumer group has a colon in its name.
-        """
-        return replace(self, name=f"{self.name}{_LEASE}{resource_id}")
-
-    @property
-    def lease_id(self) -> str | None:
-        """The id of the lease that this group is for; ``None`` if it is for none."""
-        _, mark, resource_id = self.name.partition(_LEASE)
-        return resource_id if mark else None
 
     @property
     def key(self) -> tuple[str, str, str]:

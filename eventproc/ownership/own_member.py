@@ -6,27 +6,22 @@ from eventproc.models import Member, OffsetFormat
 from eventproc.version import EVENTPROC_VERSION
 
 
-def own_member(
-    config: GroupConfig, owner_id: str, offset_format: OffsetFormat, *, is_named: bool
-) -> Member:
+def own_member(config: GroupConfig, owner_id: str, offset_format: OffsetFormat) -> Member:
     """Return the record of a processor that has not started, which has no incarnation.
 
-    With *is_named* the owner id was given by the user, and a number at its end is the ordinal,
-    unless the configuration has one: ``consumer-3``.
+    *owner_id* is the user's, or empty: the number at its end is the ordinal, unless the
+    configuration has one: ``consumer-3``.
 
     Raises:
         ConfigurationError: the placement needs a setting that the configuration lacks.
     """
-    ordinal = config.ordinal
-    if ordinal is None and is_named:
-        ordinal = ordinal_in(owner_id)
     member = Member(
         owner_id=owner_id,
         incarnation="",
         hands_over=config.load_balancing_strategy.lets_go,
         weight=config.weight,
         capacity=config.capacity,
-        ordinal=ordinal,
+        ordinal=ordinal_in(owner_id) if config.ordinal is None else config.ordinal,
         placement=config.placement.name,
         deployment_id=config.deployment_id,
         lease_mode=config.lease_mode,

@@ -14,7 +14,6 @@ from eventproc.models import ConsumerGroup, Member, OffsetFormat
 from eventproc.ownership.own_member import own_member
 from eventproc.ports import CheckpointStore, HealthReporter, Roster
 from eventproc.runtime.guarded_store import GuardedStore
-from eventproc.runtime.store_thread import StoreExecutor
 from eventproc.validation.handlers import check_member, check_roster
 
 
@@ -36,9 +35,6 @@ class MemberParts:
 
     identity_bits: Callable[[int], int]
     """Returns that many random bits, for owner id and incarnation."""
-
-    executor: StoreExecutor | None = None
-    """The thread of the store, if another processor opened the store and will close it."""
 
     roster: Roster | None = None
     health: HealthReporter | None = None
@@ -72,7 +68,7 @@ class MemberParts:
         return cls(
             store=GuardedStore(store, log),
             group=group,
-            member=own_member(config, owner_id or "", offset_format, is_named=owner_id is not None),
+            member=own_member(config, owner_id or "", offset_format),
             config=config,
             # Without a state: children of a fork that copied it would do everything in step.
             rng=rng or SystemRandom(),

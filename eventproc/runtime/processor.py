@@ -6,26 +6,18 @@ the others.
 """
 
 import asyncio
-from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Generic, Self
-from weakref import WeakSet
 
 from eventproc.concurrency.loop import is_loop_running
 from eventproc.concurrency.resource import require_process
 from eventproc.concurrency.tasks import CancellableBlock, end
 from eventproc.errors import ConfigurationError
 from eventproc.logs import logging_for
-from eventproc.models import ConsumerGroup, OffsetFormat
-from eventproc.ownership.own_member import own_member
+from eventproc.models import ConsumerGroup
 from eventproc.pumps.pump import PumpT, Work
-from eventproc.resources.handler import ResourceHandlerFactory
-from eventproc.resources.names import Resources, id_of
-from eventproc.resources.pump import ResourcePump
-from eventproc.resources.work import NamedResources
 from eventproc.runtime.cycles import Cycles
-from eventproc.runtime.named_lease import NamedLease, lease_config
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.run import DISPLACING, ProcessorRun
 from eventproc.runtime.signals import StopSignals, stop_signals
@@ -47,7 +39,6 @@ class GroupProcessor(Generic[PumpT]):
         self._parts = parts
         self._work = work
         self._config = parts.config
-        self._rng = parts.rng
         self._log = parts.log
         self._telemetry = telemetry
         self._reported = Instrumentation(telemetry, parts.group, self.statistics)
@@ -67,7 +58,6 @@ class GroupProcessor(Generic[PumpT]):
         self._stopping: asyncio.Lock
         self._finished: asyncio.Event
         self._cycles: Cycles[PumpT] | None = None
-        self._leases: WeakSet[NamedLease] = WeakSet()
 
     @property
     def owner_id(self) -> str:
@@ -119,49 +109,6 @@ class GroupProcessor(Generic[PumpT]):
         if self._run is not None:
             require_process(f"processor {self.owner_id!r}", self._run.process_id)
         return self._run
-
-    def lease(self, name: str) -> NamedLease:
-        """Return a block that runs while this processor has the lease of that name.
-
-        For work that must run in one process of the group at a time, such as a scheduled job::
-
-            async with processor.lease("nightly-report") as held:
-                await write_report(fence=held.epoch)
-
-        Entering waits until no other processor of the group has the lease; one that waits looks
-        once in ``load_balancing_interval``. If the lease is lost, or the processor stops, the block
-        is cancelled, and ``LeaseLostError`` raised at its end. ``held.epoch`` is the fencing token.
-
-        Raises:
-            ConfigurationError: the processor does not run, or the name cannot be used.
-        """
-        run = self._current_run
-        if run is None:
-            raise ConfigurationError(
-                f"lease({name!r}) needs a running processor: use it inside `async with processor:`"
-            )
-        config, parts = lease_config(self._config), self._parts
-        owner_id = f"{self.owner_id}-{self._parts.identity_bits(32):08x}"
-        lease_parts = replace(
-            parts,
-            group=parts.group.for_lease(id_of(name)),
-            config=config,
-            member=own_member(config, owner_id, OffsetFormat.AMQP, is_named=False),
-            executor=run.executor,
-            roster=None,
-            health=None,
-            log=self._log.bind(lease=name),
-        )
-
-        def make(handler: ResourceHandlerFactory) -> GroupProcessor[ResourcePump]:
-            work = NamedResources(
-                Resources([name]), handler, config=config, rng=self._rng, log=lease_parts.log
-            )
-            return GroupProcessor(lease_parts, work, self._telemetry)
-
-        lease = NamedLease(name, make)
-        self._leases.add(lease)
-        return lease
 
     async def finished(self) -> None:
         """Return when the processor has stopped, by itself or by ``stop``."""
@@ -263,9 +210,8 @@ class GroupProcessor(Generic[PumpT]):
             await self._start()
 
     def _logging(self) -> AbstractContextManager[None]:
-        """Name this processor in what the block logs; a lease has the name of its processor."""
-        is_lease = self._parts.executor is not None
-        return logging_for(None if is_lease else self, self._parts.log_fields)
+        """Name this processor in what the block logs."""
+        return logging_for(self, self._parts.log_fields)
 
     async def _start(self) -> None:
         # A start that failed may have overwritten the member record of a live processor with the
@@ -273,8 +219,7 @@ class GroupProcessor(Generic[PumpT]):
         self._settle_on_loop()
         parts = self._parts.identified()
         self._owner_id = parts.member.owner_id
-        if parts.executor is None:
-            parts.log_fields["owner_id"] = self._owner_id
+        parts.log_fields["owner_id"] = self._owner_id
         self._log.info(
             "processor_starting",
             **parts.log_fields,
@@ -319,7 +264,6 @@ class GroupProcessor(Generic[PumpT]):
             if not self._is_failing:
                 self._watching.phase = Phase.STOPPING
                 self._log.info("processor_stopping")
-            await self._revoke_leases()
             if not self._is_failing:  # Otherwise the task closes the run itself.
                 cycling.cancel()
             await asyncio.wait([cycling])
@@ -335,16 +279,6 @@ class GroupProcessor(Generic[PumpT]):
                 self._finished.set()
             if not cycling.cancelled():
                 cycling.result()
-
-    async def _revoke_leases(self) -> None:
-        """End the blocks of ``lease``, in half of the shutdown time-out; errors are only logged."""
-        task, leases = asyncio.current_task(), list(self._leases)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._config.shutdown_timeout.total_seconds() / 2):
-                revoked = (lease.revoke(task) for lease in leases)
-                for error in await asyncio.gather(*revoked, return_exceptions=True):
-                    if isinstance(error, Exception):
-                        self._log.error("processor_failed", error=repr(error), exc_info=error)
 
     async def _serve_run(self, run: ProcessorRun[PumpT], cycles: Cycles[PumpT]) -> None:
         """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""

@@ -32,7 +32,7 @@ from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.roster_view import RosterView
-from eventproc.runtime.store_thread import InlineExecutor, ThreadExecutor
+from eventproc.runtime.store_thread import InlineExecutor, StoreExecutor, ThreadExecutor
 
 _T = TypeVar("_T")
 
@@ -94,9 +94,8 @@ class ProcessorRun(Generic[PumpT]):
         has_thread = parts.config.uses_store_thread
         own_clock = _boot_clock if has_thread else asyncio.get_running_loop().time
         self._clock = parts.clock or own_clock
-        if parts.executor is not None:
-            self.executor = parts.executor
-        elif has_thread:
+        self.executor: StoreExecutor
+        if has_thread:
             self.executor = ThreadExecutor(f"eventproc-store-{owner_id}")
         else:
             self.executor = InlineExecutor()
@@ -140,10 +139,9 @@ class ProcessorRun(Generic[PumpT]):
         parts = self._parts
         try:
             self.awaited = "the store to answer"
-            if parts.executor is None:
-                self._open.push("store_thread", self.executor.close)
-                await self.executor.call(parts.store.open())
-                self._open.push("store", lambda: self.executor.call(parts.store.close()))
+            self._open.push("store_thread", self.executor.close)
+            await self.executor.call(parts.store.open())
+            self._open.push("store", lambda: self.executor.call(parts.store.close()))
             self.awaited = "the hub, or the sink of dead letters, to answer"
             await self._work.open(self._open)
             if self._roster is not None:

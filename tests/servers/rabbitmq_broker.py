@@ -19,9 +19,6 @@ from eventproc.errors import ConfigurationError
 from eventproc.testing._child_server import ChildServer
 from tests.servers.ports import free_port, wait_for_end
 
-PROGRAM_VARIABLE: Final = "EVENTPROC_RABBITMQ"
-"""Environment variable: path of a ``rabbitmq-server`` program, instead of the one that make got."""
-
 _START_MAX_S: Final = 90.0
 
 _CHECKOUT: Final = Path(__file__).resolve().parents[2]
@@ -52,17 +49,11 @@ _ERLANG_ARGS: Final = "+sbwt none +sbwtdcpu none +sbwtdio none"
 def find_rabbitmq() -> str:
     """Return the path of the program ``rabbitmq-server``.
 
-    Looked for in this order: the environment variable ``EVENTPROC_RABBITMQ``; the checkout that
-    this package lies in (``make rabbitmq`` puts it there); the ``PATH``.
+    ``make rabbitmq`` puts it into the checkout; otherwise the one on the ``PATH`` is taken.
 
     Raises:
         ConfigurationError: It is not installed; the message says how to get it.
     """
-    named = os.environ.get(PROGRAM_VARIABLE)
-    if named:
-        if not os.access(named, os.X_OK):
-            raise ConfigurationError(f"{PROGRAM_VARIABLE} names {named}, which cannot be run")
-        return named
     if (_FETCHED / ".done").exists():
         return str(_FETCHED / "server/sbin/rabbitmq-server")
     found = shutil.which("rabbitmq-server")
@@ -70,8 +61,7 @@ def find_rabbitmq() -> str:
         return found
     raise ConfigurationError(
         "RabbitMQ is not installed. On Debian, in a checkout of eventproc: `make rabbitmq`. "
-        f"Elsewhere install RabbitMQ 3.10 or newer, or set {PROGRAM_VARIABLE} to the path of a "
-        "`rabbitmq-server` program."
+        "Elsewhere install RabbitMQ 3.10 or newer."
     )
 
 

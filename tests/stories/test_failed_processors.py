@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventproc import ConfigurationError, EventProcessor, LeaseLostError
+from eventproc import ConfigurationError, EventProcessor
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, source_of
 
@@ -132,50 +132,6 @@ def test_an_error_of_the_block_itself_is_raised_and_that_of_the_processor_logged
     assert isinstance(error, KeyError)
     assert cancelling == 0
     assert any("BugError" in record.getMessage() for record in caplog.records)
-
-
-def test_a_lease_block_inside_that_the_failure_ends_leaves_with_the_error_of_the_processor():
-    """Both blocks are cancelled, and the outer one says why."""
-
-    async def block(processor: EventProcessor) -> None:
-        async with processor.lease("report"):
-            await seconds(LATE_S)
-
-    error, at_s, cancelling, _ = outcome_of(block)
-
-    assert isinstance(error, BugError)
-    assert at_s < LATE_S / 10
-    assert cancelling == 0
-
-
-def test_a_cancellation_by_others_stays_one_when_a_lease_is_lost():
-    """The block of the lease is cancelled by both."""
-
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
-
-        async def work() -> None:
-            async with processor.lease("report"):
-                began.set()
-                try:
-                    await seconds(LATE_S)
-                except asyncio.CancelledError:
-                    working.cancel()
-                    raise
-
-        began = asyncio.Event()
-        async with processor:
-            working = asyncio.create_task(work())
-            await began.wait()
-            await processor.stop()
-            await asyncio.wait([working])
-        return working.cancelled() or working.exception()
-
-    outcome = run_virtual(story())
-
-    assert outcome is True, outcome
-    assert not isinstance(outcome, LeaseLostError)
 
 
 def test_the_last_line_of_a_processor_that_failed_names_the_cause(caplog):

@@ -131,7 +131,6 @@ async def test_a_running_processor_refuses_every_call_in_a_child():
                 "statistics": processor.statistics,
                 "pause": partial(processor.pause, "0"),
                 "resume": partial(processor.resume, "0"),
-                "lease": partial(processor.lease, "report"),
             }
         )
         wanted = f"processor {processor.owner_id!r} was opened in process {os.getpid()}"

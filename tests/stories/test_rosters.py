@@ -344,18 +344,6 @@ def test_the_roster_is_closed_with_the_processor():
     assert played(story) == [True, False, True, False]
 
 
-def test_a_named_lease_asks_no_roster():
-    """It is a group of its own, with one member for each process that wants the lease."""
-
-    async def story(scene):
-        await scene.come(0)
-        await seconds(5)
-        async with scene.pods["consumer-0"].lease("report") as held:
-            return held.epoch > 0
-
-    assert played(story, replicas=1)
-
-
 def test_a_roster_needs_a_published_placement():
     """Otherwise each processor would plan from what it has read itself."""
     scene = Pods(1)

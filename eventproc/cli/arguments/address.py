@@ -11,7 +11,6 @@ from eventproc.cli.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
-from eventproc.resources.names import id_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +118,7 @@ class GroupAddress(HubAddress):
 
 @dataclass(frozen=True, kw_only=True)
 class ShownAddress(GroupAddress):
-    """A consumer group, a group of resources, or the members that want one lease."""
+    """A consumer group, or a group of resources."""
 
     resources: Annotated[
         str,
@@ -130,20 +129,10 @@ class ShownAddress(GroupAddress):
         ),
     ] = ""
 
-    lease: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Show which process of the group has this lease, and which ones wait for it: the "
-            "name as given to `processor.lease`.",
-        ),
-    ] = ""
-
     def source(self) -> EventSource | None:
         """Make the source, without connecting it; ``None`` if there is none to ask."""
-        return None if self.resources or self.lease else super().source()
+        return None if self.resources else super().source()
 
     def group(self) -> ConsumerGroup:
         """Return the group, without connecting to anything."""
-        found = ConsumerGroup.of_resources(self.resources) if self.resources else super().group()
-        return found.for_lease(id_of(self.lease)) if self.lease else found
+        return ConsumerGroup.of_resources(self.resources) if self.resources else super().group()

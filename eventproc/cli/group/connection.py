@@ -82,7 +82,7 @@ class Connection:
         if group.is_of_resources:
             return (
                 f"no process of group {group.name!r} has ever run with this store: check "
-                "--resources, --lease and --store"
+                "--resources and --store"
             )
         return (
             f"no process of consumer group {group.name!r} of event hub {group.eventhub_name!r} at "

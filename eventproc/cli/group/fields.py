@@ -36,7 +36,7 @@ def as_json(view: GroupView) -> dict[str, object]:
         **({} if view.schema is None else {"schema": asdict(view.schema)}),
         **(
             {"resources": [_resource_json(row) for row in view.partitions]}
-            if view.has_names
+            if view.group.is_of_resources
             else {
                 "lag": view.lag,
                 "partitions": [_partition_json(row) for row in view.partitions],
@@ -82,7 +82,7 @@ def csv_rows(view: GroupView, *, header: bool = True) -> str:
         view: The view.
         header: Whether the first line has the names of the columns.
     """
-    row_json = _resource_json if view.has_names else _partition_json
-    fields = ("as_of", *(RESOURCE_FIELDS if view.has_names else PARTITION_FIELDS))
+    row_json = _resource_json if view.group.is_of_resources else _partition_json
+    fields = ("as_of", *(RESOURCE_FIELDS if view.group.is_of_resources else PARTITION_FIELDS))
     rows = ({"as_of": view.as_of.isoformat(), **row_json(row)} for row in view.partitions)
     return csv_lines(rows, fields, header=header)

@@ -28,7 +28,6 @@ from eventproc.core.checkpoint_rules import (
 from eventproc.core.deliveries import ALONE, AMONG_MANY, IN_PART, NO_MARK
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
-from eventproc.resources.names import name_of
 
 RECORD_FIELDS: Final = (
     "partition_id",
@@ -73,9 +72,6 @@ async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> di
 
 def title_of(group: ConsumerGroup, remark: str = "") -> Text:
     """Lines that name a group, with a remark after them."""
-    if group.lease_id is not None:
-        lease = f"lease {name_of(group.lease_id)} of group {group.name.partition(':')[0]}"
-        return Text(f"{lease}{remark}\n", overflow="fold")
     if group.is_of_resources:
         return Text(f"resources of group {group.name}{remark}\n", overflow="fold")
     return Text(

@@ -50,7 +50,7 @@ def select(view: GroupView, order: RowOrder, text: str) -> GroupView:
             resource's name contains it, in upper or lower case. Everything is, if it is empty.
     """
     rows = [row for row in view.partitions if not text or _is_selected(view, row, text.lower())]
-    if view.has_names:
+    if view.group.is_of_resources:
         rows.sort(key=lambda row: name_of(row.partition_id))
     if order in _KEYS:
         rows.sort(key=_KEYS[order])
@@ -58,7 +58,7 @@ def select(view: GroupView, order: RowOrder, text: str) -> GroupView:
 
 
 def _is_selected(view: GroupView, row: PartitionRow, text: str) -> bool:
-    if view.has_names:
+    if view.group.is_of_resources:
         is_named = text in name_of(row.partition_id).lower()
     else:
         is_named = text == row.partition_id.lower()

@@ -59,8 +59,6 @@ def title_text(view: GroupView) -> str:
 
 def empty_text(view: GroupView) -> str:
     """What is said of a group of which the store knows nothing."""
-    if view.group.lease_id is not None:
-        return "No process of this group has had or wants this lease, in this store."
     if view.group.is_of_resources:
         return "This group has no resources and no members in this store."
     return (
@@ -124,7 +122,7 @@ def _table(cells: Cells) -> Table:
 
 def partition_cells(view: GroupView) -> Cells:
     """The partitions or resources, in the order of the view."""
-    if view.has_names:
+    if view.group.is_of_resources:
         return Cells(
             columns=("resource", "holder", "record", "epoch"),
             numbers=frozenset({"record", "epoch"}),
@@ -177,7 +175,7 @@ def _owner(row: PartitionRow) -> Text:
 
 def member_cells(view: GroupView) -> Cells:
     """The members; what their placements regard has columns where it is not the default."""
-    count = "resources" if view.has_names else "partitions"
+    count = "resources" if view.group.is_of_resources else "partitions"
     extra = _placement_columns(view.members)
     rows = []
     for number, row in enumerate(view.members):

@@ -115,11 +115,6 @@ class GroupView:
     pauses: Pauses = NO_PAUSES
 
     @property
-    def has_names(self) -> bool:
-        """Whether the group shares names: resources, or a lease."""
-        return self.group.is_of_resources or self.group.lease_id is not None
-
-    @property
     def lag(self) -> int | None:
         """Events after the checkpoints of all partitions; ``None`` if the hub was not asked."""
         lags = [row.lag for row in self.partitions if row.lag is not None]

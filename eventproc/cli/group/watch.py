@@ -110,7 +110,7 @@ class GroupScreen(App[None]):
 
     def action_order(self) -> None:
         """Sort by the next column."""
-        orders = NAME_ORDERS if self._view.has_names else ORDERS
+        orders = NAME_ORDERS if self._view.group.is_of_resources else ORDERS
         self._order = orders[(orders.index(self._order) + 1) % len(orders)]
         self._draw()
 
@@ -161,7 +161,7 @@ class GroupScreen(App[None]):
         lines = [title_text(view).strip()]
         if not view.partitions and not view.members:
             return "\n".join([*lines, empty_text(view)])
-        noun = "resources" if view.has_names else "partitions"
+        noun = "resources" if view.group.is_of_resources else "partitions"
         total = f"{len(view.partitions):,} {noun}"
         unowned = sum(row.owner_id is None or row.is_expired for row in view.partitions)
         if len(shown.partitions) < len(view.partitions):

@@ -63,7 +63,7 @@ def status(
 ) -> int:
     """Show a group: owner, checkpoint, lag of each partition, pauses, members, resource holders.
 
-    With --resources it shows the holders of resources, and with --lease that of one lease.
+    With --resources it shows the holders of resources.
 
     This only reads, and does not disturb the group. It asks the event hub as well, and shows the
     lag of each partition, in events; with --without-hub it asks only the store. `eventproc
@@ -122,7 +122,7 @@ async def _reader(
     if not partition_ids:
         return read
     view = await read()
-    if view.has_names:
+    if view.group.is_of_resources:
         raise ConfigurationError(
             "--partition is for consumer groups; resources have names: give --filter NAME"
         )

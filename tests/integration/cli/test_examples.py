@@ -21,7 +21,7 @@ LAST_LINES = {
     "orders.py": "",
     "poison.py": "b'twelve': ValueError: invalid literal for int() with base 10: b'twelve'",
     "running_totals.py": "150 deliveries of 100 events, total 5050",
-    "scheduled_job.py": "3 reports of 3 nights",
+    "scheduled_job.py": "3 writers of 3 reports",
     "tenant_pollers.py": "polled: anz, apac, latam",
     "testing_a_handler.py": "2 tests of a handler, passed",
 }
@@ -34,10 +34,14 @@ WITH_RABBITMQ = {"partition_queues.py"}
 """Run by ``tests/integration/rabbitmq_pods``, where RabbitMQ can be had."""
 
 
+ON_A_CLUSTER = {"spark_executor_killed.py"}
+"""Run by ``tests/spark/test_executor_killed.py``."""
+
+
 def test_every_example_is_tested():
     """The tables above have every file in ``examples``."""
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(
-        LAST_LINES.keys() | IN_SPARK | WITH_RABBITMQ
+        LAST_LINES.keys() | IN_SPARK | WITH_RABBITMQ | ON_A_CLUSTER
     )
 
 

@@ -6,16 +6,10 @@ import signal
 
 import pytest
 
-from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import (
-    EventProcessor,
     PartitionHandler,
     ResourceHandler,
-    ResourceProcessor,
-    Resources,
 )
-from eventproc.models import ConsumerGroup
-from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
 HANDLER = """
 import asyncio
@@ -113,53 +107,6 @@ def test_the_table_of_an_unknown_group_says_that_it_has_no_records(command):
     _, out, _ = command.run("status", "--resources", "others", "--store", "sqlite:group.db")
 
     assert "no resources and no members" in out
-
-
-@pytest.mark.parametrize("is_of_hub", [False, True])
-def test_status_shows_which_process_has_a_lease(command, tmp_path, is_of_hub):
-    """Each group has leases of its own; the name is the one that the program gave."""
-    group = ConsumerGroup.of_resources("keys")
-    options: tuple[str, ...] = ("--resources", "keys")
-    if is_of_hub:
-        group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
-        options = ("--namespace", "ns", "--eventhub", "orders")
-    asked = ("status", *options, "--lease", "nightly/report", "--store", "sqlite:group.db")
-
-    def make(owner_id):
-        store = SqliteCheckpointStore(tmp_path / "group.db")
-        if is_of_hub:
-            source = MemoryEventSource(MemoryHub(1, name="orders", namespace="ns"))
-            return EventProcessor(source=source, store=store, handler=Idle, owner_id=owner_id)
-        return ResourceProcessor(
-            resources=Resources(["a"]), store=store, group="keys", handler=Held, owner_id=owner_id
-        )
-
-    async def story():
-        async with make("x") as first, first.lease("nightly/report") as held:
-            shown = [await asyncio.to_thread(command.run, *asked, *more) for more in ((), JSON)]
-        return held.epoch, shown
-
-    epoch, ((code, table, _), (_, text, _)) = asyncio.run(story())
-    found = json.loads(text)
-    (row,) = found["resources"]
-
-    assert code == 0
-    assert f"lease nightly/report of group {group.name}," in table
-    assert (row["name"], row["epoch"], row["is_expired"]) == ("nightly/report", epoch, False)
-    assert row["owner_id"].startswith("x-")
-
-
-def test_status_says_that_a_lease_was_never_wanted(command):
-    """Instead of two empty tables."""
-    holding = command.start("hold", "keys:Key", "--resources", "a", *GROUP)
-    holding.stdout.readline()
-    asked = ("status", "--resources", "keys", "--lease", "b", "--store", "sqlite:group.db")
-    _, out, _ = command.run(*asked)
-    holding.send_signal(signal.SIGTERM)
-    holding.communicate(timeout=40)
-
-    assert "lease b of group keys" in out
-    assert "No process of this group has had or wants this lease" in out
 
 
 @pytest.mark.parametrize("verb", ["list", "export", "set"])

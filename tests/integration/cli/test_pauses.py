@@ -99,14 +99,13 @@ def test_what_cannot_be_paused_is_refused_with_the_reason(tool, arguments, messa
     assert message in err
 
 
-@pytest.mark.parametrize("named", [("--resources", "keys"), ("--lease", "leader")])
 @pytest.mark.parametrize("verb", [("pause", "--reason", "x"), ("resume",)])
-def test_a_group_of_resources_is_refused(tool, verb, named):
+def test_a_group_of_resources_is_refused(tool, verb):
     """Resources are held and not received from: neither command has an option for such a group."""
-    code, out, err = tool(*verb, "--store", "sqlite:group.db", *named)
+    code, out, err = tool(*verb, "--store", "sqlite:group.db", "--resources", "keys")
 
     assert (code, out) == (2, "")
-    assert f"No such option: {named[0]}" in err
+    assert "No such option: --resources" in err
 
 
 @pytest.mark.parametrize("verb", [("pause", "--reason", "x"), ("resume",)])

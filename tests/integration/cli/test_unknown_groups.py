@@ -83,7 +83,7 @@ def test_a_group_of_resources_that_does_not_exist_is_said_to_be_unknown(verb):
 
     assert code == OK
     assert "no process of group 'keys" in err
-    assert "check --resources, --lease and --store" in err
+    assert "check --resources and --store" in err
 
 
 def test_scale_votes_on_while_the_hub_is_away_at_its_start(orders, tmp_path, command):
