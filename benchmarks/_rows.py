@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,15 +17,16 @@ from rich.table import Table
 Cell = str | int | float | bool | None
 Row = Mapping[str, Cell]
 
+WIDTH: Final = 130
+"""The width of the output if it is not a terminal."""
 
-def options(
-    doc: str | None, *, formats: Sequence[str] = ("table", "json")
-) -> argparse.ArgumentParser:
+
+def options(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that every benchmark has."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--format", choices=formats, default=formats[0])
+    parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--quick", action="store_true", help="smallest sizes, to see that it runs")
     return parser
 
@@ -35,11 +37,16 @@ def print_progress(what: str) -> None:
 
 
 def print_rows(rows: Sequence[Row], form: str, title: str = "") -> None:
-    """Print all rows, for people or for programs."""
+    """Print all rows, for programs, or for people: a table for the rows that have equal names."""
     if form == "json":
         print(json.dumps([dict(row) for row in rows], indent=1), flush=True)
         return
-    Console().print(table_of(rows, title))
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    tables: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        tables.setdefault(tuple(row), []).append(row)
+    for of_one_kind in tables.values():
+        console.print(table_of(of_one_kind, title))
 
 
 def table_of(rows: Sequence[Row], title: str = "") -> Table:

@@ -44,7 +44,6 @@ ARGUMENTS: Final = {
                 "eventproc", "eventproc-columns", "azure-aio", "azure-aio-3000", "azure-sync-5ms",
                 "bare"),
     "scale": ("4x2", "32x4", "256x32"),
-    "rounds": ("4x2", "32x4", "256x32"),
 }  # fmt: skip
 """Arguments of benchmarks that would take too long with their defaults."""
 

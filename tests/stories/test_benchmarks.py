@@ -9,7 +9,7 @@ import pytest
 from benchmarks._run import as_rows, programs
 
 
-@pytest.mark.parametrize("name", ["decoding", "delivery", "plan", "rounds", "scale", "telemetry"])
+@pytest.mark.parametrize("name", ["decoding", "delivery", "plan", "scale", "telemetry"])
 def test_a_benchmark_prints_rows(name, monkeypatch, capsys):
     """A list of flat mappings, which the runner parses."""
     monkeypatch.setattr(sys, "argv", [name, "--quick", "--format", "json"])
@@ -22,12 +22,12 @@ def test_a_benchmark_prints_rows(name, monkeypatch, capsys):
 
 
 def test_all_benchmarks_are_found_with_group_first():
-    """Not programs that draw pictures, nor modules that begin with an underscore."""
+    """Not modules that begin with an underscore."""
     found = programs([])
 
     assert found[0] == "group"
     assert {"loop", "where", "plan"} <= set(found)
-    assert not {"scale_plot", "_run"} & set(found)
+    assert not {"_run", "_fleet"} & set(found)
 
 
 def test_an_unknown_name_is_refused_and_the_known_ones_are_listed():
