@@ -1,13 +1,10 @@
 """Simulate whole groups of real processors on virtual time, to plan a group before it is built.
 
 A ``Script`` lists what happens, ``play`` runs it and returns a ``History``, and ``report_of``
-computes what it cost. The caller passes the store in, as a ``StoreFactory``. ``SYSTEMS`` names
-the foreign processors that can be simulated in place of ours.
+computes what it cost. The caller passes the store in, as a ``StoreFactory``.
 """
 
 from eventproc.simulation.history import History
-from eventproc.simulation.other_systems.external import ClientProfile
-from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.simulation.play import play
 from eventproc.simulation.price import PRICES, PriceList
 from eventproc.simulation.report import EventReport, Report, Totals, report_of
@@ -17,9 +14,7 @@ from eventproc.simulation.world import StoreFactory
 
 __all__ = [
     "PRICES",
-    "SYSTEMS",
     "Action",
-    "ClientProfile",
     "EventReport",
     "History",
     "LoadReport",

@@ -99,7 +99,7 @@ class History:
 
     duration_s: float
     placement: Placement = field(default_factory=Even)
-    """The one by which the group is judged: it is balanced if the owners are those planned."""
+    """By its plan the group is judged: it is balanced if the owners are those planned."""
 
     events_each: int = 1
     """How many events each one in ``duplicates`` and ``waits`` stands for."""

@@ -81,14 +81,6 @@ class Report:
     events: tuple[EventReport, ...]
     totals: Totals
 
-    @property
-    def slowest(self) -> EventReport | None:
-        """The event after which balancing took longest; ``None`` if once it never ended."""
-        times = [(event.seconds_to_balance, event) for event in self.events]
-        if any(seconds is None for seconds, _ in times):
-            return None
-        return max(times, key=lambda found: found[0] or 0.0)[1]
-
 
 class Step(NamedTuple):
     """How the partitions are shared from a time on."""

@@ -7,24 +7,22 @@ production.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 from typing import Final
 
 from eventproc.concurrency.tasks import end
 from eventproc.config import EventProcessorConfig
-from eventproc.core.placement.even import Even
 from eventproc.core.placement.state import MemberFacts
 from eventproc.handler import HandlerFactory, PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore
 from eventproc.processor import EventProcessor
-from eventproc.simulation.fleet import Fleet, Node
+from eventproc.simulation.fleet import Fleet
 from eventproc.simulation.history import History
 from eventproc.simulation.observed_store import ObservedStore
 from eventproc.simulation.observer import Observer
-from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
 from eventproc.simulation.script import RESTART_AFTER_S, Action, Script, ScriptedEvent
 from eventproc.simulation.store_connection import StoreConnection
 from eventproc.testing._processes import Process, Wire
@@ -55,6 +53,26 @@ LEAD_INTERVALS: Final = 1.5
 load-balancing intervals. At other times no partition moves, so they would show nothing."""
 
 
+@dataclass(eq=False, kw_only=True)
+class Node:
+    """One process with one processor, and its connection to the store."""
+
+    owner_id: str
+    process: Process
+    processor: EventProcessor
+    connection: StoreConnection
+    facts: MemberFacts = field(default_factory=MemberFacts)
+    """What a placement may know of it."""
+
+    deployment_id: str = ""
+    task: asyncio.Task[None] = field(init=False, repr=False)
+    """The newest task of the process."""
+
+    def run(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Run a coroutine inside the process."""
+        self.task = self.process.spawn(coroutine)
+
+
 class Probe(PartitionHandler):
     """Reports handled events to the world."""
 
@@ -71,25 +89,18 @@ class Probe(PartitionHandler):
 class World(Fleet):
     """A fleet with a store, a publisher, and processors that join and leave by a script."""
 
-    def __init__(
-        self, script: Script, make_account: StoreFactory, profile: ClientProfile | None = None
-    ) -> None:
-        """Build the world on the running loop, which must be a ``ProcessLoop``.
-
-        With *profile* all processors are foreign ones with this profile.
-        """
+    def __init__(self, script: Script, make_account: StoreFactory) -> None:
+        """Build the world on the running loop, which must be a ``ProcessLoop``."""
         super().__init__(script.partition_count)
         self._wire = Wire()
         self._script = script
-        self._profile = profile
         self._rng = Random(f"{script.seed}")  # noqa: S311 - a simulation, no secrets
         self._make_store = make_account(self.now)
         self._delays = StoreFaults(
             delay_min=script.latency * LATENCY_LEAST, delay_max=script.latency * LATENCY_MOST
         )
         self.history = History(
-            duration_s=script.duration.total_seconds(),
-            placement=script.config.placement if profile is None else Even(),
+            duration_s=script.duration.total_seconds(), placement=script.config.placement
         )
         self.observer = Observer(self.history, self)
         has_bounce = any(event.action is Action.BOUNCE for event in script.events)
@@ -239,28 +250,15 @@ class World(Fleet):
         connection = StoreConnection(store, Random(f"line/{name}"), self._wire)  # noqa: S311
         connection.faults = self._delays
         rng = Random(f"processor/{name}")  # noqa: S311
-        if self._profile is None:
-            processor: EventProcessor | ForeignProcessor = EventProcessor(
-                source=self.make_source(),
-                store=connection,
-                handler=self._handler_factory(),
-                owner_id=owner_id,
-                config=self._config_of(facts),
-                rng=rng,
-                identity_bits=rng.getrandbits,
-            )
-        else:
-            processor = ForeignProcessor(
-                source=self.make_source(),
-                store=connection,
-                on_events=self.handle,
-                owner_id=owner_id,
-                profile=self._profile,
-                config=self._script.config,
-                rng=rng,
-                clock=self.now,
-                listed=lambda: [node.owner_id for node in self._expected],
-            )
+        processor = EventProcessor(
+            source=self.make_source(),
+            store=connection,
+            handler=self._handler_factory(),
+            owner_id=owner_id,
+            config=self._config_of(facts),
+            rng=rng,
+            identity_bits=rng.getrandbits,
+        )
         node = Node(
             owner_id=owner_id,
             facts=facts,

@@ -24,7 +24,6 @@ FILES_BY_VENDOR = {
     "azure.eventhub": [
         "eventproc/sources/eventhubs*",
         "eventproc/cli/demo/publisher.py",  # publishes with the genuine producer
-        "eventproc/simulation/other_systems/azure_python_rule.py",  # the genuine rule
     ],
     "azure.identity": ["eventproc/identity/default_credential.py"],
     "azure.data": ["checkpointstores/tables/azure_table.py"],

@@ -1,22 +1,34 @@
 """The processes of a world, each with one processor."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
 from eventproc import EventProcessor
-from eventproc.simulation.fleet import Node
-from eventproc.simulation.other_systems.external import ForeignProcessor
+from eventproc.core.placement.state import MemberFacts
 from eventproc.statistics import ProcessorStatistics
+from eventproc.testing._processes import Process
 from tests.simulation.actor import Actor
+from tests.simulation.azure.processor import ForeignProcessor
 from tests.simulation.checked_store import CheckedConnection
 
 
 @dataclass(eq=False, kw_only=True)
-class CheckedNode(Node):
+class CheckedNode:
     """One process with one processor, whose writes and calls the invariants check."""
 
+    owner_id: str
+    process: Process
+    processor: EventProcessor | ForeignProcessor
     actor: Actor
     connection: CheckedConnection
+    facts: MemberFacts = field(default_factory=MemberFacts)
+    """What a placement may know of it."""
+
+    deployment_id: str = ""
+    task: asyncio.Task[None] = field(init=False, repr=False)
+    """The newest task of the process."""
+
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     has_started: bool = False
     """Whether its start returned, so that it may claim partitions."""
@@ -26,6 +38,10 @@ class CheckedNode(Node):
 
     is_cut_off: bool = False
     """Whether the store is unreachable for it for good."""
+
+    def run(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Run a coroutine inside the process."""
+        self.task = self.process.spawn(coroutine)
 
     @property
     def is_gone(self) -> bool:

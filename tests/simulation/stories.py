@@ -21,8 +21,8 @@ from eventproc import (
     LoadBalancingStrategy,
 )
 from eventproc.models import LeaseMode
-from eventproc.simulation.other_systems.systems import SYSTEMS
 from eventproc.testing import StoreFaults
+from tests.simulation.azure.systems import SYSTEMS
 from tests.simulation.faults import FAULTS, NOISES, Fault
 from tests.simulation.invariants import Violation
 from tests.simulation.placements import STRATEGIES, with_placement
@@ -213,7 +213,7 @@ async def _happen(story: Story, world: World) -> None:
     for number in range(story.node_count):
         world.start(f"n{number}")
     for number, system in enumerate(story.foreign):
-        world.start_foreign(f"f{number}", SYSTEMS[system]())
+        world.start_foreign(f"f{number}", SYSTEMS[system])
     under_way: list[asyncio.Task[None]] = []
     for fault in story.faults:
         await asyncio.sleep(max(0.0, fault.at_s - world.now_s))

@@ -27,10 +27,10 @@ from eventproc import (
 )
 from eventproc.dead_letters import FunctionDeadLetterSink
 from eventproc.models import LeaseMode, LoadBalancingStrategy
-from eventproc.simulation.other_systems.external import ClientProfile, ForeignProcessor
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import Process, Wire
 from tests.simulation.actor import Actor
+from tests.simulation.azure.processor import ClientProfile, ForeignProcessor
 from tests.simulation.checked_store import CheckedConnection, CheckedStore
 from tests.simulation.handlers import Behaviour, CountingHandler
 from tests.simulation.invariants import Invariants, Violation

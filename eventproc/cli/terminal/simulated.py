@@ -1,6 +1,6 @@
 """Tables of a simulated group."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Final
 
@@ -8,20 +8,6 @@ from rich.table import Table
 
 from eventproc.cli.terminal.console import standard_output
 from eventproc.simulation import LoadReport, Report, ScalingReport
-
-COMPARED: Final = {
-    "moved\ntwice": "moved_twice",
-    "con-\nflicts": "conflicts",
-    "steals\na cycle": "steals_per_cycle_max",
-    "dupli-\ncates": "duplicates",
-    "worst\ngap s": "worst_gap_seconds",
-    "spread\nin the end": "spread_final",
-    "lists\nper hour": "lists_per_hour",
-    "writes\nper hour": "writes_per_hour",
-}
-"""Columns of a comparison that show one of the totals."""
-
-COMPARISON_WIDTH: Final = 128
 
 _SCALING_ROWS: Final[Mapping[str, Callable[[LoadReport], str]]] = {
     "at seconds": lambda event: _cell(event.at_seconds),
@@ -84,26 +70,6 @@ def _show_totals(totals: Mapping[str, float], remark: str) -> None:
     console.print("\ntotal")
     console.print(table)
     console.print(f"\n{remark}", soft_wrap=True)
-
-
-def show_comparison(reports: Sequence[tuple[str, Report]]) -> None:
-    """Print one line for each system: its slowest event and its totals."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", no_wrap=True)
-    for name in ("slowest\nbalance s", "after", "moves/\nleast", *COMPARED):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name, report in reports:
-        totals, slowest = report.totals, report.slowest
-        table.add_row(
-            name,
-            _cell(None if slowest is None else slowest.seconds_to_balance),
-            "" if slowest is None else slowest.event,
-            f"{totals.moves:,}/{totals.moves_minimum:,}",
-            *(_cell(getattr(totals, field)) for field in COMPARED.values()),
-        )
-    console = standard_output()
-    console.width = max(console.width, COMPARISON_WIDTH)
-    console.print(table)
 
 
 def _cell(value: float | None) -> str:

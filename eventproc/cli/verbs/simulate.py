@@ -1,15 +1,14 @@
 """``eventproc simulate``: run a group of processors on virtual time, and report its cost."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.arguments import options
@@ -17,55 +16,19 @@ from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.scaling import ScalingOptions, SimulatedScalingOptions
 from eventproc.cli.arguments.settings import BALANCING
 from eventproc.cli.terminal.exits import OK
-from eventproc.cli.terminal.simulated import show_comparison, show_report, show_scaling
+from eventproc.cli.terminal.simulated import show_report, show_scaling
 from eventproc.config import EventProcessorConfig
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.ordinal import Ordinal
-from eventproc.core.placement.published import Published
-from eventproc.core.placement.ring import Ring
-from eventproc.core.placement.weighted import Weighted
 from eventproc.errors import ConfigurationError
-from eventproc.extras import needing
-from eventproc.models import LoadBalancingStrategy
 from eventproc.ports import CheckpointStore
 from eventproc.simulation import (
     PRICES,
-    SYSTEMS,
-    History,
     PriceList,
-    Report,
     Script,
     parse_event,
     play,
     report_of,
     scaling_report_of,
 )
-from eventproc.simulation.other_systems.external import ClientProfile
-
-OURS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "eventproc": {},
-    "eventproc-release": {"load_balancing_strategy": LoadBalancingStrategy.RELEASE},
-    "eventproc-weighted": {"placement": Weighted()},
-    "eventproc-ordinal": {"placement": Ordinal()},
-    "eventproc-ring": {"placement": Ring()},
-    "eventproc-published": {"placement": Published(Even())},
-}
-"""The rows of this library in a comparison: the settings in which each differs from the options."""
-
-PLACEMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    placement.name: {"placement": placement}
-    for placement in (
-        Even(),
-        Weighted(),
-        Ordinal(),
-        Ordinal(literal=True),
-        Ring(),
-        Ring(literal=True),
-        Ring(bound=2.0),
-        Published(Even()),
-    )
-}
-"""The rows of a comparison of placements."""
 
 
 class PricedStore(StrEnum):
@@ -103,21 +66,6 @@ def simulate(
     hours: Annotated[float, typer.Option(help="The simulated time, in hours.")] = 1.0,
     latency_ms: Annotated[float, typer.Option(help="The mean time of a storage operation.")] = 20.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
-    compare: Annotated[
-        bool,
-        typer.Option(
-            "--compare",
-            help="Simulate also the strategy release, every placement, the rules of the Azure SDKs "
-            "and those of five published designs.",
-        ),
-    ] = False,
-    compare_placements: Annotated[
-        bool,
-        typer.Option(
-            "--compare-placements",
-            help="Simulate every placement, with the other options as given.",
-        ),
-    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -175,18 +123,8 @@ def simulate(
         from eventproc.simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
 
         check_path(plot)
-    compares = compare or compare_placements
-    if weight and not (compares or "Weighted" in config.placement.name):
+    if weight and "Weighted" not in config.placement.name:
         raise ConfigurationError("--weight has no effect without --placement Weighted: give both")
-    if compare and compare_placements:
-        raise ConfigurationError("give --compare or --compare-placements: the first has both")
-    if script.scaling and compares:
-        raise ConfigurationError(
-            "give either --autoscale or a comparison: other systems have no scaler"
-        )
-    if compares:
-        _compare(script, PLACEMENTS if compare_placements else OURS, compare, prices, plot, output)
-        return OK
     history = play(script, memory_account)
     report = report_of(history, prices)
     scaling = script.scaling and scaling_report_of(history, script.scaling.rules)
@@ -226,54 +164,12 @@ def _left_out(script: Script, prices: PriceList, store: PricedStore) -> str:
     )
 
 
-def _compare(
-    script: Script,
-    ours: Mapping[str, Mapping[str, Any]],
-    with_others: bool,
-    prices: PriceList,
-    plot: Path | None,
-    output: options.OutputFormat,
-) -> None:
-    profiles = _profiles() if with_others else {}
-    played: list[tuple[str, History, Report]] = []
-    with Console(stderr=True).status("") as status:
-        for name in (*ours, *profiles):
-            status.update(name)
-            played_script = replace(script, config=replace(script.config, **ours.get(name, {})))
-            history = play(played_script, memory_account, profiles.get(name))
-            played.append((name, history, report_of(history, prices)))
-    if plot is not None:
-        from eventproc.simulation.draw.plot import draw_comparison  # noqa: PLC0415 - as above
-
-        events = ", ".join(["start", *(event.name for _, event in script.timed())])
-        draw_comparison(played, f"{_size(script)}: {events}; {_settings(script)}", plot)
-    if output is options.OutputFormat.JSON:
-        print(json.dumps({"systems": [{"system": n, **asdict(r)} for n, _, r in played]}))
-    else:
-        show_comparison([(name, report) for name, _, report in played])
-
-
-def _profiles() -> dict[str, ClientProfile]:
-    with needing("eventhubs"):
-        return {name: make() for name, make in SYSTEMS.items()}
-
-
 def _title(script: Script) -> str:
     config = script.config
     return (
-        f"{_size(script)}: {config.load_balancing_strategy.value}, {config.placement.name}, "
-        f"{_settings(script)}"
-    )
-
-
-def _size(script: Script) -> str:
-    return f"{script.partition_count:,} partitions, {script.processor_count:,} processors"
-
-
-def _settings(script: Script) -> str:
-    config = script.config
-    return (
-        f"leases by {config.lease_mode.value}, interval "
+        f"{script.partition_count:,} partitions, {script.processor_count:,} processors: "
+        f"{config.load_balancing_strategy.value}, {config.placement.name}, leases by "
+        f"{config.lease_mode.value}, interval "
         f"{config.load_balancing_interval.total_seconds():g} s, expiration "
         f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
     )

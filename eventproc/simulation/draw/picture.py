@@ -63,49 +63,6 @@ def owners_of(history: History) -> list[str]:
     return list(dict.fromkeys(service.owner_id for service in history.services))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """Where the name of a processor fits best: at the begin of its largest block."""
-
-    owner_id: str
-    begin_s: float
-    end_s: float
-    first_row: int
-    row_count: int
-
-
-def labels_of(rows: Sequence[Row]) -> list[Label]:
-    """Return a label for each processor that ever serves a partition, in the largest block.
-
-    A block is what a processor serves of adjacent rows from one time on.
-    """
-    largest: dict[str, Label] = {}
-    open_blocks: dict[tuple[str, float], Label] = {}
-    for number, row in enumerate(rows):
-        blocks = {}
-        for span in row.spans:
-            if span.owner_id is None:
-                continue
-            key = (span.owner_id, span.begin_s)
-            above = open_blocks.get(key)
-            block = Label(
-                owner_id=span.owner_id,
-                begin_s=span.begin_s,
-                end_s=span.end_s if above is None else min(above.end_s, span.end_s),
-                first_row=number if above is None else above.first_row,
-                row_count=1 if above is None else above.row_count + 1,
-            )
-            blocks[key] = block
-            if span.owner_id not in largest or _size(block) > _size(largest[span.owner_id]):
-                largest[span.owner_id] = block
-        open_blocks = blocks
-    return list(largest.values())
-
-
-def _size(label: Label) -> tuple[int, float]:
-    return label.row_count, label.end_s - label.begin_s
-
-
 def _uptimes(history: History) -> dict[str, list[tuple[float, float]]]:
     """Return the intervals in which each process ran: (from, until)."""
     uptimes: dict[str, list[tuple[float, float]]] = {}

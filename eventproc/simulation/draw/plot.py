@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.extras import needing
-from eventproc.simulation.draw.colours import pattern_of
+from eventproc.simulation.draw.colours import colour_of
 from eventproc.simulation.draw.partitions import COLUMNS, UNATTENDED, draw_partitions
 from eventproc.simulation.draw.picture import caption_of, levels, owners_of, per_minute
 from eventproc.simulation.draw.scaling import draw_scaling
@@ -30,12 +30,11 @@ SUFFIXES: Final = {".svg", ".png"}
 UNPLANNED: Final = (0.86, 0.37, 0.16)
 UNBALANCED: Final = (0.62, 0.62, 0.62)
 KEY_OWNERS_MAX: Final = 9
-"""More have no room in one line; their blocks still have names."""
+"""More have no room in one line; they are named at the sides."""
 
+KEY_TOP: Final = 0.963
+KEY_LEFT: Final = 0.08
 KEY_OWNERS_LEFT: Final = 0.58
-NAMED_HISTORIES_MAX: Final = 8
-"""A comparison of more histories has no room for the names of owners."""
-
 CAPTION_LEVELS: Final = 3
 CAPTION_WIDTH: Final = 0.125
 CAPTION_HEIGHT: Final = 0.105
@@ -59,7 +58,8 @@ def check_path(path: Path) -> None:
 def draw(history: History, report: Report, title: str, path: Path) -> None:
     """Plot one history to a file."""
     is_scaled = bool(history.votes)
-    figure = _figure(13, 8.6 + 1.4 * is_scaled)
+    figure = Figure(figsize=(13, 8.6 + 1.4 * is_scaled), dpi=110)
+    FigureCanvasAgg(figure)
     heights = [6, 1.1, *([1.6] if is_scaled else []), 1.6]
     grid = figure.add_gridspec(
         len(heights),
@@ -75,63 +75,19 @@ def draw(history: History, report: Report, title: str, path: Path) -> None:
         figure.add_subplot(grid[row], sharex=above) for row in range(1, len(heights))
     )
     figure.suptitle(title, x=0.08, y=0.985, ha="left", fontsize=11, fontweight="bold")
-    draw_partitions(above, history, is_named=True)
-    _draw_spread(spread, history, _largest_spread(history))
+    draw_partitions(above, history)
+    _draw_spread(spread, history)
     for axes in scaled:
         draw_scaling(axes, history)
     _draw_operations(operations, history)
     _draw_events((above, spread, *scaled, operations), history)
     caption_levels = _write_captions(above, history, report)
     figure.subplots_adjust(top=0.925 - 0.055 * caption_levels)
-    _write_key(figure, 0.08, 0.963, owners_of(history))
+    _write_key(figure, owners_of(history))
     for axes in (above, spread, *scaled):
         axes.tick_params(labelbottom=False)
     _label_time(operations, history.duration_s)
     _save(figure, path)
-
-
-def draw_comparison(
-    histories: Sequence[tuple[str, History, Report]], title: str, path: Path
-) -> None:
-    """Plot several histories of one script to a file, side by side; few are wider, with names."""
-    is_named = len(histories) <= NAMED_HISTORIES_MAX
-    columns = min(2 if is_named else 4, len(histories))
-    lines = -(-len(histories) // columns)
-    figure = _figure((7 if is_named else 4.6) * columns, 3.3 * lines + 1)
-    margin = 0.75 / (3.3 * lines + 1)
-    outer = figure.add_gridspec(
-        lines, columns, left=0.035 * (1 + is_named), right=0.985 - 0.015 * is_named,
-        top=1 - 1.75 * margin, bottom=0.6 * margin, hspace=0.42, wspace=0.13 + 0.06 * is_named,
-    )  # fmt: skip
-    figure.suptitle(title, x=0.035, y=0.995, ha="left", va="top", fontsize=11, fontweight="bold")
-    _write_key(
-        figure, 0.035, 1 - 0.55 * margin, max((owners_of(h) for _, h, _ in histories), key=len)
-    )
-    largest = max(_largest_spread(history) for _, history, _ in histories)
-    for number, (name, history, report) in enumerate(histories):
-        inner = outer[number // columns, number % columns].subgridspec(
-            2, 1, height_ratios=[5, 1], hspace=0.06
-        )
-        above = figure.add_subplot(inner[0])
-        spread = figure.add_subplot(inner[1], sharex=above)
-        draw_partitions(above, history, is_named=is_named)
-        _draw_spread(spread, history, largest)
-        _draw_events((above, spread), history)
-        if is_named:
-            _name_events(above, history)
-        above.tick_params(labelbottom=False)
-        above.set_title(
-            f"{name}\n{_summary(report)}", fontsize=8.5, loc="left", pad=6 + 10 * is_named
-        )
-        spread.set_ylabel("spread", fontsize=7)
-        _label_time(spread, history.duration_s, label=number >= len(histories) - columns)
-    _save(figure, path)
-
-
-def _figure(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), dpi=110)
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -143,34 +99,8 @@ def _save(figure: Figure, path: Path) -> None:
         raise ConfigurationError(f"plot {str(path)!r} cannot be written: {error}") from error
 
 
-def _summary(report: Report) -> str:
-    totals = report.totals
-    never = sum(event.seconds_to_balance is None for event in report.events)
-    if report.slowest is None:
-        balance = f"{never} of {len(report.events)} events never balanced"
-    else:
-        balance = (
-            f"slowest balance {report.slowest.seconds_to_balance:,.1f} s, {report.slowest.event}"
-        )
-    return (
-        f"{balance}\n{totals.moves:,} moves (least {totals.moves_minimum:,}), "
-        f"{totals.duplicates:,} duplicates"
-    )
-
-
-def _largest_spread(history: History) -> int:
-    return max((step.spread for step in steps_of(history) if step.spread is not None), default=1)
-
-
-def _draw_spread(axes: Axes, history: History, largest: int) -> None:
-    """Draw the spread; colour the background while the group is not balanced.
-
-    Args:
-        axes: Where to draw it.
-        history: The history.
-        largest: The largest spread that the axis has room for: the same for plots that are
-            compared.
-    """
+def _draw_spread(axes: Axes, history: History) -> None:
+    """Draw the spread; colour the background while the group is not balanced."""
     steps = steps_of(history)
     times_s = [step.at_s for step in steps] + [history.duration_s]
     spreads = [step.spread for step in steps]
@@ -181,6 +111,7 @@ def _draw_spread(axes: Axes, history: History, largest: int) -> None:
             begin_s, colour = step.at_s, UNBALANCED if step.spread is None else UNPLANNED
             least_s = history.duration_s / COLUMNS
             axes.axvspan(begin_s, max(end_s, begin_s + least_s), color=colour, linewidth=0)
+    largest = max((spread for spread in spreads if spread is not None), default=1)
     axes.set_ylim(-0.04 * largest - 0.26, 1.06 * largest + 0.7)
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.tick_params(labelsize=7)
@@ -215,19 +146,6 @@ def _draw_events(all_axes: Sequence[Axes], history: History) -> None:
             axes.axvline(script_event.at_s, color="black", linewidth=0.9, linestyle=(0, (4, 2)))
 
 
-def _name_events(axes: Axes, history: History) -> None:
-    for script_event in history.script_events[1:]:
-        axes.annotate(
-            script_event.name,
-            (script_event.at_s, 1),
-            xycoords=axes.get_xaxis_transform(),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-        )
-
-
 def _write_captions(axes: Axes, history: History, report: Report) -> int:
     """Write a caption above each script event; return how many levels of captions that took."""
     places = [script_event.at_s / history.duration_s for script_event in history.script_events]
@@ -250,15 +168,15 @@ def _write_captions(axes: Axes, history: History, report: Report) -> int:
     return max(chosen) + 1
 
 
-def _write_key(figure: Figure, left: float, top: float, owners: Sequence[str]) -> None:
+def _write_key(figure: Figure, owners: Sequence[str]) -> None:
     states = [
         Patch(color=UNATTENDED, label="not served"),
         Patch(color=UNBALANCED, label="some without an owner, or with one that leaves"),
         Patch(color=UNPLANNED, label="some with another owner than planned"),
     ]
     named = owners if len(owners) <= KEY_OWNERS_MAX else ()
-    processors = [_swatch(number, owner_id) for number, owner_id in enumerate(named)]
-    for handles, column in ((states, left), (processors, KEY_OWNERS_LEFT)):
+    processors = [Patch(color=colour_of(n), label=owner_id) for n, owner_id in enumerate(named)]
+    for handles, column in ((states, KEY_LEFT), (processors, KEY_OWNERS_LEFT)):
         if handles:
             figure.add_artist(
                 Legend(
@@ -266,7 +184,7 @@ def _write_key(figure: Figure, left: float, top: float, owners: Sequence[str]) -
                     handles,
                     [str(handle.get_label()) for handle in handles],
                     loc="upper left",
-                    bbox_to_anchor=(column, top),
+                    bbox_to_anchor=(column, KEY_TOP),
                     ncols=len(handles),
                     fontsize=8,
                     frameon=False,
@@ -277,17 +195,7 @@ def _write_key(figure: Figure, left: float, top: float, owners: Sequence[str]) -
             )
 
 
-def _swatch(number: int, owner_id: str) -> Patch:
-    pattern = pattern_of(number)
-    return Patch(
-        facecolor=pattern.colour,
-        edgecolor="white" if pattern.is_striped else pattern.colour,
-        hatch="||" if pattern.is_striped else None,
-        label=owner_id,
-    )
-
-
-def _label_time(axes: Axes, duration_s: float, *, label: bool = True) -> None:
+def _label_time(axes: Axes, duration_s: float) -> None:
     unit_s, unit = next(
         (unit_s, unit)
         for unit_s, unit in ((HOUR_S, "hours"), (60, "minutes"), (1, "seconds"))
@@ -297,8 +205,7 @@ def _label_time(axes: Axes, duration_s: float, *, label: bool = True) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit_s:g}"))
     axes.tick_params(axis="x", labelsize=7)
     axes.set_xlim(0, duration_s)
-    if label:
-        axes.set_xlabel(f"virtual {unit}", fontsize=8)
+    axes.set_xlabel(f"virtual {unit}", fontsize=8)
 
 
 class _Steps(MaxNLocator):

@@ -13,10 +13,10 @@ from eventproc.core.placement.published import Published
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import LeaseMode, Member, MemberStatus
 from eventproc.ports import EventSource
-from eventproc.simulation.other_systems.external import ClientProfile
-from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
+from tests.simulation.azure.processor import ClientProfile
+from tests.simulation.azure.rule import Decision, ObservedGroup
 from tests.simulation.invariants import Violation
 from tests.simulation.moves import fewest_moves
 from tests.simulation.nodes import CheckedNode

@@ -6,8 +6,6 @@ import sys
 import pytest
 
 from eventproc.cli import main
-from eventproc.cli.verbs.simulate import OURS, PLACEMENTS
-from eventproc.simulation import SYSTEMS
 
 SMALL = ["simulate", "--partitions", "8", "--processors", "2", "--hours", "0.1", "--seed", "7"]
 
@@ -38,38 +36,33 @@ def test_an_unknown_event_is_an_error_that_names_it(capsys):
     assert "fly:1" in capsys.readouterr().err
 
 
-def test_compare_has_a_row_for_each_system(capsys, tmp_path):
-    """This project's first. A picture is written if one is wanted."""
-    plot = tmp_path / "all.png"
-    code = main([*SMALL, "--event", "join:1", "--compare", "--format", "json", "--plot", str(plot)])
-    systems = json.loads(capsys.readouterr().out)["systems"]
+def test_a_picture_is_written_if_one_is_wanted(tmp_path):
+    """Beside the figures."""
+    plot = tmp_path / "joined.png"
 
-    assert code == 0
-    assert [system["system"] for system in systems] == [*OURS, *SYSTEMS]
-    assert all(system["totals"]["moves"] >= 8 for system in systems)
+    assert main([*SMALL, "--event", "join:1", "--plot", str(plot)]) == 0
     assert plot.stat().st_size > 0
 
 
-def test_compare_placements_has_a_row_for_each_placement(capsys, tmp_path):
-    """With the same events, weights and seed. A picture is written if one is wanted."""
-    plot = tmp_path / "placements.png"
-    arguments = ["--weight", "3", "--weight", "1", "--event", "join:1", "--plot", str(plot)]
-    code = main([*SMALL, *arguments, "--compare-placements", "--format", "json"])
-    systems = json.loads(capsys.readouterr().out)["systems"]
-    spread_by_name = {row["system"]: row["events"][0]["spread_final"] for row in systems}
+@pytest.mark.parametrize(
+    ("arguments", "spread"),
+    [
+        ([], 0),
+        (["--placement", "Weighted", "--weight", "3", "--weight", "1"], 4),
+        *(
+            (["--placement", placement], None)
+            for placement in ("Ordinal", "Ring", "Ring:literal=true", "Published:Even")
+        ),
+    ],
+)
+def test_a_group_with_any_placement_is_simulated(arguments, spread, capsys):
+    """Until every partition has the owner that it plans."""
+    code = main([*SMALL, "--event", "join:1", *arguments, "--format", "json"])
+    start, join = json.loads(capsys.readouterr().out)["events"]
 
     assert code == 0
-    assert list(spread_by_name) == [*PLACEMENTS]
-    assert (spread_by_name["Even"], spread_by_name["Weighted"]) == (0, 4)
-    assert plot.stat().st_size > 0
-
-
-def test_only_one_comparison_is_made_at_a_time(capsys):
-    """The one with other systems has the placements, too."""
-    code = main([*SMALL, "--compare", "--compare-placements"])
-
-    assert code == 2
-    assert "the first has both" in capsys.readouterr().err
+    assert join["seconds_to_balance"] is not None
+    assert spread in {None, start["spread_final"]}
 
 
 def test_a_crash_is_simulated_without_log_events(caplog):
@@ -78,15 +71,6 @@ def test_a_crash_is_simulated_without_log_events(caplog):
 
     assert code == 0
     assert not caplog.records
-
-
-def test_compare_prints_a_table_of_all_systems(capsys):
-    """One line for each."""
-    code = main([*SMALL[:-4], "--hours", "0.02", "--compare"])
-    output = capsys.readouterr().out
-
-    assert code == 0
-    assert all(name in output for name in [*OURS, *SYSTEMS])
 
 
 def test_a_plot_without_its_extra_is_an_error(capsys, monkeypatch, tmp_path):
@@ -195,7 +179,6 @@ def test_a_scaler_decides_the_number_of_processors(capsys, tmp_path):
         (["--autoscale"], "--autoscale needs --load and --process-rate"),
         (["--load", "3"], "only with --autoscale"),
         (["--max", "3"], "only with --autoscale"),
-        ([*SCALED, "--compare"], "other systems have no scaler"),
         ([*SCALED, "--process-rate", "0"], "--process-rate is 0.0"),
     ],
 )

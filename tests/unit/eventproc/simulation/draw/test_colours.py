@@ -5,7 +5,7 @@ from math import dist
 
 import pytest
 
-from eventproc.simulation.draw.colours import PALETTE, pattern_of
+from eventproc.simulation.draw.colours import PALETTE, colour_of
 
 # How colours appear without one kind of cones, as factors of linear red, green and blue:
 # G. Machado, M. Oliveira, L. Fernandes, "A Physiologically-based Model for Simulation of Color
@@ -62,7 +62,7 @@ def test_any_two_colours_differ_visibly(name):
         assert dist(lab(one, VISION[name]), lab(other, VISION[name])) > APART
 
 
-def test_forty_eight_processors_have_different_patterns():
-    """Later ones are lighter, darker or striped, so no two are equal."""
-    assert len({pattern_of(number) for number in range(48)}) == 48
-    assert pattern_of(48) == pattern_of(0)
+def test_twenty_four_processors_have_different_colours():
+    """Later ones are lighter or darker, so no two are equal."""
+    assert len({colour_of(number) for number in range(24)}) == 24
+    assert colour_of(24) == colour_of(0)

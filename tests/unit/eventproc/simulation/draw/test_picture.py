@@ -4,16 +4,8 @@ import pytest
 
 from eventproc import ConfigurationError
 from eventproc.core.placement.state import MemberFacts
-from eventproc.simulation.draw.picture import (
-    Label,
-    OwnershipSpan,
-    Row,
-    labels_of,
-    levels,
-    per_minute,
-    rows_of,
-)
-from eventproc.simulation.draw.plot import check_path, draw, draw_comparison
+from eventproc.simulation.draw.picture import levels, per_minute, rows_of
+from eventproc.simulation.draw.plot import check_path, draw
 from eventproc.simulation.history import (
     Change,
     Count,
@@ -96,14 +88,11 @@ def test_captions_that_would_overlap_get_different_levels():
 
 @pytest.mark.parametrize(("suffix", "head"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_a_history_is_drawn(tmp_path, suffix, head):
-    """One history, and several side by side, in either format."""
+    """In either format."""
     history = history_of_a_crash()
-    report = report_of(history)
-    draw(history, report, "a title", tmp_path / f"one{suffix}")
-    draw_comparison([("ours", history, report)] * 5, "a title", tmp_path / f"five{suffix}")
+    draw(history, report_of(history), "a title", tmp_path / f"one{suffix}")
 
-    for name in ("one", "five"):
-        assert (tmp_path / f"{name}{suffix}").read_bytes().startswith(head)
+    assert (tmp_path / f"one{suffix}").read_bytes().startswith(head)
 
 
 @pytest.mark.parametrize("name", ["plot.gif", "no/such/folder/plot.png"])
@@ -111,36 +100,3 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path, name):
     """Before anything is simulated."""
     with pytest.raises(ConfigurationError, match="plot"):
         check_path(tmp_path / name)
-
-
-def span(begin_s, end_s, owner_id):
-    """Return one span of a partition."""
-    return OwnershipSpan(begin_s=begin_s, end_s=end_s, owner_id=owner_id)
-
-
-def test_a_processor_is_named_in_its_largest_block():
-    """Most rows first, then the longest; a block ends where the first of its rows does."""
-    rows = [
-        Row(partition_id="0", first_owner_id="a", spans=[span(0, 10, "a"), span(10, 60, "b")]),
-        Row(partition_id="1", first_owner_id="a", spans=[span(0, 20, "a"), span(20, 60, None)]),
-        Row(partition_id="2", first_owner_id="c", spans=[span(0, 60, "c")]),
-        Row(partition_id="3", first_owner_id="b", spans=[span(0, 60, "b")]),
-    ]
-
-    found = {label.owner_id: label for label in labels_of(rows)}
-
-    assert found["a"] == Label(owner_id="a", begin_s=0, end_s=10, first_row=0, row_count=2)
-    assert found["b"] == Label(owner_id="b", begin_s=0, end_s=60, first_row=3, row_count=1)
-    assert found["c"] == Label(owner_id="c", begin_s=0, end_s=60, first_row=2, row_count=1)
-
-
-def test_rows_that_are_not_adjacent_are_two_blocks():
-    """A name between them would stand in another processor's colour."""
-    rows = [
-        Row(partition_id=str(n), first_owner_id=o, spans=[span(0, 60, o)])
-        for n, o in enumerate("abaa")
-    ]
-
-    (label,) = [label for label in labels_of(rows) if label.owner_id == "a"]
-
-    assert (label.first_row, label.row_count) == (2, 2)

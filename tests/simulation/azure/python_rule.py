@@ -1,7 +1,6 @@
-# ruff: noqa: SLF001 - the SDK's rule is not public
 """The genuine rule of Azure's Python processor, with our clock and random numbers.
 
-Needs the extra ``eventhubs``. The rule is a method that reads ``time.time()`` and draws from the
+The rule is a method that reads ``time.time()`` and draws from the
 ``random`` module. Its code is run here with two other globals of these names, so that it runs on
 virtual time and the same seed gives the same draw; nothing of the package is changed.
 """
@@ -13,8 +12,7 @@ from typing import Any, Final
 
 from azure.eventhub import LoadBalancingStrategy
 from azure.eventhub._eventprocessor.ownership_manager import OwnershipManager
-
-from eventproc.simulation.other_systems.rules import Decision, ObservedGroup, Rule
+from tests.simulation.azure.rule import Decision, ObservedGroup, Rule
 
 NOW_S: Final = 1e9
 """Any value does: the rule looks at ages only."""

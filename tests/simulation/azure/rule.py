@@ -1,4 +1,4 @@
-"""The input and the output of a foreign processor's load-balancing rule: plain values.
+"""The input and the output of an Azure processor's load-balancing rule: plain values.
 
 A *rule* decides for one processor in one cycle. It is a pure function of what that processor read
 from the store, and of a random generator.
@@ -34,9 +34,6 @@ class ObservedGroup:
     """All records of the group, in the order of the listing."""
 
     expiration_s: float
-    listed: Sequence[str] = ()
-    """The owner ids of all processors by an external list: an orchestrator's, or a topic of
-    heartbeats. Empty for a rule that knows the others by ownership records alone."""
 
     @cached_property
     def owner_by_partition(self) -> Mapping[str, str]:
@@ -73,9 +70,6 @@ class Decision:
 
     claims: tuple[str, ...] = ()
     """Partitions to claim or steal."""
-
-    releases: tuple[str, ...] = ()
-    """Own partitions to release."""
 
     is_balanced: bool = True
     """Whether the rule has nothing left to do. If not, a greedy processor repeats at once."""

@@ -1,4 +1,4 @@
-"""A foreign processor: it follows the rule and the profile of another client library.
+"""A foreign processor: it follows the rule and the profile of one of Azure's SDKs.
 
 It uses the same two ports as ``EventProcessor``, and behaves as the Azure SDKs do: it steals
 without asking, notices a lost partition only at its next poll or when its link to the hub ends,
@@ -28,7 +28,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore, EventSource, PartitionReceiver
-from eventproc.simulation.other_systems.rules import Decision, ObservedGroup, Record, Rule
+from tests.simulation.azure.rule import Decision, ObservedGroup, Record, Rule
 
 OnEvents = Callable[[str, Sequence[ReceivedEvent]], Awaitable[None]]
 """Handles events; called with the partition id and the events."""
@@ -115,9 +115,6 @@ class ForeignProcessor:
     clock: Callable[[], datetime]
     """Its own wall clock, by which it computes the age of records."""
 
-    listed: Callable[[], Sequence[str]] = tuple
-    """Returns the owner ids of all processors, for a rule that needs such a list."""
-
     def __post_init__(self) -> None:
         """Open nothing yet."""
         self._interval_s = self.config.load_balancing_interval.total_seconds()
@@ -181,12 +178,9 @@ class ForeignProcessor:
         stored = {o.partition_id: o for o in snapshot.ownerships}
         seen = self._seen(stored.values())
         answer = self.profile.rule(seen, self.rng)
-        kept = [p for p in seen.mine if p not in answer.releases and p not in answer.claims]
+        kept = [p for p in seen.mine if p not in answer.claims]
         renewed = self._due(kept, seen)
-        claims = [
-            *(_claim(p, None, stored.get(p)) for p in answer.releases),
-            *(_claim(p, self.owner_id, stored.get(p)) for p in [*renewed, *answer.claims]),
-        ]
+        claims = [_claim(p, self.owner_id, stored.get(p)) for p in [*renewed, *answer.claims]]
         results = await self._write(claims)
         lost = {r.claim.partition_id for r in results if r.outcome is WriteOutcome.LOST}
         won = {r.claim.partition_id for r in results if self._is_taken_for_won(r)}
@@ -208,7 +202,6 @@ class ForeignProcessor:
                 for o in stored
             ],
             expiration_s=self._expiration_s,
-            listed=self.listed(),
         )
 
     def _due(self, kept: Sequence[str], seen: ObservedGroup) -> list[str]:

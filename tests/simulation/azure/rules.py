@@ -1,7 +1,7 @@
 """The load-balancing rules of Azure's SDKs, each as a function of what one processor reads.
 
-They are re-implemented from the SDKs' sources, for comparison and for mixed fleets. Python's own
-rule is called, not re-implemented: see ``azure_python_rule``. All sources are in
+They are re-implemented from the SDKs' sources, for mixed groups. Python's own
+rule is called, not re-implemented: see ``python_rule``. All sources are in
 https://github.com/Azure/azure-sdk-for-<net|java|js|go> below the folder of Event Hubs.
 
 All rules know the other processors by ownership records alone: one that owns nothing is not
@@ -10,7 +10,7 @@ counted. *Floor* is the number of partitions divided by the number of owners, ro
 
 from random import Random
 
-from eventproc.simulation.other_systems.rules import Decision, ObservedGroup
+from tests.simulation.azure.rule import Decision, ObservedGroup
 
 
 def dotnet(seen: ObservedGroup, rng: Random) -> Decision:

@@ -1,1 +1,0 @@
-"""Processors of the Azure SDKs, played by their published rules, to compare with."""
