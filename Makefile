@@ -120,7 +120,7 @@ mistakes: venv azurite ## draw mistakes by seed, make each in a copy, and see wh
 	@$(run)/python -m tests.mistakes $(ARGS)
 
 .PHONY: bench
-bench: venv azurite rabbitmq .tools/spark/.done .tools/chromium/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
+bench: venv azurite rabbitmq .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
 .PHONY: docs

@@ -5,7 +5,6 @@ until its process was killed.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
+from benchmarks._hub import cpu_s_of
 from benchmarks._member import SENT_AT, Settings
 
 MEMBER: Final = Path(__file__).with_name("_member.py")
@@ -80,8 +80,7 @@ class Member:
 
     def cpu_s(self) -> float:
         """The CPU time of the process."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s_of(self._process.pid)
 
     def peak_mib(self) -> float:
         """The peak memory of the process."""
@@ -248,30 +247,18 @@ class Publisher:
             partitions = [str(number) for number in range(self._partition_count)]
             # Connect first: it takes half a second for each partition, which must not delay events.
             for partition_id in partitions:
-                producer.send_event(_event(), partition_id=partition_id)
+                producer.send_event(timed_event(), partition_id=partition_id)
                 self.sent += 1
             due_s = time.monotonic()
             while not self._is_over.is_set():
                 producer.send_event(
-                    _event(), partition_id=partitions[self.sent % self._partition_count]
+                    timed_event(), partition_id=partitions[self.sent % self._partition_count]
                 )
                 self.sent += 1
                 due_s = max(due_s + self._pause_s, time.monotonic() - 1)
                 time.sleep(max(due_s - time.monotonic(), 0))
 
 
-def _event() -> EventData:
+def timed_event() -> EventData:
+    """Return an event that begins with the time at which it is sent."""
     return EventData(SENT_AT.pack(time.monotonic()).ljust(BODY_BYTES, b"x"))
-
-
-def publish_backlog(hub: str, partition_count: int, event_count: int) -> None:
-    """Fill all partitions evenly."""
-    with EventHubProducerClient.from_connection_string(hub) as producer:
-        for number in range(partition_count):
-            left = event_count // partition_count
-            while left:
-                batch = producer.create_batch(partition_id=str(number))
-                for _ in range(min(left, 500)):
-                    batch.add(_event())
-                    left -= 1
-                producer.send_batch(batch)

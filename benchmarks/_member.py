@@ -53,10 +53,8 @@ class Settings:
 
     storage: str
     container: str
-    interval_s: float | None
-    """``None`` for the side's own default; also for the next setting."""
-
-    expiration_s: float | None
+    interval_s: float
+    expiration_s: float
     prefetch: int = 300
     batch: int = 300
     checkpoint_s: float = 5.0
@@ -118,10 +116,6 @@ def handler_class(settings: Settings) -> type[PartitionHandler]:
 
 async def serve_ours(settings: Settings, stopped: asyncio.Event) -> None:
     """Run a processor until *stopped* is set."""
-    own: dict[str, Any] = {}
-    if settings.interval_s is not None and settings.expiration_s is not None:
-        own["load_balancing_interval"] = timedelta(seconds=settings.interval_s)
-        own["ownership_expiration"] = timedelta(seconds=settings.expiration_s)
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(
             settings.hub, options=EventHubOptions(prefetch=settings.prefetch)
@@ -133,7 +127,8 @@ async def serve_ours(settings: Settings, stopped: asyncio.Event) -> None:
                 max_events=None, interval=timedelta(seconds=settings.checkpoint_s)
             ),
             batch_size_max=settings.batch,
-            **own,
+            load_balancing_interval=timedelta(seconds=settings.interval_s),
+            ownership_expiration=timedelta(seconds=settings.expiration_s),
         ),
     )
     async with processor:
@@ -178,13 +173,13 @@ class Azures:
 
 async def serve_azures(settings: Settings, stopped: asyncio.Event) -> None:
     """Run Azure's client until *stopped* is set."""
-    own: dict[str, Any] = {}
-    if settings.interval_s is not None and settings.expiration_s is not None:
-        own["load_balancing_interval"] = settings.interval_s
-        own["partition_ownership_expiration_interval"] = settings.expiration_s
     store = AzureStore.from_connection_string(settings.storage, settings.container)
     client = EventHubConsumerClient.from_connection_string(
-        settings.hub, "$Default", checkpoint_store=store, **own
+        settings.hub,
+        "$Default",
+        checkpoint_store=store,
+        load_balancing_interval=settings.interval_s,
+        partition_ownership_expiration_interval=settings.expiration_s,
     )
     azures = Azures(settings)
     receiving = asyncio.create_task(

@@ -5,7 +5,6 @@ number and offset of every event.
 """
 
 import asyncio
-import struct
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,12 +25,6 @@ from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLin
 from eventproc.sources.eventhubs.direct_path.path import OWNER_LEVEL
 from eventproc.sources.eventhubs.options import PREFETCH
 
-SENT_AT: Final = struct.Struct(">d")
-"""The first bytes of a body: the monotonic clock, which all processes of a machine share."""
-
-WARM_UP: Final = 0.0
-"""In place of a time, marks the publisher's first event, which is delayed by connecting."""
-
 COUNTED_FROM: Final = 0.1
 """CPU time is measured from this part of the backlog on, without the cost of opening."""
 
@@ -43,9 +36,6 @@ class ReadCounters:
     wanted: int
     partition_count: int
     batch: int
-    is_timed: bool
-    """Whether events have the time at which they were sent; not in a backlog."""
-
     begun: float = field(default_factory=time.monotonic)
     count: int = 0
     first: float = 0.0
@@ -53,7 +43,6 @@ class ReadCounters:
     counted_from: tuple[int, float, float] | None = None
     """Events, clock and CPU time when a tenth was received."""
     seen: set[str] = field(default_factory=set)
-    latencies: list[float] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, partition_id: str, bodies: Sequence[bytes], count: int | None = None) -> bool:
@@ -64,9 +53,6 @@ class ReadCounters:
             self.seen.add(partition_id)
             if not self.all_partitions and len(self.seen) == self.partition_count:
                 self.all_partitions = now
-            if self.is_timed:
-                sent = (SENT_AT.unpack_from(body)[0] for body in bodies)
-                self.latencies += [now - sent_at for sent_at in sent if sent_at != WARM_UP]
             self.count += len(bodies) if count is None else count
             if self.counted_from is None and self.count >= self.wanted * COUNTED_FROM:
                 self.counted_from = self.count, now, time.process_time()

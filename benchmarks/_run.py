@@ -1,10 +1,10 @@
-"""Run all benchmarks, and summarize the results in a table and a picture.
+"""Run all benchmarks, and summarize the results in a table.
 
     make bench                          # all of them, half an hour
     make bench ARGS=--quick             # the smallest sizes: do they run?
     make bench ARGS='group receive'     # only these
-    make bench ARGS='--minutes 60 --plot docs/images/performance.png'
-    make bench ARGS=--again             # no run: the table and the picture of the last results
+    make bench ARGS='--minutes 60'
+    make bench ARGS=--again             # no run: the table of the last results
 
 A benchmark is a program here with the options of ``_rows``. Its rows are kept as
 ``build/bench/NAME.json``. One that fails, or for which no time is left, is named at the end.
@@ -29,8 +29,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from benchmarks._plot import draw
-from benchmarks._rows import Row, cell_text, table_of
+from benchmarks._rows import WIDTH, Row, cell_text, table_of
 from benchmarks._summary import Comparison, comparisons
 
 HERE: Final = Path(__file__).parent
@@ -46,9 +45,6 @@ ARGUMENTS: Final = {
     "scale": ("4x2", "32x4", "256x32"),
 }  # fmt: skip
 """Arguments of benchmarks that would take too long with their defaults."""
-
-WIDTH: Final = 130
-"""The width of the output if it is not a terminal."""
 
 ROWS_MAX: Final = 20
 """The most rows to print of a benchmark without comparisons."""
@@ -191,7 +187,6 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="the benchmarks to run; by default all")
     parser.add_argument("--quick", action="store_true", help="the smallest sizes")
     parser.add_argument("--minutes", type=float, default=30, help="the limit for all of them")
-    parser.add_argument("--plot", type=Path, default=RESULTS / "bench.png")
     parser.add_argument("--again", action="store_true", help="show the last results")
     given = parser.parse_args()
     names = programs(given.names)
@@ -210,8 +205,7 @@ def main() -> None:
             console.print(table_of(rows, name))
     if found:
         console.print(summary(found))
-        draw(found, given.plot, f"ours : theirs; {machine()}")
-        console.print(f"The picture: {given.plot}. All rows: {RESULTS}/*.json")
+        console.print(f"{machine()}. All rows: {RESULTS}/*.json")
     failures = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failures:
         console.print(f"[red]{outcome.name}[/]: {outcome.failure}")

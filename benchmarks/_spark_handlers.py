@@ -4,12 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from pyspark.sql import Row
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
-    DataSourceStreamWriter,
     InputPartition,
     WriterCommitMessage,
 )
@@ -46,7 +44,7 @@ class Events(PartitionHandler):
         context.state = b"%d" % (int(context.state or 0) + size)
 
 
-# --- the bounds: a source without work, and sinks that do nothing ---------------------------------
+# --- the bounds: a source without work, and a sink that does nothing ------------------------------
 
 
 class Made(InputPartition):
@@ -109,17 +107,8 @@ class NothingArrow(DataSourceStreamArrowWriter):
         return Done()
 
 
-class NothingRows(DataSourceStreamWriter):
-    """Takes rows, and does nothing."""
-
-    def write(self, iterator: Iterator[Row]) -> Done:
-        for _ in iterator:
-            pass
-        return Done()
-
-
 class Bound(DataSource):
-    """The source and the sinks above as a data source."""
+    """The source and the sink above as a data source."""
 
     @classmethod
     def name(cls) -> str:
@@ -140,5 +129,5 @@ class Bound(DataSource):
         self,
         schema: StructType,  # noqa: ARG002 - Spark calls it so
         overwrite: bool,  # noqa: ARG002, FBT001 - Spark calls it so
-    ) -> DataSourceStreamArrowWriter | DataSourceStreamWriter:
-        return NothingRows() if self.options.get("rows") == "true" else NothingArrow()
+    ) -> NothingArrow:
+        return NothingArrow()

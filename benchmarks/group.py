@@ -3,7 +3,6 @@
     python benchmarks/group.py                   # a table: both, and the ratio
     python benchmarks/group.py --rounds 3        # medians of three pairs
     python benchmarks/group.py --only backlog
-    python benchmarks/group.py --defaults        # both with their own intervals: ten minutes more
     python benchmarks/group.py --format json     # for programs
     python benchmarks/group.py --quick
 
@@ -21,29 +20,23 @@ policy; settings without a counterpart on the other side have their defaults.
 """
 
 import argparse
-import contextlib
-import json
 import signal
 import statistics
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from azure.storage.blob import ContainerClient
 
-from benchmarks._fleet import Episode, Fleet, Publisher, publish_backlog
+from benchmarks._fleet import Episode, Fleet, Publisher, timed_event
+from benchmarks._hub import emulator_with, fill
 from benchmarks._member import Settings
 from benchmarks._rows import Row, options, print_progress, print_rows
 from benchmarks._summary import times_better
-from eventproc.emulator import EventHubsEmulator
 from eventproc.testing.azurite import Azurite
 
 SIDES: Final = ("eventproc", "azure")
 TIMEOUT_S: Final = 120.0
-TIMEOUT_WITH_DEFAULTS_S: Final = 420.0
 EVENTS_PER_S: Final = 100
 
 Measures = dict[str, float | None]
@@ -72,35 +65,12 @@ MEASURES: Final[dict[str, tuple[str, bool]]] = {
 """The unit of each, and whether more is better."""
 
 
-# --- the two services, each in a process of its own ----------------------------------------------
-
-
-def serve(hubs: dict[str, int]) -> None:
-    """Run the emulator until standard input ends."""
-    with EventHubsEmulator(hubs) as emulator:
-        print(json.dumps({hub: emulator.connection_string_for(hub) for hub in hubs}), flush=True)
-        sys.stdin.read()
-
-
-@contextlib.contextmanager
-def emulator_with(hubs: dict[str, int]) -> Iterator[dict[str, str]]:
-    """Start the emulator; yield the hubs' connection strings."""
-    command = [sys.executable, __file__, "--role", "emulator", "--hubs", json.dumps(hubs)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield json.loads(process.stdout.readline())
-    finally:
-        process.kill()
-        process.wait()
-
-
 # --- measurements --------------------------------------------------------------------------------
 
 
 def backlog(settings: Settings, partition_count: int, event_count: int) -> Measures:
     """Measure one process that reads a full hub."""
-    publish_backlog(settings.hub, partition_count, event_count)
+    fill(settings.hub, partition_count, event_count, lambda _: timed_event())
     fleet = Fleet(settings, partition_count)
     try:
         members = fleet.spawn(1)
@@ -123,11 +93,10 @@ def backlog(settings: Settings, partition_count: int, event_count: int) -> Measu
 class FleetRun:
     """One side's fleet from its start to its end, under a steady trickle of events."""
 
-    def __init__(self, settings: Settings, partition_count: int, *, timeout_s: float) -> None:
+    def __init__(self, settings: Settings, partition_count: int) -> None:
         self._settings = settings
         self._partition_count = partition_count
-        self._timeout_s = timeout_s
-        self._hold_s = 3 * (settings.interval_s or 2)
+        self._hold_s = 3 * settings.interval_s
         self._fleet = Fleet(settings, partition_count)
         self._measures: Measures = {}
 
@@ -142,7 +111,7 @@ class FleetRun:
             self._note("join", fleet.join(second))
             leaver, victim = first[0], first[1]
             episode = fleet.end_member(leaver, signal.SIGTERM)
-            leaver.has_stopped.wait(self._timeout_s)
+            leaver.has_stopped.wait(TIMEOUT_S)
             fleet.leave(leaver)
             self._note("stop", episode)
             leaver.end()
@@ -156,7 +125,7 @@ class FleetRun:
 
     def _note(self, what: str, episode: Episode) -> None:
         """Wait until the fleet is balanced again; note what that took."""
-        self._fleet.wait_balanced(self._hold_s, self._timeout_s)
+        self._fleet.wait_balanced(self._hold_s, TIMEOUT_S)
         print_progress(f"{self._settings.side}: {what}, balanced after {episode.balanced_after_s}")
         self._measures[f"{what}: balanced after"] = episode.balanced_after_s
         if what != "start":  # at the start, the oldest events had waited for the first process
@@ -181,7 +150,7 @@ class FleetRun:
 
     def _lost(self, sent: int) -> float:
         """Wait for events in flight; return how many events were not handled."""
-        until_s = time.monotonic() + self._timeout_s
+        until_s = time.monotonic() + TIMEOUT_S
         while self._fleet.distinct() < sent and time.monotonic() < until_s:
             time.sleep(0.1)
         return sent - self._fleet.distinct()
@@ -193,13 +162,13 @@ class FleetRun:
 class Pairs:
     """Runs of both sides against the same two services."""
 
-    def __init__(self, hubs: dict[str, str], storage: str, given: argparse.Namespace) -> None:
+    def __init__(self, hubs: Mapping[str, str], storage: str, given: argparse.Namespace) -> None:
         self._hubs = hubs
         self._storage = storage
         self._given = given
 
-    def settings(self, side: str, hub: str, *, own: bool, is_timed: bool = True) -> Settings:
-        """Return the settings, which are equal for both sides unless each has its own defaults."""
+    def settings(self, side: str, hub: str, *, is_timed: bool = True) -> Settings:
+        """Return the settings, which are equal for both sides."""
         container = hub.lower()
         ContainerClient.from_connection_string(self._storage, container).create_container()
         return Settings(
@@ -207,8 +176,8 @@ class Pairs:
             hub=self._hubs[hub],
             storage=self._storage,
             container=container,
-            interval_s=None if own else self._given.interval,
-            expiration_s=None if own else self._given.expiration,
+            interval_s=self._given.interval,
+            expiration_s=self._given.expiration,
             is_timed=is_timed,
         )
 
@@ -218,33 +187,11 @@ class Pairs:
         found: dict[str, Measures] = {side: {} for side in SIDES}
         for side in SIDES if given.only != "changes" else ():
             print_progress(f"{side}: backlog of {given.events:,} events")
-            full = self.settings(side, f"{side}-full-{number}", own=False, is_timed=False)
+            full = self.settings(side, f"{side}-full-{number}", is_timed=False)
             found[side] |= backlog(full, given.partitions, given.events)
         for side in SIDES if given.only != "backlog" else ():
-            fleet_run = FleetRun(
-                self.settings(side, f"{side}-{number}", own=False),
-                given.partitions,
-                timeout_s=TIMEOUT_S,
-            )
+            fleet_run = FleetRun(self.settings(side, f"{side}-{number}"), given.partitions)
             found[side] |= fleet_run.run(given.processes, given.rest)
-        return found
-
-    def run_defaults(self) -> dict[str, Measures]:
-        """Run both sides at once, since they mostly wait, each with its own defaults."""
-        found: dict[str, Measures] = {}
-
-        def run_side(side: str) -> None:
-            settings = self.settings(side, f"{side}-own", own=True)
-            fleet_run = FleetRun(
-                settings, self._given.partitions, timeout_s=TIMEOUT_WITH_DEFAULTS_S
-            )
-            found[side] = fleet_run.run(self._given.processes, self._given.rest)
-
-        threads = [threading.Thread(target=run_side, args=[side]) for side in SIDES]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
         return found
 
 
@@ -293,48 +240,23 @@ def main() -> None:
     parser.add_argument("--rest", type=float, default=20.0, help="seconds at rest")
     parser.add_argument("--interval", type=float, default=2.0, help="load balancing, seconds")
     parser.add_argument("--expiration", type=float, default=12.0, help="of ownership, seconds")
-    parser.add_argument("--defaults", action="store_true", help="then both with their own")
-    parser.add_argument("--role", choices=("emulator",), help=argparse.SUPPRESS)
-    parser.add_argument("--hubs", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.role:
-        serve(given.hubs)
-        return
     if given.quick:
         given.partitions, given.processes, given.events, given.rest = 4, 2, 4_000, 2.0
         given.interval, given.expiration = 0.5, 3.0
     names = [
         f"{side}-{kind}{n}" for side in SIDES for kind in ("", "full-") for n in range(given.rounds)
     ]
-    names += [f"{side}-own" for side in SIDES]
-    rows: list[Row] = []
-    with emulator_with(dict.fromkeys(names, given.partitions)) as hubs, Azurite() as azurite:
-        pairs = Pairs(hubs, azurite.connection_string, given)
+    hubs = dict.fromkeys(names, given.partitions)
+    with emulator_with(hubs) as emulator, Azurite() as azurite:
+        pairs = Pairs(emulator.connection_strings, azurite.connection_string, given)
         runs = [pairs.run(number) for number in range(given.rounds)]
-        alike = f"interval {given.interval:g} s, expiration {given.expiration:g} s"
-        rows += rows_of(runs, alike)
-        if given.defaults:
-            rows += rows_of(
-                [pairs.run_defaults()],
-                "intervals and expirations by default: 10 and 60 s, 30 and 180 s",
-            )
-    if given.format == "json":
-        print_rows(rows, "json")
-        return
-    for settings in dict.fromkeys(row["settings"] for row in rows):
-        part = [
-            {name: cell for name, cell in row.items() if name != "settings"}
-            for row in rows
-            if row["settings"] == settings
-        ]
-        print_rows(part, "table", f"{title(given)}; {settings}")
-
-
-def title(given: argparse.Namespace) -> str:
-    return (
+    alike = f"interval {given.interval:g} s, expiration {given.expiration:g} s"
+    title = (
         f"{given.partitions} partitions, {given.processes} processes, prefetch 300, batches of 300 "
         f"at most, progress stored every 5 s, {EVENTS_PER_S} events/s of 100 B"
     )
+    print_rows(rows_of(runs, alike), given.format, title)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
     python benchmarks/kafka.py                     # a table
     python benchmarks/kafka.py --format json       # for programs
     python benchmarks/kafka.py --rounds 5          # medians, and ratios to the loop of each round
-    python benchmarks/kafka.py --idle              # 32 partitions with nothing to read
 
 The broker (Tansu) is a process of its own, and so is each reader. *bare* is librdkafka's consumer
 with all partitions assigned, which reads offset and value and does nothing else; *source* is
@@ -14,21 +13,14 @@ call ``gc.freeze`` first, as a program may do after its imports. Only a backlog 
 time of the reading process for each event, librdkafka's threads and the start included, and events
 per second. *Times bare* is the processor time in relation to that of the loop in the same round: of
 a frozen reader to that of the frozen loop.
-
-With ``--idle``: *one for all* is the source, *one for each* a bare consumer for every partition.
 """
 
 import argparse
 import asyncio
 import gc
 import json
-import os
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
@@ -43,7 +35,6 @@ from eventproc.sources.kafka import KafkaEventSource
 from tests.servers.kafka_broker import KafkaBroker
 
 TOPIC: Final = "bench"
-IDLE_S: Final = 10.0
 CPU: Final = "cpu_us_per_event"
 BARE: Final = "bare"
 FROZEN: Final = ", frozen"
@@ -54,7 +45,6 @@ CANDIDATES: Final = (
     "columns",
     *(name + FROZEN for name in (BARE, "processor", "columns")),
 )
-IDLE_CANDIDATES: Final = ("one for all", "one for each")
 
 
 # --- the readers: each in a process of its own ---------------------------------------------------
@@ -110,66 +100,6 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
     return cost_of(readers[candidate.removesuffix(FROZEN)], events)
 
 
-def idle(candidate: str, servers: str, partitions: int) -> dict[str, Cell]:
-    """Open all partitions with nothing to read; return the cost."""
-    before_mib = memory_mib()
-    if candidate == "one for all":
-        return asyncio.run(idle_source(servers, partitions, before_mib))
-    stop = threading.Event()
-
-    def poll(partition: int) -> None:
-        consumer = consumer_of(servers)
-        consumer.assign([TopicPartition(TOPIC, partition, 0)])
-        while not stop.is_set():
-            consumer.poll(1)
-
-    for partition in range(partitions):
-        threading.Thread(target=poll, args=(partition,), daemon=True).start()
-    time.sleep(2)
-    begun_s = time.process_time()
-    time.sleep(IDLE_S)
-    found = idle_row(begun_s, before_mib)
-    stop.set()
-    return found
-
-
-async def idle_source(servers: str, partitions: int, before_mib: float) -> dict[str, Cell]:
-    """Wait at every partition, as a processor does."""
-    async with KafkaEventSource(servers, topic=TOPIC) as source:
-        receivers = [
-            await source.open_receiver("g", str(partition), EventPosition.latest())
-            for partition in range(partitions)
-        ]
-        wait_max = timedelta(seconds=60)
-        waiting = [
-            asyncio.create_task(receiver.receive(events_max=1, wait_max=wait_max))
-            for receiver in receivers
-        ]
-        await asyncio.sleep(2)
-        begun_s = time.process_time()
-        await asyncio.sleep(IDLE_S)
-        found = idle_row(begun_s, before_mib)
-        for task in waiting:
-            task.cancel()
-        await asyncio.wait(waiting)
-    return found
-
-
-def idle_row(begun_s: float, before_mib: float) -> dict[str, Cell]:
-    """Return the cost of an idle time."""
-    return {
-        "cpu_percent": 100 * (time.process_time() - begun_s) / IDLE_S,
-        "threads": len(list(Path("/proc/self/task").iterdir())),
-        "memory_mib": memory_mib() - before_mib,
-    }
-
-
-def memory_mib() -> float:
-    """Return the memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
 # --- the parent ----------------------------------------------------------------------------------
 
 
@@ -193,7 +123,7 @@ Figures = dict[str, Cell]
 
 
 def measure(
-    partitions: int, events: int, body: int, candidates: Sequence[str], rounds: int = 1
+    partitions: int, events: int, body: int, candidates: Sequence[str], rounds: int
 ) -> list[Row]:
     """Fill a new broker, and read it with each candidate in turn, in several rounds."""
     runs: dict[str, list[Figures]] = {candidate: [] for candidate in candidates}
@@ -207,7 +137,7 @@ def measure(
                     f"{candidate}: {partitions} partitions, {events} events of {body} bytes"
                 )
                 runs[candidate].append(child(__file__, candidate, servers, partitions, events))
-    sums = {found.pop("sum", None) for some in runs.values() for found in some}
+    sums = {found.pop("sum") for some in runs.values() for found in some}
     assert len(sums) == 1, "not all read the same"
     size: Row = {"partitions": partitions, "body": body, "events": events}
     return [
@@ -233,7 +163,6 @@ def times_bare(candidate: str, runs: Mapping[str, Sequence[Figures]]) -> Figures
 
 def parsed() -> argparse.Namespace:
     parser = options(__doc__)
-    parser.add_argument("--idle", action="store_true", help="partitions with nothing to read")
     parser.add_argument("--partitions", nargs="+", type=int, default=[1, 32])
     parser.add_argument("--bodies", nargs="+", type=int, default=[100, 1000], help="bytes")
     parser.add_argument("--events", type=int, default=192_000, help="in the backlog")
@@ -246,20 +175,13 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     given = parsed()
     if given.reader:
-        candidate, servers, partitions, events = json.loads(given.reader)
-        if events:
-            print(json.dumps(read(candidate, servers, partitions, events)))
-        else:
-            print(json.dumps(idle(candidate, servers, partitions)))
+        print(json.dumps(read(*json.loads(given.reader))))
         return
     rows: list[Row] = []
-    if given.idle:
-        rows += measure(32, 0, 0, IDLE_CANDIDATES)
-    else:
-        sizes = [(p, b) for p in given.partitions for b in given.bodies]
-        sizes, events = ([(1, 100)], 6_400) if given.quick else (sizes, given.events)
-        for partitions, body in sizes:
-            rows += measure(partitions, events, body, given.candidates, given.rounds)
+    sizes = [(p, b) for p in given.partitions for b in given.bodies]
+    sizes, events = ([(1, 100)], 6_400) if given.quick else (sizes, given.events)
+    for partitions, body in sizes:
+        rows += measure(partitions, events, body, given.candidates, given.rounds)
     print_rows(rows, given.format, "Kafka: the cost of an event")
 
 

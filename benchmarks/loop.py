@@ -1,4 +1,4 @@
-"""The cost of the load-balancing cycle: listings, renewals, cycles, memory.
+"""The cost of the load-balancing cycle: listings, renewals, cycles.
 
     python benchmarks/loop.py                    # a table for each question; three minutes
     python benchmarks/loop.py --format json      # for programs
@@ -11,19 +11,13 @@ its own, so CPU time is the client's alone:
   whose answers are not parsed: the time of Azurite itself;
 - *renew*: conditional writes of ownership, many at once (each store limits them in its own way);
 - *cycle*: one poll by a balanced processor of a group of so many partitions, of which it owns a
-  hundredth (32 at most), and the requests that it sends;
-- *keep*: a search of the leases for one that is due, if none is;
-- *memory*: what an owned partition adds to a processor on a hub and a store in memory.
+  hundredth (32 at most), and the requests that it sends.
 """
 
 import asyncio
 import gc
-import json
 import statistics
-import subprocess
-import sys
 import time
-import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +32,6 @@ from benchmarks._rows import Row, options, print_progress, print_rows
 from benchmarks._storage_calls import counted
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.blob import azure_layout as layout
-from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import (
     ConsumerGroup,
     EventProcessor,
@@ -47,15 +40,11 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.logs import get_logger
-from eventproc.models import Member, OwnershipClaim
-from eventproc.ownership.leases import Leases
-from eventproc.ownership.membership import Membership
+from eventproc.models import OwnershipClaim
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
 
 SIZES: Final = (32, 1_000, 10_000)
-OWNED: Final = (32, 320, 3_200)
 ROUNDS: Final = 5
 ROUNDS_OF_LARGE: Final = 2
 CYCLES: Final = 4
@@ -267,84 +256,6 @@ async def cycles(storage: str, size: int, cycle_count: int) -> Row:
     }
 
 
-async def keeping(size: int) -> Row:
-    """Search leases of which none is due, as happens 24 times in an expiration."""
-    store = MemoryCheckpointStore(MemoryAccount())
-    log = get_logger("benchmark")
-    membership = Membership(
-        store,
-        group_of(size),
-        Member(owner_id="owner-0", incarnation="1"),
-        expiration=LONG,
-        clock=time.monotonic,
-        log=log,
-    )
-    leases = Leases(
-        store,
-        group_of(size),
-        membership,
-        expiration=LONG,
-        clock=time.monotonic,
-        on_lost=lambda _: None,
-        log=log,
-    )
-    async with store:
-        await leases.claim(
-            [
-                OwnershipClaim(partition_id=str(n), owner_id="owner-0", expected_etag=None)
-                for n in range(size)
-            ]
-        )
-        timings = Timings()
-        for _ in range(20):
-            with timings.one():
-                await leases.renew_due()
-    return timings.row("keep", "eventproc", size)
-
-
-# --- memory --------------------------------------------------------------------------------------
-
-
-async def memory_role(size: int) -> None:
-    """Own one partition and then *size* of them, in a new process; print what they add."""
-    tracemalloc.start()
-    few = await allocated_with(1)
-    many = await allocated_with(size)
-    print(json.dumps({"bytes": (many - few) / (size - 1)}))
-
-
-async def allocated_with(size: int) -> int:
-    """Own *size* partitions, with an event handled in each; return the bytes that Python holds."""
-    hub = MemoryHub(size)
-    for number in range(size):
-        hub.publish(b"", partition_id=str(number))
-    processor = EventProcessor(
-        source=MemoryEventSource(hub),
-        store=MemoryCheckpointStore(MemoryAccount()),
-        handler=Idle,
-    )
-    async with processor:
-        while processor.statistics().counters.handled_count < size:  # noqa: ASYNC110 - a count
-            await asyncio.sleep(0.05)
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0]
-
-
-def memory(size: int) -> Row:
-    answer = subprocess.run(
-        [sys.executable, __file__, "--role", "memory", "--size", str(size)],
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    found = json.loads(answer.stdout)
-    return {
-        "question": "memory",
-        "candidate": "eventproc",
-        "partitions": size,
-        "kib_per_partition": round(found["bytes"] / 1024, 1),
-    }
-
-
 async def measure(storage: str, *, is_quick: bool) -> list[Row]:
     rows: list[Row] = []
     async with (
@@ -358,26 +269,14 @@ async def measure(storage: str, *, is_quick: bool) -> list[Row]:
             rows += await lists(storage, ours, azures, size, rounds)
             rows += await renewals(ours, azures, etags, size, rounds)
             rows.append(await cycles(storage, size, 2 if is_quick else CYCLES))
-            rows.append(await keeping(size))
     return sorted(rows, key=lambda row: str(row["question"]))
 
 
 def main() -> None:
-    parser = options(__doc__)
-    parser.add_argument("--role", choices=("memory",), help="for its own use")
-    parser.add_argument("--size", type=int, help="for its own use")
-    given = parser.parse_args()
-    if given.role:
-        asyncio.run(memory_role(given.size))
-        return
+    given = options(__doc__).parse_args()
     with Azurite() as azurite:
         rows = asyncio.run(measure(azurite.connection_string, is_quick=given.quick))
-    rows += [memory(size) for size in (OWNED[:1] if given.quick else OWNED)]
-    if given.format == "json":
-        print_rows(rows, "json")
-        return
-    for question in dict.fromkeys(row["question"] for row in rows):
-        print_rows([row for row in rows if row["question"] == question], "table")
+    print_rows(rows, given.format)
 
 
 if __name__ == "__main__":

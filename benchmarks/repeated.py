@@ -25,9 +25,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from azure.eventhub import EventData, EventHubProducerClient
-from azure.eventhub.amqp import AmqpAnnotatedMessage
-
+from benchmarks._hub import emulator_with, equal_events, fill
 from benchmarks._rows import Row, options, print_progress, print_rows
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
@@ -41,7 +39,6 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.testing import Azurite
 
@@ -133,15 +130,6 @@ def killed(hub: str, address: str, policy: str, pause_s: float) -> list[int]:
     return [last[p] - positions[p] for p in PARTITIONS]
 
 
-def publish(hub: str) -> None:
-    """Fill all partitions."""
-    batch: list[EventData | AmqpAnnotatedMessage] = [EventData(b"x" * 50) for _ in range(1_000)]
-    with EventHubProducerClient.from_connection_string(hub) as producer:
-        for partition in PARTITIONS:
-            for _ in range(EVENTS // len(PARTITIONS) // len(batch)):
-                producer.send_batch(batch, partition_id=partition)
-
-
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--kills", type=int, default=10)
@@ -154,9 +142,9 @@ def main() -> None:
     kills, rng = 1 if given.quick else given.kills, Random(1)
     rows: list[Row] = []
     with ExitStack() as stack:
-        emulator = stack.enter_context(EventHubsEmulator({"hub": len(PARTITIONS)}))
-        hub = emulator.connection_string_for("hub")
-        publish(hub)
+        emulator = stack.enter_context(emulator_with({"hub": len(PARTITIONS)}))
+        hub = emulator.connection_strings["hub"]
+        fill(hub, len(PARTITIONS), EVENTS, equal_events(b"x" * 50))
         azurite = stack.enter_context(Azurite()) if given.store == "blob" else None
         for policy, settings in POLICIES.items():
             counts: list[int] = []

@@ -12,7 +12,7 @@ group was balanced again.
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from benchmarks._rows import Row, options, print_progress, print_rows
 from eventproc import EventProcessorConfig
@@ -30,7 +30,7 @@ JOIN_S, CRASH_S, END_S = 80, 110, 200
 ROLL_S, ROLL_EACH_S = 20, 25
 
 
-def measure(size: str) -> list[Row]:
+def measure(size: str) -> list[dict[str, Any]]:
     """Play one size."""
     partitions, processors = map(int, size.split("x"))
     crashing, rolled = max(processors // 10, 1), min(processors, ROLLED_MAX)
@@ -53,7 +53,7 @@ def script(partitions: int, processors: int, duration_s: int, *events: str) -> S
     )
 
 
-def at_rest(history: History) -> Row:
+def at_rest(history: History) -> dict[str, Any]:
     """Count the operations on the store while nothing changed."""
     begin_s, end_s = REST_S
     hours = (end_s - begin_s) / HOUR_S
@@ -68,9 +68,9 @@ def at_rest(history: History) -> Row:
     }
 
 
-def events_of(history: History) -> list[Row]:
+def events_of(history: History) -> list[dict[str, Any]]:
     """Return a row for each event of the script."""
-    rows: list[Row] = []
+    rows = []
     for event in report_of(history).events:
         begin_s, took_s = event.at_seconds, event.seconds_to_balance
         end_s = history.duration_s if took_s is None else begin_s + took_s + 0.001

@@ -231,11 +231,7 @@ def main() -> None:
     rows = (
         asyncio.run(commit(rounds, count)) + asyncio.run(join(joins)) + asyncio.run(rest(seconds))
     )
-    if given.format == "json":
-        print_rows(rows, "json")
-        return
-    for question in dict.fromkeys(row["question"] for row in rows):
-        print_rows([row for row in rows if row["question"] == question], "table")
+    print_rows(rows, given.format)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ The real command reads a backlog of four partitions from the emulator, with a st
 handler computes for about two milliseconds in Python for each event, or waits for five. Once every
 partition is served, the events of some seconds are counted.
 
-The ways take turns of half a second, suspended between them, and each is compared with *one
-process* of the same round; so what else runs on the machine affects all alike. *Times* are the
-medians of these ratios; *cores* is how many the handler's processes had.
+In a round the ways of a handler run one after another, and each is compared with *one process* of
+the same round. *Times* are the medians of these ratios; *cores* is how many the handler's processes
+had.
 """
 
 import os
@@ -22,25 +22,22 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub import EventData
 
+from benchmarks._hub import cpu_s_of, emulator_with, fill
 from benchmarks._rows import Row, options, print_progress, print_rows
-from eventproc.emulator import EventHubsEmulator
 
 ROOT: Final = Path(__file__).parents[1]
 PARTITIONS: Final = 4
 KEYS: Final = 20
-BATCH: Final = 1_000
 EVENTS: Final = 800_000
 TIMEOUT_S: Final = 90
 SETTLE_S: Final = 1.0
-SLOT_S: Final = 0.5
-READ_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,61 +94,40 @@ class Reports:
         with self._lock:
             return {partition for _, partition in self._counts}
 
+    def cpu_s(self) -> float:
+        """Return the CPU time of these processes."""
+        return sum(map(cpu_s_of, self.pids()))
+
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            pid, partition, count, _ = line.split()
+            pid, partition, count = line.split()
             with self._lock:
                 self._counts[int(pid), partition] = int(count)
 
 
-def publish(hub: str, count: int) -> None:
-    """Fill all partitions."""
-    with EventHubProducerClient.from_connection_string(hub) as producer:
-        for partition in range(PARTITIONS):
-            for first in range(0, count // PARTITIONS, BATCH):
-                batch = producer.create_batch(partition_id=str(partition))
-                for number in range(first, first + BATCH):
-                    event = EventData(b"x" * 100)
-                    event.properties = {"key": f"key-{number % KEYS}"}
-                    batch.add(event)
-                producer.send_batch(batch)
+def event(number: int) -> EventData:
+    """Return an event with one of the keys."""
+    made = EventData(b"x" * 100)
+    made.properties = {"key": f"key-{number % KEYS}"}
+    return made
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What the processes of a way did."""
 
-    event_count: int = 0
-    cpu_s: float = 0.0
-    lasted_s: float = 0.0
+    rate: float
+    """Events per second."""
 
-    @property
-    def rate(self) -> float:
-        """Events per second."""
-        return self.event_count / self.lasted_s
-
-    @property
-    def cores(self) -> float:
-        """How many cores were busy."""
-        return self.cpu_s / self.lasted_s
-
-    def __add__(self, other: "Figures") -> "Figures":
-        """Return the sum of two turns."""
-        return Figures(
-            self.event_count + other.event_count,
-            self.cpu_s + other.cpu_s,
-            self.lasted_s + other.lasted_s,
-        )
+    cores: float
+    """How many cores were busy."""
 
 
-class Running:
-    """The processes of one way: suspended, except while they are measured."""
-
-    def __init__(self, way: Way, hub: str, folder: str) -> None:
-        """Start them; return when every partition is served and every process works."""
-        self.way = way
-        self._process = subprocess.Popen(
+def measure(way: Way, hub: str, seconds: float) -> Figures:
+    """Start the processes of a way, and count what they handle once every partition is served."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "eventproc.cli", "run", "--store", f"sqlite:{folder}/db"),
                 *(f"benchmarks._worker_handlers:{way.class_name}", *way.arguments),
@@ -163,76 +139,32 @@ class Running:
             env=os.environ
             | {"EVENTPROC_CONNECTION_STRING": hub, "BENCH_REPORT_EVERY": str(way.report_every)},
         )
-        self._reports = Reports(self._process)
-        until_s = time.monotonic() + TIMEOUT_S
-        while not self._is_complete():
-            if time.monotonic() > until_s or self._process.poll() is not None:
-                raise SystemExit(f"{way.handler}, {way.name}: it did not begin")
-            time.sleep(0.05)
-        time.sleep(SETTLE_S)
-        self._pids = self._reports.pids()
-        self._signal(signal.SIGSTOP)
-
-    def work(self, seconds: float) -> Figures:
-        """Let the processes run for this long; return what they did."""
-        before, cpu_before_s, begun_s = self._reports.handled(), self._cpu_s(), time.monotonic()
-        self._signal(signal.SIGCONT)
-        time.sleep(seconds)
-        self._signal(signal.SIGSTOP)
-        lasted_s = time.monotonic() - begun_s
-        time.sleep(READ_S)  # what was printed until then
-        if self._reports.handled() >= EVENTS:
-            raise SystemExit(f"{self.way.handler}, {self.way.name}: the backlog was too small")
-        return Figures(self._reports.handled() - before, self._cpu_s() - cpu_before_s, lasted_s)
-
-    def end(self) -> None:
-        """End everything at once: the second signal does."""
-        with suppress(ProcessLookupError):
-            self._signal(signal.SIGCONT)
-        while self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.2)
-
-    def _is_complete(self) -> bool:
-        reports = self._reports
-        return (
-            len(reports.pids()) == self.way.process_count
-            and len(reports.partitions()) == PARTITIONS
-        )
-
-    def _signal(self, number: signal.Signals) -> None:
-        for pid in self._pids:
-            os.kill(pid, number)
-
-    def _cpu_s(self) -> float:
-        """Return the CPU time of the processes."""
-        total = 0
-        for pid in self._pids:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / os.sysconf("SC_CLK_TCK")
+        try:
+            return _measured(way, process, seconds)
+        finally:
+            while process.poll() is None:  # the second signal ends everything at once
+                process.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.2)
 
 
-def measure(
-    ways: Sequence[Way], hub: str, rounds: int, seconds: float
-) -> Mapping[Way, Sequence[Figures]]:
-    """Let these ways take turns; return the figures of each round."""
-    figures: dict[Way, list[Figures]] = {way: [] for way in ways}
-    with ExitStack() as stack:
-        running = []
-        for way in ways:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            running.append(Running(way, hub, folder))
-            stack.callback(running[-1].end)
-        for number in range(rounds):
-            totals = dict.fromkeys(ways, Figures())
-            for _ in range(round(seconds / SLOT_S)):
-                for each in running:
-                    totals[each.way] += each.work(SLOT_S)
-            for way, total in totals.items():
-                figures[way].append(total)
-                print_progress(f"{number}: {way.handler}, {way.name}: {total.rate:.0f} events/s")
+def _measured(way: Way, process: "subprocess.Popen[str]", seconds: float) -> Figures:
+    reports = Reports(process)
+    until_s = time.monotonic() + TIMEOUT_S
+    while (len(reports.pids()), len(reports.partitions())) != (way.process_count, PARTITIONS):
+        if time.monotonic() > until_s or process.poll() is not None:
+            raise SystemExit(f"{way.handler}, {way.name}: it did not begin")
+        time.sleep(0.05)
+    time.sleep(SETTLE_S)
+    handled, used_s, begun_s = reports.handled(), reports.cpu_s(), time.monotonic()
+    time.sleep(seconds)
+    lasted_s = time.monotonic() - begun_s
+    if reports.handled() >= EVENTS:
+        raise SystemExit(f"{way.handler}, {way.name}: the backlog was too small")
+    figures = Figures(
+        rate=(reports.handled() - handled) / lasted_s, cores=(reports.cpu_s() - used_s) / lasted_s
+    )
+    print_progress(f"{way.handler}, {way.name}: {figures.rate:.0f} events/s")
     return figures
 
 
@@ -267,12 +199,15 @@ def main() -> None:
     if given.quick:
         kinds = {"computes": None}
     rows: list[Row] = []
-    with EventHubsEmulator({"hub": PARTITIONS}) as emulator:
-        hub = emulator.connection_string_for("hub")
-        publish(hub, 20_000 if given.quick else EVENTS)
+    with emulator_with({"hub": PARTITIONS}) as emulator:
+        hub = emulator.connection_strings["hub"]
+        fill(hub, PARTITIONS, 20_000 if given.quick else EVENTS, event)
         for kind in kinds:
-            ways = [way for way in WAYS if way.handler == kind]
-            rows += rows_of(measure(ways, hub, rounds, seconds))
+            figures: dict[Way, list[Figures]] = {w: [] for w in WAYS if w.handler == kind}
+            for _ in range(rounds):
+                for way, found in figures.items():
+                    found.append(measure(way, hub, seconds))
+            rows += rows_of(figures)
     print_rows(rows, given.format)
 
 
