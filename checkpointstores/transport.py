@@ -54,7 +54,9 @@ def ssl_context_for(ca_bundle: str | None) -> ssl.SSLContext | None:
         return ssl.create_default_context(cafile=ca_bundle)
     except OSError as error:  # ssl.SSLError is one
         raise ConfigurationError(
-            f"ca_bundle {ca_bundle!r} cannot be read as certificates: {error}"
+            f"cannot be read as certificates: {error}",
+            setting="ca_bundle",
+            value=repr(ca_bundle),
         ) from error
 
 

@@ -4,6 +4,7 @@ Each level of the tree answers one question: is it ours, whose fault is it, may 
 Losing a race is not here: a claim that another processor won is a result, not an error.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -16,7 +17,51 @@ class ConfigurationError(EventProcError, ValueError):
 
     Raised when an object is built or when a processor starts, before anything is claimed;
     never later.
+
+    An error that concerns a setting names it apart from the message, so that a front end with names
+    of its own, such as the options of the command, can show those.
     """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        setting: str = "",
+        value: str = "",
+        beside: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep what is wrong with the *setting*.
+
+        Args:
+            message: The reason and the remedy; without a setting, also what is wrong.
+            setting: The setting, if the error concerns one.
+            value: Its value as it is to be shown; empty if it must not or need not be.
+            beside: The values of other settings that do not fit this one.
+        """
+        super().__init__()
+        self.message = message
+        self.setting = setting
+        self.value = value
+        self.beside = dict(beside or {})
+        self.args = (self._text(),)
+
+    def name_settings(self, names: Mapping[str, str]) -> None:
+        """Show other names for the settings: those of a front end."""
+        self.setting = names.get(self.setting, self.setting)
+        self.beside = {names.get(each, each): value for each, value in self.beside.items()}
+        self.args = (self._text(),)
+
+    def _text(self) -> str:
+        named = [
+            f"{name} is {value}" if value else name
+            for name, value in {self.setting: self.value, **self.beside}.items()
+            if name
+        ]
+        if not named:
+            return self.message
+        *others, last = named
+        head = f"{', '.join(others)} and {last}" if others else last
+        return f"{head}: {self.message}"
 
 
 class DuplicateOwnerError(ConfigurationError):
@@ -96,9 +141,9 @@ class HubRecreatedError(StoreError):
             )
         super().__init__(
             f"{known}. To handle the events of the hub from the first, use `eventproc checkpoints "
-            f"reset --partition {partition_id} --to earliest`, or give another target; to begin at "
-            "the first whenever a hub was created again, set recreated_hub to EARLIEST "
-            "(--recreated-hub earliest)"
+            f"reset --partition {partition_id} --to earliest`, or give another target. With "
+            "recreated_hub=EARLIEST (--recreated-hub earliest), processors begin at the first "
+            "whenever a hub was created again"
         )
 
 
@@ -253,7 +298,10 @@ class HandlerAbortedError(EventProcError):
             what = repr(error)
         except Exception:  # noqa: BLE001 - the user's code
             what = type(error).__qualname__
-        super().__init__(f"{what} was raised, which is not an Exception: the call has failed")
+        super().__init__(
+            f"{what} was raised, which is not an Exception: the call has failed. Raise an "
+            "Exception for a failure; to stop the processor, call its stop()"
+        )
         self.__cause__ = error
 
 

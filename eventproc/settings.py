@@ -55,13 +55,13 @@ class Within:
 
     def __str__(self) -> str:
         if self.least is not None and self.most is not None:
-            return f"from {shown(self.least)} to {shown(self.most)}"
+            return f"{shown(self.least)} to {shown(self.most)}"
         parts = [
             text
             for bound, text in (
-                (self.least, f"of {shown(self.least)} or more"),
-                (self.above, f"above {shown(self.above)}"),
-                (self.most, f"of {shown(self.most)} or less"),
+                (self.least, f"{shown(self.least)} or more"),
+                (self.above, f"more than {shown(self.above)}"),
+                (self.most, f"{shown(self.most)} or less"),
             )
             if bound is not None
         ]
@@ -90,6 +90,11 @@ def shown(value: object) -> str:
 
 class _UnfitError(Exception):
     """A value does not fit its annotation."""
+
+    def __init__(self, wanted: str = "") -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+        """The bounds, if the value is of the right type: then a message need not name that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +150,11 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 def _take(name: str, value: object, rule: _Rule) -> object:
     try:
         return rule.take(value)
-    except _UnfitError:
+    except _UnfitError as error:
         described = f"a {type(value).__name__}" if rule.is_secret else shown(value)
-        raise ConfigurationError(f"{name} is {described}: give {rule.wanted}") from None
+        raise ConfigurationError(
+            f"give {error.wanted or rule.wanted}", setting=name, value=described
+        ) from None
 
 
 @cache
@@ -240,12 +247,13 @@ def _enum(cls: type[Enum]) -> _Rule:
 
 def _union(rules: list[_Rule]) -> _Rule:
     def take(value: object) -> object:
+        wanted = ""
         for rule in rules:
             try:
                 return rule.take(value)
-            except _UnfitError:
-                continue
-        raise _UnfitError
+            except _UnfitError as error:
+                wanted = wanted or error.wanted
+        raise _UnfitError(wanted)
 
     return _Rule(
         _joined(dict.fromkeys(rule.wanted for rule in rules)),
@@ -257,15 +265,16 @@ def _union(rules: list[_Rule]) -> _Rule:
 def _annotated(annotation: object, *metadata: object) -> _Rule:
     inner = _rule(annotation)
     bounds = [each for each in metadata if isinstance(each, Within)]
-    wanted = " ".join([inner.wanted, *map(str, bounds)])
+    limits = " and ".join(map(str, bounds))
+    wanted = f"{inner.wanted} of {limits}" if bounds else inner.wanted
     for each in metadata:
         if isinstance(each, Wanted):
-            wanted = each.text
+            limits = wanted = each.text
 
     def take(value: object) -> object:
         taken = inner.take(value)
         if not all(bound.fits(taken) for bound in bounds):
-            raise _UnfitError
+            raise _UnfitError(limits)
         return taken
 
     return _Rule(wanted, take, is_secret=inner.is_secret or SECRET in metadata)

@@ -1,13 +1,13 @@
-"""Replaces names of Python arguments in error messages by the names of Spark's options."""
+"""The names that Spark's users have for the settings that errors of the library concern."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from eventproc.errors import EventProcError
+from eventproc.errors import ConfigurationError
 
 OPTIONS: Final[Mapping[str, str]] = {
+    "NetworkRecipe.proxy": "proxy",
     "SourceRecipe.connection": "connectionString",
     "SourceRecipe.eventhub_name": "eventHubName",
     "SourceRecipe.function": "sourceRecipe",
@@ -18,6 +18,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "account_url": "storageAccount",
     "bootstrap_servers": "kafka.bootstrap.servers",
     "ca_bundle": "caBundle",
+    "config": "the options kafka.*",
     "custom_endpoint": "customEndpoint",
     "eventhub_name": "eventHubName",
     "fully_qualified_namespace": "fullyQualifiedNamespace",
@@ -28,48 +29,29 @@ OPTIONS: Final[Mapping[str, str]] = {
 RECIPES: Final[Mapping[str, str]] = {
     "account_url": "StoreRecipe.account",
     "fully_qualified_namespace": "SourceRecipe.namespace",
+    "http_proxy": "NetworkRecipe.proxy",
 }
 """The field of a recipe for each argument that the recipe passes on."""
-
-_PHRASES: Final = (
-    (r"EventHubOptions\.(?=custom_endpoint\b)", ""),
-    (r"use EventHubSource\.from_connection_string for", "give connectionString for"),
-    (r"; use KafkaEventSource\.from_connection_string for a connection string", ""),
-    (r"config sets '([^']+)', which cannot be set", r"kafka.\1 cannot be set"),
-    (r"; to begin at the first whenever a hub was created again, set recreated_hub .*", ""),
-    (r"is an argument of publish", "is the option operationTimeout"),
-    (r"the servers are the first argument", "the servers are kafka.bootstrap.servers"),
-)
-"""Phrases of messages that make sense only in Python, and their replacements."""
 
 
 @contextmanager
 def naming_options() -> Iterator[None]:
     """Make errors that leave the block name Spark's options instead of Python arguments."""
-    with _renaming(OPTIONS, _PHRASES):
+    with _naming(OPTIONS):
         yield
 
 
 @contextmanager
 def naming_recipes() -> Iterator[None]:
     """Make errors that leave the block name fields of recipes instead of Python arguments."""
-    with _renaming(RECIPES, ()):
+    with _naming(RECIPES):
         yield
 
 
 @contextmanager
-def _renaming(names: Mapping[str, str], phrases: tuple[tuple[str, str], ...]) -> Iterator[None]:
+def _naming(names: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
-    except EventProcError as error:
-        error.args = tuple(
-            _renamed(each, names, phrases) if isinstance(each, str) else each for each in error.args
-        )
+    except ConfigurationError as error:
+        error.name_settings(names)
         raise
-
-
-def _renamed(message: str, names: Mapping[str, str], phrases: tuple[tuple[str, str], ...]) -> str:
-    for pattern, words in phrases:
-        message = re.sub(pattern, words, message)
-    either = "|".join(map(re.escape, names))
-    return re.sub(rf"\b({either})\b", lambda found: names[found[0]], message)

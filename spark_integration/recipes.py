@@ -40,7 +40,8 @@ class NetworkRecipe:
         """Check the proxy, unless it is a reference, which is resolved where it is used."""
         check_settings(self)
         if self.proxy is not None and not self.proxy.is_reference:
-            HttpProxy.from_url(self.proxy.read())
+            with naming_recipes():
+                HttpProxy.from_url(self.proxy.read())
 
     def make(self) -> Network:
         """Return the network settings, with secrets resolved on this machine.
@@ -70,21 +71,35 @@ class SourceRecipe:
         """Check that exactly one of connection, namespace and function is given."""
         check_settings(self)
         refuse_key_and_identity(self.connection, self.namespace)
-        if [self.connection, self.namespace, self.function].count(None) != 2:  # noqa: PLR2004 - of 3
+        given = {
+            "SourceRecipe.connection": self.connection,
+            "SourceRecipe.namespace": self.namespace,
+            "SourceRecipe.function": self.function,
+        }
+        if list(given.values()).count(None) != 2:  # noqa: PLR2004 - of 3
             raise ConfigurationError(
-                "which event hub? Give SourceRecipe.connection (env:NAME, file:PATH, or the "
-                "string itself), SourceRecipe.namespace (to use an identity) or "
-                "SourceRecipe.function (module:function), and only one of them"
+                "which event hub? Give one of the three: a connection string (env:NAME, file:PATH, "
+                "or the string itself), a namespace (to use an identity) or module:function",
+                beside={
+                    name: "not given" if value is None else "given" for name, value in given.items()
+                },
             )
         if self.namespace is not None and not self.eventhub_name:
-            raise ConfigurationError("SourceRecipe.namespace needs SourceRecipe.eventhub_name, too")
+            raise ConfigurationError(
+                "give the name of the event hub, too",
+                setting="SourceRecipe.namespace",
+                value=repr(self.namespace),
+                beside={"SourceRecipe.eventhub_name": "not given"},
+            )
         if self.namespace is not None:
             with naming_recipes():
                 check_namespace(self.namespace)
         if self.function is not None and self.eventhub_name is not None:
             raise ConfigurationError(
-                f"SourceRecipe.eventhub_name has no effect beside SourceRecipe.function="
-                f"{self.function}, which names the event hub itself: remove it"
+                "the function names the event hub itself: remove the first",
+                setting="SourceRecipe.eventhub_name",
+                value=repr(self.eventhub_name),
+                beside={"SourceRecipe.function": repr(self.function)},
             )
 
     def make(self, options: EventHubOptions) -> AbstractAsyncContextManager[EventSource]:
@@ -137,19 +152,23 @@ class StoreRecipe:
         kind, _, place = self.spec.partition(":")
         if not kind or not place:
             raise ConfigurationError(
-                f"StoreRecipe.spec is {self.spec!r}: give sqlite:PATH, blob:CONTAINER, "
-                "tables:TABLE, postgres:NAME or module:function"
+                "give sqlite:PATH, blob:CONTAINER, tables:TABLE, postgres:NAME or module:function",
+                setting="StoreRecipe.spec",
+                value=repr(self.spec),
             )
         if kind == "postgresql" or (kind == "postgres" and not place.isidentifier()):
             raise ConfigurationError(  # It may have a password, so it is not quoted.
-                "StoreRecipe.spec=postgres: give the name of an environment variable, such as "
-                "postgres:ORDERS_DSN, and set it to the connection string on the driver and on "
-                "every executor"
+                "give the name of an environment variable, such as postgres:ORDERS_DSN, and set "
+                "it to the connection string on the driver and on every executor",
+                setting="StoreRecipe.spec",
+                value="a postgres store",
             )
         if self.storage is not None and self.account is not None:
             raise ConfigurationError(
-                "give StoreRecipe.account, which uses an identity, or StoreRecipe.storage, which "
-                "has a key; not both"
+                "give the first, which uses an identity, or the second, which has a key; not both",
+                setting="StoreRecipe.account",
+                value="given",
+                beside={"StoreRecipe.storage": "given"},
             )
         if kind not in OF_STORAGE_ACCOUNT:
             self._refuse_options_of_storage_account()
@@ -157,8 +176,14 @@ class StoreRecipe:
             account_url(self.account, option="StoreRecipe.account")
         elif self.storage is None:
             raise ConfigurationError(
-                f"StoreRecipe.spec is {self.spec!r}, which needs StoreRecipe.storage (env:NAME, "
-                "file:PATH, or the string itself), or StoreRecipe.account to use an identity"
+                "give the connection string of the storage account (env:NAME, file:PATH, or the "
+                "string itself), or the account's name to use an identity",
+                setting="StoreRecipe.spec",
+                value=repr(self.spec),
+                beside={
+                    "StoreRecipe.storage": "not given",
+                    "StoreRecipe.account": "not given",
+                },
             )
 
     def _refuse_options_of_storage_account(self) -> None:
@@ -171,8 +196,11 @@ class StoreRecipe:
         for name, value in values.items():
             if value is not None:
                 raise ConfigurationError(
-                    f"{name} has no effect on StoreRecipe.spec={self.spec}: remove it, or give "
-                    "blob:CONTAINER or tables:TABLE"
+                    "the first has no effect on such a store: remove it, or give blob:CONTAINER or "
+                    "tables:TABLE",
+                    setting=name,
+                    value="given",
+                    beside={"StoreRecipe.spec": repr(self.spec)},
                 )
 
     def make(self) -> AbstractAsyncContextManager[CheckpointStore]:
@@ -203,8 +231,10 @@ class StoreRecipe:
             make = load("StoreRecipe.spec", self.spec)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"{error}. A store is sqlite:PATH, blob:CONTAINER, tables:TABLE, postgres:NAME or "
-                "module:function"
+                f"{error.message}. A store is sqlite:PATH, blob:CONTAINER, tables:TABLE, "
+                "postgres:NAME or module:function",
+                setting=error.setting,
+                value=error.value,
             ) from error
         return make()  # type: ignore[no-any-return]
 
@@ -227,8 +257,10 @@ def refuse_key_and_identity(connection: Secret | None, namespace: str | None) ->
     """Raise ``ConfigurationError`` if a hub is given both with a key and with an identity."""
     if connection is not None and namespace is not None:
         raise ConfigurationError(
-            "give SourceRecipe.namespace, which uses an identity, or SourceRecipe.connection, "
-            "which has a key; not both"
+            "give the first, which uses an identity, or the second, which has a key; not both",
+            setting="SourceRecipe.namespace",
+            value="given",
+            beside={"SourceRecipe.connection": "given"},
         )
 
 
@@ -243,14 +275,18 @@ def load(option: str, path: str) -> Callable[..., Any]:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise ConfigurationError(
-            f"{option} is {path!r}, and module {module_name!r} cannot be imported here: {error}. "
-            "Install it on the driver and on every executor"
+            f"module {module_name!r} cannot be imported here: {error}. Install it on the driver "
+            "and on every executor",
+            setting=option,
+            value=repr(path),
         ) from error
     found = getattr(module, name, None)
     if not callable(found):
         own = [n for n, o in vars(module).items() if callable(o) and o.__module__ == module_name]
         raise ConfigurationError(
-            f"{option} is {path!r}, but module {module_name!r} has no function or class {name!r}; "
-            f"it has {', '.join(own) or 'none'}"
+            f"module {module_name!r} has no function or class {name!r}; it has "
+            f"{', '.join(own) or 'none'}",
+            setting=option,
+            value=repr(path),
         )
     return found  # type: ignore[no-any-return]

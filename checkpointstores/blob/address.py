@@ -23,24 +23,27 @@ def checked_address(
     url = urlsplit(account_url)
     if url.scheme not in {"http", "https"}:
         raise ConfigurationError(
-            "account_url must begin with https://, as in https://NAME.blob.core.windows.net"
+            "begin it with https://, as in https://NAME.blob.core.windows.net",
+            setting="account_url",
         )
     require_account(account_url)
     if not _CONTAINER_NAME.fullmatch(container):
         raise ConfigurationError(
-            f"container {container!r}: give 3 to 63 lower-case letters, digits and dashes, with "
-            "a letter or digit on both sides of each dash"
+            "give 3 to 63 lower-case letters, digits and dashes, with a letter or digit on both "
+            "sides of each dash",
+            setting="container",
+            value=repr(container),
         )
     if url.scheme == "http" and has_token:
         raise ConfigurationError(
-            "account_url must begin with https:// for a token credential, which is sent with each "
-            "request"
+            "begin it with https:// for a token credential, which is sent with each request",
+            setting="account_url",
         )
     if namespace is not None:
         try:
             ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="any")
         except ConfigurationError as error:
             # Name the parameter that was given: the namespace in the blobs' names.
-            text = str(error).replace("fully_qualified_namespace", "namespace")
-            raise ConfigurationError(text) from None
+            error.name_settings({"fully_qualified_namespace": "namespace"})
+            raise
     return f"{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}/{container}"

@@ -42,7 +42,7 @@ _LACKS_RIGHT: Final = frozenset(
 
 _WHY_BY_CODE: Final = {
     "ContainerNotFound": "the container does not exist; create it with `eventproc store init`, or "
-    "let a processor create it when it starts (create_container=True)",
+    "let a processor create it when it starts (create_container=True, --create-container)",
     "ResourceNotFound": NO_ACCOUNT,
 }
 

@@ -159,17 +159,22 @@ def _check_address(account_url: str, table: str, credential: object) -> None:
     url = urlsplit(account_url)
     if url.scheme not in {"http", "https"}:
         raise ConfigurationError(
-            "account_url must begin with https://, as in https://NAME.table.core.windows.net"
+            "begin it with https://, as in https://NAME.table.core.windows.net",
+            setting="account_url",
         )
     require_account(account_url)
     if not _TABLE_NAME.fullmatch(table):
         raise ConfigurationError(
-            f"table {table!r}: give 3 to 63 letters and digits, beginning with a letter"
+            "give 3 to 63 letters and digits, beginning with a letter",
+            setting="table",
+            value=repr(table),
         )
     if url.scheme == "http" and hasattr(credential, "get_token"):
         raise ConfigurationError(
-            "account_url must begin with https:// for a token credential, which is sent with each "
-            "request"
+            "begin it with https:// for a token credential, which is sent with each request",
+            setting="account_url",
         )
     if credential is None and "sig=" not in url.query:
-        raise ConfigurationError("give a credential, or a SAS token as the query of account_url")
+        raise ConfigurationError(
+            "give a credential, or a SAS token as the query", setting="account_url"
+        )

@@ -153,7 +153,7 @@ def error_for(
     if code == "TableNotFound":
         why = (
             "the table does not exist; create it with `eventproc store init`, or let a processor "
-            "create it when it starts (create_table)"
+            "create it when it starts (create_table=True, --create-container)"
         )
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"

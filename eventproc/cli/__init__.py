@@ -8,7 +8,7 @@ environment variable.
 import sys
 from collections.abc import Sequence
 
-from eventproc.cli.arguments.option_names import in_options
+from eventproc.cli.arguments.option_names import OPTIONS
 from eventproc.cli.terminal.exits import (
     BAD_INPUT,
     INTERRUPTED,
@@ -16,8 +16,7 @@ from eventproc.cli.terminal.exits import (
     explained,
     print_error,
 )
-from eventproc.cli.terminal.follow_up import with_given_options
-from eventproc.errors import EventProcError
+from eventproc.errors import ConfigurationError, EventProcError
 from eventproc.extras import needing
 
 
@@ -34,8 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # the reader of standard output has ended, as `head` does
         return 0
     except EventProcError as error:
-        given = sys.argv[1:] if arguments is None else arguments
-        print_error(with_given_options(in_options(explained(error)), given))
+        if isinstance(error, ConfigurationError):
+            error.name_settings(OPTIONS)
+        print_error(explained(error))
         return exit_code_of(error)
     except Exception as error:
         message = getattr(error, "format_message", None)  # typer's errors in a command line have it

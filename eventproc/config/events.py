@@ -10,7 +10,7 @@ from eventproc.config.group import Backoff, GroupConfig
 from eventproc.errors import ConfigurationError
 from eventproc.models import COMPLETED_RANGES_MAX, EventPosition, ReceivedEvent
 from eventproc.ports.event_source import AT_ONCE, FOR_COLUMNS, Gathering
-from eventproc.settings import Count, PositiveSpan, Wanted, Within, check_settings
+from eventproc.settings import Count, PositiveSpan, Wanted, Within, check_settings, shown
 
 IN_FLIGHT_EVENTS_MAX: Final = 2 * COMPLETED_RANGES_MAX
 """At most half of this many events are separate completed ranges: a checkpoint can hold them."""
@@ -228,20 +228,26 @@ class EventProcessorConfig(GroupConfig):
         GroupConfig.__post_init__(self)
         if self.batch_min is not None and self.batch_wait is None:
             raise ConfigurationError(
-                f"batch_min is {self.batch_min}, but batch_wait is not given: the last events "
-                "before a pause of the publishers would wait for ever. Give the longest time that "
-                "they may wait"
+                "the last events before a pause of the publishers would wait for ever. Give the "
+                "longest time that they may wait",
+                setting="batch_min",
+                value=str(self.batch_min),
+                beside={"batch_wait": "not given"},
             )
         if self.batch_min is not None and self.batch_min > self.batch_size_max:
             raise ConfigurationError(
-                f"batch_min ({self.batch_min}) must not be above batch_size_max "
-                f"({self.batch_size_max}): no call has more events than that"
+                "give at most as many, because no call has more events than that",
+                setting="batch_min",
+                value=str(self.batch_min),
+                beside={"batch_size_max": str(self.batch_size_max)},
             )
         if self.batch_wait is not None and self.key_concurrency > 1:
             raise ConfigurationError(
-                f"batch_wait is given, and key_concurrency is {self.key_concurrency}: a lane takes "
-                "the events of one key as soon as it is free. Leave batch_wait and batch_min out, "
-                "or set key_concurrency to 1"
+                "a lane takes the events of one key as soon as it is free. Leave the first out, or "
+                "handle one key at a time",
+                setting="batch_wait",
+                value=shown(self.batch_wait),
+                beside={"key_concurrency": str(self.key_concurrency)},
             )
 
     def gathering(self, *, takes_columns: bool) -> Gathering:

@@ -34,7 +34,10 @@ class Backoff:
         check_settings(self)
         if self.initial > self.maximum:
             raise ConfigurationError(
-                f"initial ({shown(self.initial)}) must not be above maximum ({shown(self.maximum)})"
+                "give at most as long",
+                setting="initial",
+                value=shown(self.initial),
+                beside={"maximum": shown(self.maximum)},
             )
 
 
@@ -125,28 +128,35 @@ class GroupConfig:
         least = INTERVALS_PER_EXPIRATION_MIN * self.load_balancing_interval
         if self.ownership_expiration < least:
             raise ConfigurationError(
-                f"ownership_expiration ({shown(self.ownership_expiration)}) must be at least "
-                f"{INTERVALS_PER_EXPIRATION_MIN} times load_balancing_interval "
-                f"({shown(self.load_balancing_interval)}), that is {shown(least)}: a processor "
-                "that misses one poll must not count as dead"
+                f"give at least {INTERVALS_PER_EXPIRATION_MIN} intervals, that is {shown(least)}: "
+                "a processor that misses one poll must not count as dead",
+                setting="ownership_expiration",
+                value=shown(self.ownership_expiration),
+                beside={"load_balancing_interval": shown(self.load_balancing_interval)},
             )
         if self.rebalance_interval > self.load_balancing_interval:
             raise ConfigurationError(
-                f"rebalance_interval ({shown(self.rebalance_interval)}) must not be above "
-                f"load_balancing_interval ({shown(self.load_balancing_interval)})"
+                "give at most as long",
+                setting="rebalance_interval",
+                value=shown(self.rebalance_interval),
+                beside={"load_balancing_interval": shown(self.load_balancing_interval)},
             )
         if self.placement.needs_leader:
             name = self.placement.name
             raise ConfigurationError(
-                f"placement {name} depends on what each processor measures, so one of them has to "
-                f"compute it for all: use Published({name}), as text Published:{name}"
+                "it depends on what each processor measures, so one of them has to compute it for "
+                f"all: use Published({name}), as text Published:{name}",
+                setting="placement",
+                value=name,
             )
         self._check_use()
         if self.deployment_id and not self.placement.admits_standby:
             raise ConfigurationError(
-                f"deployment_id is {self.deployment_id!r}, but with the placement "
-                f"{self.placement.name} no processor can wait on standby for the share of another "
-                "one: leave deployment_id empty, or use another placement"
+                "no processor can wait on standby for the share of another one, because this "
+                "placement admits none. Leave the first out, or use another placement",
+                setting="deployment_id",
+                value=repr(self.deployment_id),
+                beside={"placement": self.placement.name},
             )
 
     def _check_use(self) -> None:
@@ -160,6 +170,9 @@ class GroupConfig:
             value = getattr(self, name)
             if value != default and not is_used:
                 raise ConfigurationError(
-                    f"{name} is {value:g}, which has no effect with the placement "
-                    f"{self.placement.name}: pass placement {other}, or do not pass {name}"
+                    f"only the placement {other} uses it: give that placement, or leave the {name} "
+                    "out",
+                    setting=name,
+                    value=f"{value:g}",
+                    beside={"placement": self.placement.name},
                 )

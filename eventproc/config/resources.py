@@ -27,6 +27,8 @@ class ResourceProcessorConfig(GroupConfig):
         super(ResourceProcessorConfig, self).__post_init__()
         if measured_by(self.placement) is not None:
             raise ConfigurationError(
-                f"placement is {self.placement.name}, but the load of a resource is not measured: "
-                "use it with an EventProcessor, or share resources by count or by weight"
+                "the load of a resource is not measured: use this placement for partitions, and "
+                "share resources by count or by weight",
+                setting="placement",
+                value=self.placement.name,
             )

@@ -48,7 +48,9 @@ def parse_address(text: str, name: str) -> ListenAddress:
     is_port = port.isascii() and port.isdecimal() and int(port) <= PORT_MAX
     if not is_port or (":" in host and not is_bracketed) or (is_bracketed and not host):
         raise ConfigurationError(
-            f"{name} is {text!r}: give PORT for this machine alone, such as 8080, or HOST:PORT, "
-            "such as 0.0.0.0:8080 for all"
+            "give PORT for this machine alone, such as 8080, or HOST:PORT, such as 0.0.0.0:8080 "
+            "for all",
+            setting=name,
+            value=repr(text),
         )
     return ListenAddress(host or LOOPBACK, int(port))

@@ -69,8 +69,10 @@ def account_url(account: str, *, option: str, service: Service = "blob", hub: st
     if "." in place and "/" not in place:
         return f"https://{place}"
     raise ConfigurationError(
-        f"{option} is {place!r}: give the account's name, for example contoso, or its URL, "
-        "for example https://contoso.blob.core.windows.net"
+        "give the account's name, for example contoso, or its URL, for example "
+        "https://contoso.blob.core.windows.net",
+        setting=option,
+        value=repr(place),
     )
 
 

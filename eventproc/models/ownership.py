@@ -62,13 +62,19 @@ class CloseReason(Enum):
 def _refuse_name(kind: str, value: str) -> None:
     """Refuse a name that cannot be part of a record's key."""
     if not value or value != value.strip():
-        raise ConfigurationError(f"{kind} is {value!r}: give a name without surrounding blanks")
+        raise ConfigurationError(
+            "give a name without surrounding blanks", setting=kind, value=repr(value)
+        )
     if "/" in value or "\\" in value:
         raise ConfigurationError(
-            f"{kind} {value!r} has a slash, which separates the parts of a key"
+            "give a name without a slash, which separates the parts of a key",
+            setting=kind,
+            value=repr(value),
         )
     if not value.isprintable():
-        raise ConfigurationError(f"{kind} {value!r} has characters that cannot be printed")
+        raise ConfigurationError(
+            "give a name of characters that can be printed", setting=kind, value=repr(value)
+        )
 
 
 _RESOURCES: Final = ("eventproc", "resources")

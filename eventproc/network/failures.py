@@ -82,7 +82,7 @@ def _no_tls(error: ssl.SSLError) -> ConnectionFailure:
         return ConnectionFailure(
             "the server's certificate is not trusted "
             f"({getattr(found, 'verify_message', found)}). If a CA of your own signed it, give "
-            "the CA's certificates as ca_bundle",
+            "the CA's certificates as CA bundle",
             is_setting=True,
         )
     reason = (error.reason or type(error).__name__).lower().replace("_", " ")
@@ -96,7 +96,7 @@ def _refused_by_proxy(error: BaseException) -> ConnectionFailure:
     status = int(getattr(error, "status", 0))
     reason = f"the HTTP proxy refuses the connection (status {status})"
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-        reason += "; it wants user and password: give http_proxy with both"
+        reason += "; it wants user and password: give http://USER:PASSWORD@HOST:PORT"
     elif status == HTTPStatus.FORBIDDEN:
         reason += "; does it allow this host and port?"
     is_setting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR

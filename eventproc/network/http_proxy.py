@@ -37,8 +37,9 @@ class HttpProxy:
         is_plain = parts.scheme == "http" and not parts.path.strip("/") and not parts.query
         if not parts.hostname or not port or not is_plain:
             raise ConfigurationError(
-                "an HTTP proxy is given as http://HOST:PORT, or as http://USER:PASSWORD@HOST:PORT "
-                "if it asks for a user"
+                "give http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT if the proxy asks for a "
+                "user",
+                setting="http_proxy",
             )
         return cls(
             host=parts.hostname,

@@ -89,9 +89,11 @@ def _check_lease_mode(
     others = of_another_mode(mode, owned, present, me.owner_id, expiration=expiration)
     if others:
         raise ConfigurationError(
-            f"lease_mode is {mode.value!r}, but {len(others)} live processors of the group have "
-            f"another one or belong to an Azure SDK ({_first_names(others)}): use one lease_mode "
-            "in all processors, and stop all of them before you change it"
+            f"{len(others)} live processors of the group have another one or belong to an Azure "
+            f"SDK ({_first_names(others)}): use one in all processors, and stop all of them before "
+            "you change it",
+            setting="lease_mode",
+            value=repr(mode.value),
         )
 
 
@@ -110,16 +112,18 @@ def _check_placement(
     if placement is None:
         raise ConfigurationError(
             f"most live processors of the group have the placement {most_named(names)!r}, which "
-            f"this processor does not have: its own is {own.name!r}. Give it the same, or stop the "
-            "others first"
+            "this processor does not have. Give it the same, or stop the others first",
+            setting="placement",
+            value=repr(own.name),
         )
     placement.check(MemberFacts.of(me))
     foreign = foreign_owners(owned, present, me.owner_id, expiration)
     if foreign and not own.admits_foreign:
         raise ConfigurationError(
-            f"the placement is {own.name!r}, but {len(foreign)} live owners are processors of "
-            f"an Azure SDK, which share evenly ({_first_names(foreign)}): use the placement Even "
-            "until they have stopped"
+            f"{len(foreign)} live owners are processors of an Azure SDK, which share evenly "
+            f"({_first_names(foreign)}): use the placement Even until they have stopped",
+            setting="placement",
+            value=repr(own.name),
         )
 
 
@@ -142,10 +146,12 @@ def _check_offset_format(
     else:
         return
     raise ConfigurationError(
-        f"consumer group {group.name!r} of {group.eventhub_name!r} has {what} with offsets of "
-        f"{NAMES[other]}, but this processor's source has offsets of {NAMES[me.offset_format]}: "
-        "they may not name the same events, so a group keeps to one of the two. Use another "
-        "consumer_group (it begins at initial_position), or the same kind of source as before"
+        f"the group of {group.eventhub_name!r} has {what} with offsets of {NAMES[other]}, but this "
+        f"processor's source has offsets of {NAMES[me.offset_format]}: they may not name the same "
+        "events, so a group keeps to one of the two. Use another consumer group, which begins at "
+        "the initial position, or the same kind of source as before",
+        setting="consumer_group",
+        value=repr(group.name),
     )
 
 

@@ -354,6 +354,8 @@ class Membership:
 
     def _duplicate(self, what: str) -> DuplicateOwnerError:
         return DuplicateOwnerError(
-            f"owner_id {self.own.member.owner_id!r} belongs to another live processor of the "
-            f"group: {what}; give every processor an owner_id of its own, or leave owner_id unset"
+            f"it belongs to another live processor of the group: {what}. Give every processor one "
+            "of its own, or none",
+            setting="owner_id",
+            value=repr(self.own.member.owner_id),
         )

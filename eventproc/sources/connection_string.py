@@ -87,11 +87,11 @@ def check_namespace(fully_qualified_namespace: str) -> str:
     """
     name = fully_qualified_namespace
     if not name or name != name.strip() or "/" in name or ";" in name:
-        shown = "" if ";" in name else f" ({name!r})"  # it could be a whole connection string
         raise ConfigurationError(
-            f"fully_qualified_namespace{shown} must be a bare host name such as "
-            "contoso.servicebus.windows.net; use EventHubSource.from_connection_string for a "
-            "connection string"
+            "give a bare host name such as contoso.servicebus.windows.net; this is not the place "
+            "of a connection string",
+            setting="fully_qualified_namespace",
+            value="" if ";" in name else repr(name),  # it could be a whole connection string
         )
     return name
 
@@ -104,7 +104,9 @@ def check_hub_name(eventhub_name: str) -> str:
     """
     if not eventhub_name or eventhub_name != eventhub_name.strip():
         raise ConfigurationError(
-            f"eventhub_name is {eventhub_name!r}: give the event hub's name without blanks"
+            "give the event hub's name without blanks",
+            setting="eventhub_name",
+            value=repr(eventhub_name),
         )
     return eventhub_name
 
@@ -187,8 +189,7 @@ def _host(endpoint: str, *, is_emulator: bool) -> str:
     if port not in (None, PORT_OF_TLS) and not is_emulator:
         raise ConfigurationError(
             f"the Endpoint names port {port}, which is honoured only for an emulator: add "
-            "UseDevelopmentEmulator=true, or remove the port and set "
-            "EventHubOptions.custom_endpoint"
+            "UseDevelopmentEmulator=true, or remove the port and give a custom endpoint"
         )
     return url.netloc
 
@@ -198,12 +199,16 @@ def _hub_name(entity_path: str | None, eventhub_name: str | None, called: str) -
         check_hub_name(eventhub_name)
     if entity_path and eventhub_name and entity_path.lower() != eventhub_name.lower():
         raise ConfigurationError(
-            f"the connection string is for event hub {entity_path!r} (its EntityPath), but "
-            f"{called} is {eventhub_name!r}: give one of them, or the same"
+            f"the connection string is for event hub {entity_path!r} (its EntityPath): give one of "
+            "them, or the same",
+            setting=called,
+            value=repr(eventhub_name),
         )
     name = eventhub_name or entity_path
     if not name:
         raise ConfigurationError(
-            f"which event hub? The connection string has no EntityPath, so pass {called}"
+            "the connection string has no EntityPath, so give the name of the event hub",
+            setting=called,
+            value="not given",
         )
     return name

@@ -36,8 +36,10 @@ def check_columns(cls: type, base: type, key_concurrency: int) -> None:
         return  # Then a processor calls these; ``process_columns`` is for Spark's sink.
     if key_concurrency > 1:
         raise ConfigurationError(
-            f"{name} takes columns, and key_concurrency is {key_concurrency}: a batch of columns "
-            "has events of many keys. Define process_events instead, or set key_concurrency to 1"
+            f"{name} takes columns, and a batch of columns has events of many keys. Define "
+            "process_events instead, or handle one key at a time",
+            setting="key_concurrency",
+            value=str(key_concurrency),
         )
     if isinstance(chosen, property):
         return

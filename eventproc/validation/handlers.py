@@ -63,8 +63,11 @@ def check_member(config: GroupConfig, owner_id: str | None) -> None:
         check_owner_id(owner_id)
     elif config.static_membership:
         raise ConfigurationError(
-            "static_membership needs an owner_id that stays the same over restarts: "
-            "give one, or no processor could take over the partitions that this one kept"
+            "give a name that stays the same over restarts, or no processor could take over the "
+            "partitions that this one kept",
+            setting="static_membership",
+            value="set",
+            beside={"owner_id": "not given"},
         )
 
 
@@ -77,13 +80,18 @@ def check_roster(config: GroupConfig, roster: Roster, owner_id: str | None) -> N
     placement = config.placement
     if not isinstance(placement, Published):
         raise ConfigurationError(
-            f"a roster is given, but the placement is {placement.name!r}: only the leader of a "
-            "published placement reads a roster, so that all processors have the same plan. Use "
-            f"Published({type(placement).__name__}(...))"
+            "only the leader of a published placement reads a roster, so that all processors have "
+            f"the same plan. Use Published({placement.name}), as text Published:{placement.name}",
+            setting="roster",
+            value="given",
+            beside={"placement": placement.name},
         )
     if (owner_id or roster.own_id) is None:
         raise ConfigurationError(
-            "a roster is given, but no owner_id: pass the name that the roster has for this process"
+            "give the name that the roster has for this process",
+            setting="roster",
+            value="given",
+            beside={"owner_id": "not given"},
         )
 
 
@@ -95,8 +103,9 @@ def check_sink(config: EventProcessorConfig, sink: DeadLetterSink | None) -> Non
     """
     if config.failure_policy.action is FailureAction.DEAD_LETTER and sink is None:
         raise ConfigurationError(
-            "the failure policy says DEAD_LETTER, but no dead_letters is given: give the processor "
-            "a DeadLetterSink, or choose SKIP or STOP"
+            "the failure policy says DEAD_LETTER: give a sink, or choose SKIP or STOP",
+            setting="dead_letters",
+            value="not given",
         )
 
 
@@ -109,9 +118,10 @@ def check_positions(config: EventProcessorConfig, source: EventSource) -> None:
     chosen = [config.initial_position, *config.initial_positions.values()]
     if source.unsettled_max is not None and not all(position.is_earliest for position in chosen):
         raise ConfigurationError(
-            f"initial_position has no meaning with {type(source).__name__}: the broker keeps how "
-            "far each queue is done, and begins at the first message that was not acknowledged. "
-            "Leave initial_position and initial_positions out"
+            f"has no meaning with {type(source).__name__}: the broker keeps how far each queue is "
+            "done, and begins at the first message that was not acknowledged. Leave out where to "
+            "begin, for the group and for single partitions",
+            setting="initial_position",
         )
 
 
@@ -119,8 +129,9 @@ def check_owner_id(name: str) -> None:
     """Refuse an owner id that a store cannot hold."""
     if not name or not name.isprintable() or not name.isascii() or name != name.strip():
         raise ConfigurationError(
-            f"owner_id {name!r} cannot be kept with a blob: give printable ASCII characters "
-            "without surrounding blanks"
+            "give printable ASCII characters without surrounding blanks, because a blob keeps it",
+            setting="owner_id",
+            value=repr(name),
         )
 
 
@@ -165,8 +176,8 @@ def _check_factory(make: Callable[[], object]) -> type | None:
     except TypeError as error:
         name = _name(made or make)
         raise ConfigurationError(
-            f"handler {name} cannot be made without arguments ({error}): give a function that "
-            f"makes one, such as lambda: {name}(...)"
+            f"handler {name} cannot be made without arguments ({error}): define a function "
+            f"that makes one, `def make(): return {name}(...)`, and give that"
         ) from None
     except ValueError:  # Its signature is not known.
         pass

@@ -32,7 +32,7 @@ def parse_duration(option: str, text: str) -> timedelta:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise ConfigurationError(
-            f"{option} is {text!r}: give a duration such as 500ms, 10s, 2m or 1h"
+            "give a duration such as 500ms, 10s, 2m or 1h", setting=option, value=repr(text)
         )
     return float(match[1]) * _UNITS[(match[2] or "s").lower()]
 
@@ -65,7 +65,7 @@ def parse_time(option: str, text: str, forms: str) -> datetime:
     try:
         instant = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ConfigurationError(f"{option} is {text!r}: give {forms}") from None
+        raise ConfigurationError(f"give {forms}", setting=option, value=repr(text)) from None
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
@@ -73,6 +73,6 @@ def _sequence_number(option: str, digits: str) -> int:
     # Check the length first: int() rejects numbers with thousands of digits.
     if len(digits) > len(str(SEQUENCE_NUMBER_MAX)) or int(digits) > SEQUENCE_NUMBER_MAX:
         raise ConfigurationError(
-            f"{option} is {digits[:40]}: sequence numbers end at {SEQUENCE_NUMBER_MAX}"
+            f"sequence numbers end at {SEQUENCE_NUMBER_MAX}", setting=option, value=digits[:40]
         )
     return int(digits)

@@ -35,8 +35,9 @@ def check_transactions(
     has_number = all(position.is_earliest or position.is_latest for position in chosen)
     if config.key_concurrency > 1 and not has_number:
         raise ConfigurationError(
-            f"handler {name} uses transactions, key_concurrency is {config.key_concurrency}, and "
-            "an initial position is a time or a number: the partition has no position until its "
-            "first events are handled, so lanes could not commit. Begin at the earliest or the "
-            "latest event, or set key_concurrency to 1"
+            f"handler {name} uses transactions, and an initial position is a time or a number: the "
+            "partition has no position until its first events are handled, so lanes could not "
+            "commit. Begin at the earliest or the latest event, or handle one key at a time",
+            setting="key_concurrency",
+            value=str(config.key_concurrency),
         )

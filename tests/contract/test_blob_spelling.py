@@ -92,5 +92,5 @@ async def test_the_namespace_option_sets_the_namespace_in_blob_names(
 
 def test_a_namespace_with_a_slash_is_refused():
     """A slash would put the group into another folder."""
-    with pytest.raises(ConfigurationError, match="has a slash"):
+    with pytest.raises(ConfigurationError, match="without a slash"):
         BlobCheckpointStore("https://x.blob.core.windows.net", "any", "sas", namespace="a/b")

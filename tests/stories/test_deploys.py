@@ -239,5 +239,5 @@ def test_static_membership_needs_an_owner_id():
     async def build():
         Scene().processor(owner_id=None, static_membership=True)
 
-    with pytest.raises(ConfigurationError, match="needs an owner_id"):
+    with pytest.raises(ConfigurationError, match="owner_id is not given"):
         run_virtual(build())

@@ -320,7 +320,7 @@ def test_the_dead_letter_action_without_a_sink_is_refused():
     """When the processor is built."""
 
     async def story():
-        with pytest.raises(ConfigurationError, match="no dead_letters"):
+        with pytest.raises(ConfigurationError, match="dead_letters is not given"):
             Scene().processor(failure_policy=THREE_THEN_LETTER)
 
     run_virtual(story())

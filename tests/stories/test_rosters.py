@@ -354,7 +354,7 @@ def test_a_roster_needs_a_published_placement():
 def test_a_roster_needs_the_name_of_its_processor():
     """If it does not know it itself."""
     roster = FixedRoster(["a", "b"])
-    with pytest.raises(ConfigurationError, match="no owner_id"):
+    with pytest.raises(ConfigurationError, match="owner_id is not given"):
         Pods(1).processor(owner_id=None, roster=roster, placement=Published(Even()))
 
 

@@ -26,13 +26,17 @@ def parse_placement(option: str, text: str) -> Placement:
             found = found()
         except TypeError as error:
             raise ConfigurationError(
-                f"{option} is {text!r}, a class that cannot be called without arguments ({error}): "
-                "name an instance of it instead"
+                f"a class that cannot be called without arguments ({error}): name an instance of "
+                "it instead",
+                setting=option,
+                value=repr(text),
             ) from error
     if not isinstance(found, Placement):
         raise ConfigurationError(
-            f"{option} is {text!r}, which is no placement: name one of {', '.join(PLACEMENTS)}, or "
-            "a class that inherits from Placement, or an instance of one"
+            f"this is no placement: name one of {', '.join(PLACEMENTS)}, or a class that inherits "
+            "from Placement, or an instance of one",
+            setting=option,
+            value=repr(text),
         )
     return found
 
@@ -44,6 +48,6 @@ def _found(option: str, text: str, module_name: str, name: str) -> object:
             found = getattr(found, part)
     except AttributeError:
         raise ConfigurationError(
-            f"{option} is {text!r}, but module {module_name!r} has no {name!r}"
+            f"module {module_name!r} has no {name!r}", setting=option, value=repr(text)
         ) from None
     return found

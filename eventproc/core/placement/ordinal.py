@@ -43,13 +43,17 @@ class Ordinal(Placement):
         """Refuse a processor that does not know its ordinal, or one above ``replicas``."""
         if me.ordinal is None:
             raise ConfigurationError(
-                "the placement Ordinal needs the number of each processor: pass ordinal, or "
-                "an owner_id that ends in a number, such as the host name of a StatefulSet's pod"
+                "the placement Ordinal needs the number of each processor: give it, or an owner "
+                "id that ends in a number, such as the host name of a StatefulSet's pod",
+                setting="ordinal",
+                value="not given",
             )
         if self.replicas is not None and me.ordinal >= self.replicas:
             raise ConfigurationError(
-                f"ordinal is {me.ordinal}, but the placement {self.name} has ordinals from 0 to "
-                f"{self.replicas - 1}: correct one of the two"
+                f"the placement {self.name} has ordinals from 0 to {self.replicas - 1}: correct "
+                "one of the two",
+                setting="ordinal",
+                value=str(me.ordinal),
             )
 
     def order(self, state: GroupState) -> Order:

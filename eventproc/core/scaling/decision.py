@@ -67,14 +67,18 @@ class ScalingRules:
         check_settings(self)
         if self.replicas_min > self.replicas_max:
             raise ConfigurationError(
-                f"replicas_min ({self.replicas_min}) is above replicas_max ({self.replicas_max}): "
-                "lower the one or raise the other"
+                "lower the first or raise the other",
+                setting="replicas_min",
+                value=str(self.replicas_min),
+                beside={"replicas_max": str(self.replicas_max)},
             )
         if self.start_time >= self.drain_target:
             raise ConfigurationError(
-                f"start_time ({shown(self.start_time)}) is not below drain_target "
-                f"({shown(self.drain_target)}): no backlog can be drained before a process has "
-                "started. Raise drain_target, or lower start_time if processes start sooner"
+                "no backlog can be drained before a process has started. Raise the second, or "
+                "lower the first if processes start sooner",
+                setting="start_time",
+                value=shown(self.start_time),
+                beside={"drain_target": shown(self.drain_target)},
             )
 
 

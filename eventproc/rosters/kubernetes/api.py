@@ -76,7 +76,8 @@ class KubernetesApi:
             reason = str(error).rstrip(".")
             raise ConfigurationError(
                 f"no Kubernetes API server is known ({where}): {reason}. Run in a pod whose "
-                "ServiceAccount mounts a token, or pass kubeconfig, the path of a file of kubectl"
+                "ServiceAccount mounts a token, or make the roster with kubeconfig=PATH of a "
+                "file of kubectl"
             ) from error
         configuration.retries = False
         self._client = ApiClient(configuration)
@@ -194,8 +195,8 @@ def _error_for(
         )
     if error.status == HTTPStatus.NOT_FOUND:
         return ConfigurationError(
-            f"namespace {namespace!r} does not have {what}: pass its name and its namespace to the "
-            "roster"
+            f"namespace {namespace!r} does not have {what}: make the roster with the right "
+            "name and namespace"
         )
     return RosterUnavailableError(
         f"the Kubernetes API answered {error.status} ({error.reason}) for {what}"

@@ -56,9 +56,10 @@ class StatefulSetRoster(PodRoster):
         found = _POD_NAME.match(self.own_id)
         if found is None:
             raise ConfigurationError(
-                f"pod_name is {self.own_id!r}, which is no name of a StatefulSet's pod, such as "
-                "'consumer-0': set the environment variable POD_NAME from the field metadata.name, "
-                "or pass pod_name"
+                "this is no name of a StatefulSet's pod, such as 'consumer-0': set the environment "
+                "variable POD_NAME from the field metadata.name",
+                setting="pod_name",
+                value=repr(self.own_id),
             )
         self._name = name or found["name"]
         self._first_ordinal = first_ordinal

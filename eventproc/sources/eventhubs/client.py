@@ -77,7 +77,9 @@ def make_ssl_context(options: EventHubOptions) -> ssl.SSLContext:
             context.load_verify_locations(options.ca_bundle or certifi.where())
         except OSError as error:  # ssl.SSLError is one
             raise ConfigurationError(
-                f"ca_bundle {options.ca_bundle!r} cannot be read as certificates: {error}"
+                f"cannot be read as certificates: {error}",
+                setting="ca_bundle",
+                value=repr(options.ca_bundle),
             ) from error
     return context
 

@@ -133,4 +133,4 @@ class EventHubOptions:
         """Check the values; a ``ConfigurationError`` says how to correct them."""
         check_settings(self)
         if self.ca_bundle is not None and self.ssl_context is not None:
-            raise ConfigurationError("give ca_bundle or ssl_context, not both")
+            raise ConfigurationError("give ca_bundle or ssl_context, not both", setting="ca_bundle")

@@ -67,26 +67,30 @@ def address_of(bootstrap_servers: str, topic: str, namespace: str | None) -> Top
     """
     if "=" in bootstrap_servers:  # it could be a whole connection string
         raise ConfigurationError(
-            "bootstrap_servers is not a list of host:port; use KafkaEventSource."
-            "from_connection_string for a connection string"
+            "give host:port, or several with commas between; this is not the place of a "
+            "connection string",
+            setting="bootstrap_servers",
         )
     servers = [server.strip() for server in bootstrap_servers.split(",")]
     for server in servers:
         if not _SERVER.fullmatch(server):
             raise ConfigurationError(
-                f"bootstrap_servers is {bootstrap_servers!r}: give host:port, or several with "
-                "commas between"
+                "give host:port, or several with commas between",
+                setting="bootstrap_servers",
+                value=repr(bootstrap_servers),
             )
     if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
         raise ConfigurationError(
-            f"topic is {topic!r}: give up to 249 letters, digits, dots, underscores and dashes"
+            "give up to 249 letters, digits, dots, underscores and dashes",
+            setting="topic",
+            value=repr(topic),
         )
     if namespace is None:
         if len(servers) > 1:
             raise ConfigurationError(
-                f"bootstrap_servers names {len(servers)} servers: give namespace= too, a name for "
-                "the cluster. Checkpoints are kept under it, so it must stay the same when the "
-                "servers change"
+                f"for {len(servers)} servers, give namespace= too, a name for the cluster. "
+                "Checkpoints are kept under it, so it must stay the same when the servers change",
+                setting="bootstrap_servers",
             )
         hub = _EVENT_HUBS.fullmatch(servers[0])
         namespace = hub["host"] if hub else servers[0]
@@ -133,8 +137,9 @@ def _endpoint_of(host: str, topic: str, bootstrap_servers: str | None) -> TopicA
     """
     if not _HOST.fullmatch(host):
         raise ConfigurationError(
-            f"fully_qualified_namespace is {host!r}: give its host name alone, for example "
-            "contoso.servicebus.windows.net"
+            "give its host name alone, for example contoso.servicebus.windows.net",
+            setting="fully_qualified_namespace",
+            value=repr(host),
         )
     address = address_of(bootstrap_servers or f"{host}:{PORT_OF_EVENT_HUBS}", topic, host)
     return replace(address, settings=_OF_AZURE)
@@ -152,6 +157,8 @@ def identity_settings(
         ConfigurationError: a name is not valid, or the config has a callback for tokens.
     """
     if config and "oauth_cb" in config:
-        raise ConfigurationError("config sets 'oauth_cb', but the credential gives the tokens")
+        raise ConfigurationError(
+            "'oauth_cb' cannot be set: the credential gives the tokens", setting="config"
+        )
     address = _endpoint_of(host, topic, bootstrap_servers)
     return address, {**address.settings, **_OF_TOKENS, **(config or {})}

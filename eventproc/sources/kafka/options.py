@@ -17,12 +17,12 @@ BYTES_MIN: Final = 64 * 1024
 _OURS: Final = "a partition is owned through the checkpoint store, not through a Kafka group"
 _PLACE: Final = "progress is kept in the checkpoint store, and never committed to Kafka"
 _START: Final = (
-    "where to begin is EventProcessorConfig.initial_position; a position that does not exist any "
-    "more is reported, never skipped silently"
+    "where to begin is the processor's initial position; a position that does not exist any more "
+    "is reported, never skipped silently"
 )
 
 REFUSED: Final[Mapping[str, str]] = {
-    "group.id": "it is the processor's consumer_group",
+    "group.id": "it is the processor's consumer group",
     "group.instance.id": _OURS,
     "group.protocol": _OURS,
     "group.protocol.type": _OURS,
@@ -105,4 +105,4 @@ def check_config(config: Mapping[str, object]) -> None:
     for name in config:
         reason = REFUSED.get(name)
         if reason is not None:
-            raise ConfigurationError(f"config sets {name!r}, which cannot be set: {reason}")
+            raise ConfigurationError(f"{name!r} cannot be set: {reason}", setting="config")

@@ -10,7 +10,7 @@ from typing import Final
 from eventproc.errors import ConfigurationError
 
 _ALL: Final = "a message counts as published when every replica in sync has stored it"
-_WAIT: Final = "how long to wait for an acknowledgement is an argument of publish"
+_WAIT: Final = "how long to wait for an acknowledgement is said with what is published"
 _OUTCOME: Final = "the publisher itself needs the outcome of each message"
 
 REFUSED: Final[Mapping[str, str]] = {
@@ -25,8 +25,8 @@ REFUSED: Final[Mapping[str, str]] = {
     "error_cb": "errors of the client become errors of the publisher",
     "transactional.id": "messages are published at least once, without transactions",
     "allow.auto.create.topics": "a misspelt topic would be created instead of refused",
-    "bootstrap.servers": "it is the first argument",
-    "metadata.broker.list": "the servers are the first argument",
+    "bootstrap.servers": "the servers are given apart",
+    "metadata.broker.list": "the servers are given apart",
 }
 """Settings of librdkafka that are refused, and why."""
 
@@ -63,4 +63,4 @@ def check_producer_config(config: Mapping[str, object]) -> None:
     for name in config:
         reason = REFUSED.get(name)
         if reason is not None:
-            raise ConfigurationError(f"config sets {name!r}, which cannot be set: {reason}")
+            raise ConfigurationError(f"{name!r} cannot be set: {reason}", setting="config")

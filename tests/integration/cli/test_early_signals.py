@@ -111,7 +111,6 @@ def test_no_other_package_is_imported_before_the_signal_handlers_are_installed()
         "eventproc.cli.entry_point",
         "eventproc.cli.terminal",
         "eventproc.cli.terminal.exits",
-        "eventproc.cli.terminal.follow_up",
         "eventproc.errors",
         "eventproc.extras",
     }

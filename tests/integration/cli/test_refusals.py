@@ -37,7 +37,7 @@ REFUSED = {
     "interval": ([*RUN, "--store", "sqlite:g.db", "--interval", "soon"], ["--interval", "10s"]),
     "an expiration that is too short": (
         [*RUN, "--store", "sqlite:g.db", "--expiration", "5s"],
-        ["--expiration (5 s) must be at least 3 times --interval (10 s)", "30 s"],
+        ["--expiration is 5 s and --interval is 10 s: give at least 3 intervals", "30 s"],
     ),
     "start": ([*RUN, "--store", "sqlite:g.db", "--start", "then"], ["--start", "earliest"]),
     "strategy": ([*RUN, "--store", "sqlite:g.db", "--strategy", "x"], ["--strategy", "greedy"]),
@@ -51,11 +51,11 @@ REFUSED = {
     ),
     "a capacity without the placement that uses it": (
         [*RUN, "--store", "sqlite:g.db", "--capacity", "1"],
-        ["--capacity is 1", "Even: pass --placement Weighted, or do not pass --capacity"],
+        ["--capacity is 1", "and --placement is Even: only the placement Weighted uses it"],
     ),
     "an ordinal without the placement that uses it": (
         [*RUN, "--store", "sqlite:g.db", "--ordinal", "0"],
-        ["--ordinal is 0", "Even: pass --placement Ordinal, or do not pass --ordinal"],
+        ["--ordinal is 0", "and --placement is Even: only the placement Ordinal uses it"],
     ),
     "tables without their endpoint": (
         [
@@ -115,13 +115,13 @@ REFUSED = {
     ),
     "static membership without a name": (
         [*RUN, "--store", "sqlite:g.db", "--static-membership"],
-        ["--static-membership needs an --owner-id"],
+        ["--static-membership is set and --owner-id is not given"],
     ),
     "simulated for no time": (["simulate", "--hours", "0"], ["--hours is 0 s"]),
     "owner id": ([*RUN, "--store", "sqlite:g.db", "--owner-id", "müller"], ["--owner-id", "ASCII"]),
     "no hub name": (
         ["run", "eventproc.cli.demo.handler:FlightLog", "--store", "sqlite:g.db"],
-        ["which event hub", "pass --eventhub"],
+        ["--eventhub is not given", "no EntityPath"],
     ),
     "status of a file that is not there": (
         [*STATUS, "--store", "sqlite:typo.db"],

@@ -114,7 +114,7 @@ def test_a_missing_ca_bundle_is_named(refused, part):
     code, err = refused(part, "--ca-bundle", "/nowhere/ca.pem")
 
     assert code == BAD_INPUT
-    assert "--ca-bundle '/nowhere/ca.pem' cannot be read as certificates" in err
+    assert "--ca-bundle is '/nowhere/ca.pem': cannot be read as certificates" in err
 
 
 @pytest.mark.parametrize("part", [HUB, STORE])
@@ -151,8 +151,8 @@ def test_a_proxy_that_is_away_may_come_back(refused, hub, part):
     [
         ((), {"EVENTPROC_CONNECTION_STRING": "x"}, "give --namespace, which uses an identity, or"),
         ((), {"AZURE_STORAGE_CONNECTION_STRING": "x"}, "give --storage-account, which uses an"),
-        (("--proxy", "proxy:8080"), {}, "an HTTP proxy is given as http://HOST:PORT"),
-        (("--proxy", "http://u:hush@proxy"), {}, "an HTTP proxy is given as http://HOST:PORT"),
+        (("--proxy", "proxy:8080"), {}, "--proxy: give http://HOST:PORT"),
+        (("--proxy", "http://u:hush@proxy"), {}, "--proxy: give http://HOST:PORT"),
         (("--storage-account", "http://127.0.0.1/a"), {}, "must begin with https://"),
         (("--storage-account", "Contoso"), {}, "give the account's name, for example contoso"),
     ],

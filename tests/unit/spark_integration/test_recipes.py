@@ -78,26 +78,29 @@ def test_a_function_that_does_not_exist_is_refused(function, words):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (SourceRecipe, "which event hub? Give SourceRecipe.connection (env:NAME, file:PATH, or"),
+        (
+            SourceRecipe,
+            "SourceRecipe.connection is not given, SourceRecipe.namespace is not given and",
+        ),
         (
             lambda: SourceRecipe(connection=Secret("env:A"), namespace="b"),
-            "give SourceRecipe.namespace, which uses an identity, or SourceRecipe.connection,",
+            "SourceRecipe.namespace is given and SourceRecipe.connection is given: ",
         ),
         (
             lambda: SourceRecipe(namespace="b"),
-            "SourceRecipe.namespace needs SourceRecipe.eventhub_name, too",
+            "SourceRecipe.namespace is 'b' and SourceRecipe.eventhub_name is not given: ",
         ),
         (
             lambda: SourceRecipe(namespace="sb://contoso/", eventhub_name="orders"),
-            "SourceRecipe.namespace ('sb://contoso/') must be a bare host name such as",
+            "SourceRecipe.namespace is 'sb://contoso/': give a bare host name such as",
         ),
         (
             lambda: StoreRecipe(spec="blob:box"),
-            "StoreRecipe.spec is 'blob:box', which needs StoreRecipe.storage (env:NAME,",
+            "StoreRecipe.spec is 'blob:box', StoreRecipe.storage is not given and",
         ),
         (
             lambda: StoreRecipe(spec="sqlite:a.db", account="contoso"),
-            "StoreRecipe.account has no effect on StoreRecipe.spec=sqlite:a.db: remove it,",
+            "StoreRecipe.account is given and StoreRecipe.spec is 'sqlite:a.db': ",
         ),
         (
             lambda: StoreRecipe(spec="blob:box", account="not an account"),
@@ -208,14 +211,14 @@ def test_a_proxy_may_be_a_secret(monkeypatch):
         host="proxy", port=8080, username="anna", password="hush"
     )
     monkeypatch.setenv("PROXY", "anna:hush")
-    with pytest.raises(ConfigurationError, match="given as http://HOST:PORT") as refused:
+    with pytest.raises(ConfigurationError, match="give http://HOST:PORT") as refused:
         recipe.make()
     assert "hush" not in str(refused.value)
 
 
 def test_a_proxy_that_is_no_secret_is_checked_at_once():
     """Before anything is sent to an executor."""
-    with pytest.raises(ConfigurationError, match="given as http://HOST:PORT"):
+    with pytest.raises(ConfigurationError, match="give http://HOST:PORT"):
         NetworkRecipe(proxy=Secret("proxy:8080"))
 
 

@@ -160,7 +160,7 @@ def test_a_database_in_memory_is_refused(path):
 
 def test_a_timeout_must_be_positive(tmp_path):
     """With 0, every collision would be an unknown outcome."""
-    with pytest.raises(ConfigurationError, match="busy_timeout is 0 s: give a timedelta above 0 s"):
+    with pytest.raises(ConfigurationError, match="busy_timeout is 0 s: give more than 0 s"):
         SqliteCheckpointStore(tmp_path / "x.db", busy_timeout=timedelta(0))
 
 

@@ -20,7 +20,7 @@ def test_the_name_of_a_store_has_no_secret():
 @pytest.mark.parametrize(
     ("url", "table", "message"),
     [
-        ("contoso", "leases", "must begin with https://"),
+        ("contoso", "leases", "begin it with https://"),
         (SAS, "my-table", "3 to 63 letters and digits"),
         (SAS, "1table", "beginning with a letter"),
         (SAS, "ab", "3 to 63"),

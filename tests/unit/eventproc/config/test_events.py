@@ -19,7 +19,7 @@ SECOND = timedelta(seconds=1)
         ({"handoff_timeout": ZERO}, "handoff_timeout"),
         ({"shutdown_timeout": ZERO}, "shutdown_timeout"),
         ({"partition_ids_interval": ZERO}, "partition_ids_interval"),
-        ({"ownership_expiration": 29 * SECOND}, "at least 3 times"),
+        ({"ownership_expiration": 29 * SECOND}, "at least 3 intervals"),
         ({"rebalance_interval": 11 * SECOND}, "rebalance_interval"),
         ({"batch_size_max": 0}, "batch_size_max"),
     ],

@@ -37,10 +37,10 @@ def test_a_weight_or_a_capacity_that_the_placement_does_not_use_is_refused(place
     name = placement.name
     with pytest.raises(
         ConfigurationError,
-        match=f"capacity is 2, which has no effect with the placement {name}: pass placement Weigh",
+        match=f"capacity is 2 and placement is {name}: only the placement Weighted uses it",
     ):
         EventProcessorConfig(placement=placement, capacity=2)
-    with pytest.raises(ConfigurationError, match=r"weight is 0.5, .* or do not pass weight"):
+    with pytest.raises(ConfigurationError, match=r"weight is 0.5 .* or leave the weight out"):
         EventProcessorConfig(placement=placement, weight=0.5)
     EventProcessorConfig(placement=placement, weight=1)
 
@@ -58,8 +58,7 @@ def test_an_ordinal_that_the_placement_does_not_use_is_refused(placement):
     """Otherwise an operator takes the partitions of a numbered process for known."""
     with pytest.raises(
         ConfigurationError,
-        match=f"ordinal is 0, which has no effect with the placement {placement.name}: "
-        "pass placement Ordinal, or do not pass ordinal",
+        match=f"ordinal is 0 and placement is {placement.name}: only the placement Ordinal uses it",
     ):
         EventProcessorConfig(placement=placement, ordinal=0)
 
@@ -72,6 +71,6 @@ def test_an_ordinal_is_for_the_placement_ordinal(placement):
 
 def test_a_deployment_is_refused_as_by_the_placement_that_is_published():
     """With a ring, what a new processor would get depends on its own name."""
-    with pytest.raises(ConfigurationError, match="with the placement Published:Ring no processor"):
+    with pytest.raises(ConfigurationError, match="placement is Published:Ring: no processor"):
         EventProcessorConfig(placement=Published(Ring()), deployment_id="v2")
     EventProcessorConfig(placement=Published(Even()), deployment_id="v2")

@@ -77,8 +77,12 @@ WRONG = {
     "no endpoint": (OF_HUB.partition(";")[2], None, "no Endpoint"),
     "endpoint without scheme": (OF_HUB.replace("sb://", ""), None, "sb://"),
     "endpoint with a wrong port": (OF_HUB.replace(".net/", ".net:x/"), None, "sb://"),
-    "no hub": (OF_NAMESPACE, None, "which event hub"),
-    "two hubs": (OF_HUB, "invoices", "'orders' (its EntityPath), but eventhub_name is 'invoices'"),
+    "no hub": (OF_NAMESPACE, None, "eventhub_name is not given"),
+    "two hubs": (
+        OF_HUB,
+        "invoices",
+        "eventhub_name is 'invoices': the connection string is for event hub 'orders'",
+    ),
     "hub of blanks": (OF_NAMESPACE, " ", "eventhub_name"),
     "no key": (OF_HUB.replace(f"SharedAccessKey={KEY};", ""), None, "no SharedAccessKey."),
     "no key name": (
@@ -155,7 +159,7 @@ def test_a_namespace_that_is_not_a_host_name_is_refused(namespace):
     with pytest.raises(ConfigurationError) as caught:
         EventHubSource(namespace, "orders", AzureSasCredential(SIGNATURE))
 
-    assert "from_connection_string" in str(caught.value)
+    assert "not the place of a connection string" in str(caught.value)
     assert KEY.strip("=") not in str(caught.value)
 
 

@@ -86,7 +86,10 @@ class OfNoHandlerClass:
 
 
 BAD: list[tuple[type, str]] = [
-    (Needy, r"Needy cannot be made without arguments \(missing .*'database'\): .* lambda: Needy"),
+    (
+        Needy,
+        r"Needy cannot be made without arguments \(missing .*'database'\): .* return Needy\(",
+    ),
     (Plain, r"Plain.process_event is `def`, .* write `async def`, or inherit from Blocking"),
     (PlainClose, r"PlainClose.close is `def`"),
     (Yielding, r"Yielding.process_events contains a yield, so calling it does nothing: remove"),

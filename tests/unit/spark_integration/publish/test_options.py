@@ -172,7 +172,7 @@ def test_a_function_can_be_the_target():
         ),
         (
             {"publish": "eventhub", "connectionString": KEY, "fullyQualifiedNamespace": "n"},
-            "uses an identity, or connectionString.*not both",
+            "connectionString is given: .*not both",
         ),
         ({**TOPIC, "caBundle": "ca.pem"}, "caBundle has no effect beside publish=kafka"),
         ({"publish": "a:b", "fullyQualifiedNamespace": "n"}, "Namespace has no effect.*a:b"),

@@ -105,16 +105,22 @@ def test_every_option_is_parsed():
         ({"batchMin": "10"}, "batchMin is a setting of a processor: in Spark the rows"),
         ({"batchWait": "1s"}, "batchWait is a setting of a processor"),
         ({"path": "y"}, "'path' is not an option of the eventproc sink: remove it"),
-        ({"storageConnectionString": "x"}, "no effect on checkpointStore=sqlite:group.db: remove"),
-        ({"storageAccount": "contoso"}, "storageAccount has no effect on checkpointStore=sqlite"),
-        ({**NAMES, "caBundle": "ca.pem"}, "caBundle has no effect on checkpointStore=sqlite"),
-        ({**NAMES, "proxy": "env:PROXY"}, "proxy has no effect on checkpointStore=sqlite"),
+        (
+            {"storageConnectionString": "x"},
+            "storageConnectionString is given and checkpointStore is .* no effect",
+        ),
+        ({"storageAccount": "contoso"}, "storageAccount is given and checkpointStore is 'sqlite"),
+        ({**NAMES, "caBundle": "ca.pem"}, "caBundle is given and checkpointStore is 'sqlite"),
+        ({**NAMES, "proxy": "env:PROXY"}, "proxy is given and checkpointStore is 'sqlite"),
         ({**NAMES, "transport": "websocket"}, "transport has no effect without connectionString"),
         ({**NAMES, "customEndpoint": "sb://x"}, "customEndpoint has no effect without"),
-        ({"checkpointStore": "blob:box"}, "storageConnectionString .*or storageAccount to use"),
+        (
+            {"checkpointStore": "blob:box"},
+            "storageConnectionString is not given and storageAccount is not",
+        ),
         (
             {"checkpointStore": "blob:b", "storageConnectionString": "x", "storageAccount": "abc"},
-            "storageAccount, which uses an identity, or storageConnectionString.*not both",
+            "storageAccount is given and storageConnectionString is given: .*not both",
         ),
     ],
 )

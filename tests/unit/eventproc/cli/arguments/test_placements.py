@@ -76,8 +76,8 @@ def test_a_class_or_an_instance_in_the_current_folder_is_found(folder, name):
         ("Ring:bond=2", "its settings are: backups, bound, literal"),
         ("Ring:bound=0.5", "bound is 0.5"),
         ("shop_missing:Own", "no module 'shop_missing'"),
-        ("shop_placements:Gone", "--placement is 'shop_placements:Gone', but .* has no 'Gone'"),
-        ("shop_placements:number", "--placement is 'shop_placements:number', which is no placem"),
+        ("shop_placements:Gone", "--placement is 'shop_placements:Gone': module .* has no 'Gone'"),
+        ("shop_placements:number", "--placement is 'shop_placements:number': this is no placem"),
         ("shop_placements:Needy", "name an instance of it instead"),
     ],
 )

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from eventproc import ConfigurationError, FixedRoster
-from eventproc.cli.arguments.option_names import in_options
 from eventproc.cli.arguments.rosters import check_supervised, make_roster
 from eventproc.rosters.kubernetes import ReplicaSetRoster, StatefulSetRoster
 
@@ -49,8 +48,8 @@ def test_a_text_names_a_roster(text, kind, own_id):
     assert roster.own_id == own_id
 
 
-def test_refusals_of_kubernetes_name_no_arguments_of_python(monkeypatch):
-    """What a reader on the command line can do: set a variable, or name a roster of their own."""
+def test_refusals_of_kubernetes_say_what_helps_on_the_command_line_too(monkeypatch):
+    """Set a variable, or name a roster of one's own."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     roster = make_roster("statefulset")
     assert roster is not None
@@ -60,13 +59,13 @@ def test_refusals_of_kubernetes_name_no_arguments_of_python(monkeypatch):
     with pytest.raises(ConfigurationError) as unnumbered:
         make_roster("statefulset")
 
-    assert in_options(str(outside.value)).endswith(
-        "Run in a pod whose ServiceAccount mounts a token, or give --roster MODULE:NAME of a "
-        "roster that you made with kubeconfig=PATH, as of kubectl"
+    assert str(outside.value).endswith(
+        "Run in a pod whose ServiceAccount mounts a token, or make the roster with "
+        "kubeconfig=PATH of a file of kubectl"
     )
-    assert in_options(str(unnumbered.value)) == (
-        "the name of this pod is 'laptop', which is no name of a StatefulSet's pod, such as "
-        "'consumer-0': set the environment variable POD_NAME from the field metadata.name"
+    assert str(unnumbered.value) == (
+        "pod_name is 'laptop': this is no name of a StatefulSet's pod, such as 'consumer-0': set "
+        "the environment variable POD_NAME from the field metadata.name"
     )
 
 

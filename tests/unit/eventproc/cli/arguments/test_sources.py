@@ -61,7 +61,7 @@ def test_an_amqp_url_has_the_number_of_partition_queues(scheme):
         ("kafka://localhost:9092", "", "--eventhub"),
         ("kafka://localhost", "t", "host:port"),
         (f"kafka://localhost:9092?{KEY.rstrip('=')}", "t", "name=value"),
-        ("kafka://localhost:9092?group.id=x", "t", "consumer_group"),
+        ("kafka://localhost:9092?group.id=x", "t", "consumer group"),
         ("", "t", "kafka://HOST:PORT"),
         ("", "t", "amqp://USER:PASSWORD@HOST/"),
         ("amqp://u:p@localhost/?queues=3", "", "--eventhub"),

@@ -44,7 +44,9 @@ def test_a_blob_store_may_name_the_namespace_of_its_blobs():
 
 def test_a_namespace_that_no_blob_can_have_is_not_taken_for_the_option():
     """``--namespace`` is the one that is connected to."""
-    with pytest.raises(ConfigurationError, match=r"^namespace 'a/b' has a slash"):
+    with pytest.raises(
+        ConfigurationError, match=r"^namespace is 'a/b': give a name without a slash"
+    ):
         open_store("blob:checkpoints?namespace=a/b", StorageAccess(connection_string=STORAGE))
 
 

@@ -116,7 +116,7 @@ def test_a_weight_without_its_placement_is_refused(capsys):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--hours", "0", "--hours is 0 s: give a duration above 0 s"),
+        ("--hours", "0", "--hours is 0 s: give more than 0 s"),
         ("--store", "sqlite", "'--store': 'sqlite' is not one of"),
         ("--event", "crash:0", "the count must be 1 or more"),
     ],

@@ -118,7 +118,7 @@ def test_a_roster_says_how_many_ordinals_there_are():
 
 def test_a_processor_without_an_ordinal_is_refused():
     """The message says how it gets one."""
-    with pytest.raises(ConfigurationError, match=r"pass ordinal, or an owner_id that ends"):
+    with pytest.raises(ConfigurationError, match=r"give it, or an owner id that ends"):
         Ordinal().check(MemberFacts())
 
 
@@ -127,7 +127,7 @@ def test_a_processor_with_an_ordinal_beyond_the_replicas_is_refused():
     Ordinal(replicas=4).check(MemberFacts(ordinal=3))
     Ordinal().check(MemberFacts(ordinal=3))
     with pytest.raises(
-        ConfigurationError, match=r"ordinal is 4, but the placement Ordinal:replicas=4 .* 0 to 3"
+        ConfigurationError, match=r"ordinal is 4: the placement Ordinal:replicas=4 .* 0 to 3"
     ):
         Ordinal(replicas=4).check(MemberFacts(ordinal=4))
 

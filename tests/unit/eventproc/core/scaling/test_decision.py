@@ -215,9 +215,9 @@ def test_a_long_time_between_checkpoints_is_not_taken_for_a_full_process():
 
 def test_rules_that_contradict_each_other_are_refused():
     """At the start, with the values and the remedy."""
-    with pytest.raises(ConfigurationError, match="above replicas_max"):
+    with pytest.raises(ConfigurationError, match="replicas_min is 5 and replicas_max is 4"):
         ScalingRules(replicas_min=5, replicas_max=4)
-    with pytest.raises(ConfigurationError, match="not below drain_target"):
+    with pytest.raises(ConfigurationError, match="before a process has started"):
         ScalingRules(drain_target=timedelta(seconds=30))
 
 

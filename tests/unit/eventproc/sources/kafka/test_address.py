@@ -70,7 +70,7 @@ def test_the_namespace_of_a_broker_is_its_address_or_the_users_choice():
         ("", "host:port"),
         ("localhost", "host:port"),
         ("kafka://localhost:9092", "host:port"),
-        (HUB, "from_connection_string"),
+        (HUB, "not the place of a connection string"),
     ],
 )
 def test_servers_that_cannot_work_are_refused(servers, message):
@@ -90,7 +90,7 @@ def test_invalid_topic_names_are_refused(topic):
 
 def test_a_connection_string_without_hub_needs_the_argument_topic():
     """The message names it."""
-    with pytest.raises(ConfigurationError, match="pass topic"):
+    with pytest.raises(ConfigurationError, match="topic is not given"):
         KafkaEventSource.from_connection_string(HUB)
 
 
