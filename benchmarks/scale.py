@@ -1,6 +1,7 @@
-"""What a group costs as it grows: the tables of ``docs/scale.md``.
+"""What a group costs as it grows: the tables of ``docs/scale.md``, and prices by store.
 
     .venv/bin/python benchmarks/scale.py [SIZE ...] [--format json]
+    .venv/bin/python benchmarks/scale.py --by-store [SIZE ...]
 
 A size is PARTITIONSxPROCESSORS; without any, all sizes are played: some two minutes of work.
 Every figure comes from the production processors, as many as are named, on virtual time. Each size
@@ -8,6 +9,7 @@ is played twice. First: all start at once; after a rest one joins; then one in t
 all start, and a few of them are replaced one after the other, as in a rolling deploy. The first row
 of a size has the operations while nothing changes, each of the others those of one event, until the
 group was balanced again.
+With ``--by-store`` only the rest is played: the table of ``docs/stores.md``.
 """
 
 from collections.abc import Iterable
@@ -15,16 +17,20 @@ from datetime import timedelta
 from typing import Any, Final
 
 from benchmarks._rows import Row, options, print_progress, print_rows
+from checkpointstores.tables.table import TRANSACTION_MAX
 from eventproc import EventProcessorConfig
 from eventproc.cli.verbs.simulate import memory_account
 from eventproc.simulation import History, PriceList, Script, parse_event, play, report_of
-from eventproc.simulation.price import HOURS_PER_MONTH
+from eventproc.simulation.price import HOURS_PER_MONTH, PRICES
 from eventproc.simulation.report import HOUR_S, pages_listed
 
 SIZES: Final = ("4x2", "32x4", "256x32", "1000x100", "2500x250")
 ROLLED_MAX: Final = 4
 REST_S: Final = (20.0, 80.0)
 """Beginning and end of a time without changes, in which the steady rate is counted."""
+
+RENEWED_MAX: Final = {"blob": 1, "tables": TRANSACTION_MAX}
+"""How many records one request renews; the other stores renew any number at once."""
 
 JOIN_S, CRASH_S, END_S = 80, 110, 200
 ROLL_S, ROLL_EACH_S = 20, 25
@@ -68,6 +74,31 @@ def at_rest(history: History) -> dict[str, Any]:
     }
 
 
+def by_store(size: str) -> list[dict[str, Any]]:
+    """Count what a group at rest asks of each store in a month, and the price of that."""
+    partitions, processors = map(int, size.split("x"))
+    begin_s, end_s = REST_S
+    history = play(script(partitions, processors, round(end_s)), memory_account)
+    months = (end_s - begin_s) / HOUR_S / HOURS_PER_MONTH
+    counts = [write.count for write in history.writes if begin_s <= write.at_s < end_s]
+    rows = []
+    for store in ("blob", "tables", "postgres", "sqlite"):
+        prices = PRICES.get(store, PriceList(writes=0, lists=0))
+        pages = pages_listed(history, begin_s, end_s, prices)
+        renewed_max = RENEWED_MAX.get(store, partitions)
+        requests = pages + sum(-(-count // renewed_max) for count in counts)
+        dollars = prices.of(writes=sum(counts), pages=pages) / months
+        rows.append(
+            {
+                "size": size,
+                "store": store,
+                "requests_per_month": round(requests / months),
+                "dollars_per_month": round(dollars, 2),
+            }
+        )
+    return rows
+
+
 def events_of(history: History) -> list[dict[str, Any]]:
     """Return a row for each event of the script."""
     rows = []
@@ -102,11 +133,12 @@ def count_between(operations: Iterable[object], begin_s: float, end_s: float) ->
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("sizes", nargs="*", default=SIZES)
+    parser.add_argument("--by-store", action="store_true", help="show prices at rest, by store")
     given = parser.parse_args()
     rows: list[Row] = []
     for size in SIZES[:1] if given.quick else given.sizes:
         print_progress(size)
-        rows += measure(size)
+        rows += by_store(size) if given.by_store else measure(size)
     print_rows(rows, given.format)
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import Final, TypeVar
 
-from eventproc.models import LeaseMode, MemberStatus, OffsetFormat
+from eventproc.models import MemberStatus, OffsetFormat
 
 EnumT = TypeVar("EnumT", bound=Enum)
 
@@ -21,5 +21,4 @@ def _read(default: EnumT, word: str) -> EnumT:
 
 
 status_of: Final = partial(_read, MemberStatus.ACTIVE)
-lease_mode_of: Final = partial(_read, LeaseMode.PARTITION)
 offset_format_of: Final = partial(_read, OffsetFormat.AMQP)

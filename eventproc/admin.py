@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.core.checkpoint_rules import operators_writer
-from eventproc.core.ownership.liveness import live_partitions
+from eventproc.core.ownership.liveness import fresh_owners
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
 from eventproc.errors import ConfigurationError, EventProcError, StoreUnavailableError
 from eventproc.models import (
@@ -189,11 +189,10 @@ async def live_owners(
 ) -> dict[str, PartitionOwnership]:
     """Return the ownership records whose owner is alive, by partition id.
 
-    An owner is alive if it renewed its lease, or its member record with session leases, in time.
+    An owner is alive if it renewed its lease in time.
     """
-    present = await store.list_members(group)
     owned = await store.list_ownership(group)
-    live = live_partitions(owned, present, expiration)
+    live = fresh_owners(owned, expiration)
     return {p: held for p, held in owned.by_partition.items() if p in live}
 
 

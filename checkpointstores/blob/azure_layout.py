@@ -18,7 +18,7 @@ from string import ascii_letters, digits, punctuation
 from typing import Final
 from urllib.parse import quote, unquote
 
-from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import offset_format_of, status_of
 from eventproc.bounded_json import read_json
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
@@ -237,7 +237,6 @@ def member_metadata(member: Member) -> dict[str, str]:
         "handsover": str(member.hands_over).lower(),
         "weight": repr(member.weight),
         "generation": _quoted(member.deployment_id),
-        "leasemode": member.lease_mode.value,
         "numbering": member.offset_format.value,
         "version": _quoted(member.version),
         **_placement_metadata(member),
@@ -275,7 +274,6 @@ def member_in(
         hands_over=values.get("handsover") != "false",
         weight=weight,
         deployment_id=_unquoted(values.get("generation", "")),
-        lease_mode=lease_mode_of(values.get("leasemode", "")),
         offset_format=offset_format_of(values.get("numbering", "")),
         version=_unquoted(values.get("version", "")),
         capacity=_count_in(values.get("capacity", "")),

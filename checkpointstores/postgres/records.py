@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import offset_format_of, status_of
 from checkpointstores.postgres import statements as sql
 from checkpointstores.postgres.schema import in_schema
 from eventproc.core.checkpoint_rules import checkpoint_after
@@ -131,7 +131,6 @@ class Records:
             "placement": member.placement,
             "load": member.load,
             "deployment_id": member.deployment_id,
-            "lease_mode": member.lease_mode.value,
             "offset_format": member.offset_format.value,
             "version": member.version,
             "etag": etag,
@@ -282,7 +281,6 @@ def _as_member(*row: Any) -> Member:  # noqa: ANN401 - the columns of a row
     values = dict(zip(sql.MEMBER_COLUMNS, row, strict=True))
     words = {
         "status": status_of(values["status"]),
-        "lease_mode": lease_mode_of(values["lease_mode"]),
         "offset_format": offset_format_of(values["offset_format"]),
         "last_modified": _utc(values["last_modified"]),
     }

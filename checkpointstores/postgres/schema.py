@@ -40,7 +40,6 @@ CREATE TABLE eventproc.member (
     placement text NOT NULL,
     load text NOT NULL,
     deployment_id text NOT NULL,
-    lease_mode text NOT NULL,
     offset_format text NOT NULL,
     version text NOT NULL,
     etag text NOT NULL,

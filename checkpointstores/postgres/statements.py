@@ -58,7 +58,6 @@ MEMBER_COLUMNS: Final = (
     "placement",
     "load",
     "deployment_id",
-    "lease_mode",
     "offset_format",
     "version",
     "etag",
@@ -81,7 +80,7 @@ INSERT_MEMBER: Final = """
 INSERT INTO eventproc.member VALUES (
     %(namespace)s, %(eventhub)s, %(group)s, %(owner_id)s, %(incarnation)s, %(status)s,
     %(hands_over)s, %(weight)s, %(capacity)s, %(ordinal)s, %(placement)s, %(load)s,
-    %(deployment_id)s, %(lease_mode)s, %(offset_format)s, %(version)s, %(etag)s, clock_timestamp()
+    %(deployment_id)s, %(offset_format)s, %(version)s, %(etag)s, clock_timestamp()
 ) ON CONFLICT DO NOTHING RETURNING last_modified
 """
 UPDATE_MEMBER: Final = f"""
@@ -89,8 +88,8 @@ UPDATE eventproc.member SET
     incarnation = %(incarnation)s, status = %(status)s, hands_over = %(hands_over)s,
     weight = %(weight)s, capacity = %(capacity)s, ordinal = %(ordinal)s,
     placement = %(placement)s, load = %(load)s, deployment_id = %(deployment_id)s,
-    lease_mode = %(lease_mode)s, offset_format = %(offset_format)s, version = %(version)s,
-    etag = %(etag)s, last_modified = clock_timestamp()
+    offset_format = %(offset_format)s, version = %(version)s, etag = %(etag)s,
+    last_modified = clock_timestamp()
 WHERE {OF_GROUP} AND owner_id = %(owner_id)s AND etag = %(expected)s
 RETURNING last_modified
 """

@@ -49,7 +49,6 @@ CREATE TABLE member (
     placement TEXT NOT NULL,
     load TEXT NOT NULL,
     deployment_id TEXT NOT NULL,
-    lease_mode TEXT NOT NULL,
     offset_format TEXT NOT NULL,
     version TEXT NOT NULL,
     etag TEXT NOT NULL,

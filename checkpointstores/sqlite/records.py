@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import offset_format_of, status_of
 from eventproc.bounded_json import read_json
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
@@ -52,7 +52,6 @@ _MEMBER_COLUMNS: Final = (
     "placement",
     "load",
     "deployment_id",
-    "lease_mode",
     "offset_format",
     "version",
     "etag",
@@ -164,7 +163,6 @@ def _as_member(row: Sequence[Any]) -> Member:
     read = {
         "status": status_of(stored["status"]),
         "hands_over": bool(stored["hands_over"]),
-        "lease_mode": lease_mode_of(stored["lease_mode"]),
         "offset_format": offset_format_of(stored["offset_format"]),
         "last_modified": instant(last_modified_us),
     }
@@ -189,7 +187,6 @@ def announce(
         member.placement,
         member.load,
         member.deployment_id,
-        member.lease_mode.value,
         member.offset_format.value,
         member.version,
         etag,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from checkpointstores.member_enums import lease_mode_of, offset_format_of, status_of
+from checkpointstores.member_enums import offset_format_of, status_of
 from checkpointstores.tables.table import Entity, Value
 from eventproc.models import (
     Checkpoint,
@@ -35,7 +35,6 @@ MEMBER_COLUMNS: Final = (
     "load",
     "placement",
     "deployment_id",
-    "lease_mode",
     "offset_format",
     "version",
 )
@@ -85,7 +84,6 @@ def member_values(member: Member, write: str) -> dict[str, Value]:
     values: dict[str, Any] = {name: getattr(member, name) for name in MEMBER_COLUMNS}
     return values | {
         "status": member.status.value,
-        "lease_mode": member.lease_mode.value,
         "offset_format": member.offset_format.value,
         "capacity": _NONE if member.capacity is None else member.capacity,
         "ordinal": _NONE if member.ordinal is None else member.ordinal,
@@ -100,7 +98,6 @@ def as_member(entity: Entity) -> Member:
         **values
         | {
             "status": status_of(values.get("status", "")),
-            "lease_mode": lease_mode_of(values.get("lease_mode", "")),
             "offset_format": offset_format_of(values.get("offset_format", "")),
             "capacity": _or_none(values.get("capacity")),
             "ordinal": _or_none(values.get("ordinal")),

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import handled_in_hub
-from eventproc.core.ownership.liveness import live_members, live_partitions
+from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in, unreadable
 from eventproc.core.scaling.readings import PartitionReading, Reading
 from eventproc.errors import StoreCorruptError
@@ -49,8 +49,7 @@ async def read_group(
     ids = await source.partition_ids()
     at_s = clock()
     ends = await together(*(source.partition_properties(p) for p in ids))
-    live = live_partitions(owned, present, expiration)
-    owners = {p: held.owner_id for p, held in owned.by_partition.items() if p in live}
+    owners = fresh_owners(owned, expiration)
     found = {c.partition_id: c for c in checkpoints}
     pauses = await _pauses(store, group, present)
     return Reading(

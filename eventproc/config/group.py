@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeAlias
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.placement import Placement
 from eventproc.errors import ConfigurationError
-from eventproc.models import LeaseMode, LoadBalancingStrategy
+from eventproc.models import LoadBalancingStrategy
 from eventproc.settings import Count, PositiveSpan, Span, Wanted, Within, check_settings, shown
 
 INTERVALS_PER_EXPIRATION_MIN: Final = 3
@@ -76,12 +76,6 @@ class GroupConfig:
 
     ownership_expiration: PositiveSpan = timedelta(seconds=60)
     """A record that was not written for this long has no live owner."""
-
-    lease_mode: LeaseMode = LeaseMode.PARTITION
-    """What a processor renews: each ownership record (``PARTITION``), or one member record for all
-    of its partitions (``SESSION``). ``SESSION`` costs two storage operations for each processor and
-    interval, however many partitions it owns, and excludes processors of Azure SDKs from the group.
-    All processors of a group must have the same."""
 
     handoff_timeout: PositiveSpan = timedelta(seconds=30)
     """How long an owner may take to hand a partition over before its planned owner steals it."""

@@ -33,7 +33,6 @@ from eventproc.models.group_record import (
     RecordResult,
 )
 from eventproc.models.membership import (
-    LeaseMode,
     Member,
     MemberResult,
     MembershipSnapshot,
@@ -80,7 +79,6 @@ __all__ = [
     "EventPosition",
     "GroupRecord",
     "LastEnqueued",
-    "LeaseMode",
     "LoadBalancingStrategy",
     "Member",
     "MemberResult",

@@ -25,19 +25,6 @@ class MemberStatus(Enum):
     RESTARTING = "away"
     """It stopped and will start again under its owner id; it keeps what it owns until then."""
 
-    DEAD = "dead"
-    """It did not renew for an expiration, and another member fenced it. What it owned is free."""
-
-
-class LeaseMode(Enum):
-    """Which record is renewed to keep an ownership alive."""
-
-    PARTITION = "partition"
-    """Each ownership record, as in the Azure SDKs."""
-
-    SESSION = "session"
-    """The owner's member record: one write for all partitions that it owns."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
@@ -72,7 +59,6 @@ class Member:
     deployment_id: str = ""
     """The deployment that it belongs to; empty if it was not given."""
 
-    lease_mode: LeaseMode = LeaseMode.PARTITION
     offset_format: OffsetFormat = OffsetFormat.AMQP
     """The offset format of its source. A stored record without one means AMQP."""
 

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Final
 
 from eventproc.config import GroupConfig
-from eventproc.core.ownership.cycle import Actions, decide, unfenced
+from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.listing import Listing
 from eventproc.core.ownership.liveness import foreign_owners, renewal_interval
-from eventproc.core.ownership.memory import GroupMemory, Observed, needs_ownership, observe
+from eventproc.core.ownership.memory import GroupMemory, Observed, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.pauses import PAUSES_RECORD, Pauses
 from eventproc.core.placement.loads import WorkDone
@@ -23,7 +23,7 @@ from eventproc.core.placement.published import Published, measured_by
 from eventproc.core.placement.schema import SCHEMA_RECORD
 from eventproc.core.placement.state import MemberFacts
 from eventproc.logs import ConditionLogger, Logger
-from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipSnapshot, WriteOutcome
+from eventproc.models import ClaimResult, ConsumerGroup, Member, WriteOutcome
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.load_meter import LoadMeter
 from eventproc.ownership.membership import Membership
@@ -85,7 +85,6 @@ class Balancer:
         self._rules = Rules(
             owner_id=member.owner_id,
             strategy=config.load_balancing_strategy,
-            lease_mode=config.lease_mode,
             placement=config.placement,
             facts=MemberFacts.of(member),
             expiration=expiration,
@@ -161,38 +160,28 @@ class Balancer:
         running: frozenset[str],
         expected: frozenset[str] | None,
     ) -> Listing:
-        """Read members, then ownership: a processor that starts is seen in at least one of them.
-
-        The schema comes between: while it is unchanged, the ownership records need not be read.
-        """
+        """Read members, then ownership: a processor that starts is seen in at least one of them."""
         asked_at_s = self._clock()
         present = await self._store.list_members(self._group)
         self.membership.note(present, asked_at_s)
         await self._pauses.read(present.record_etags.get(PAUSES_RECORD), present.as_of)
-
         schema = None
         if self._follows_schema:
             schema = await self._schemas.read(present.record_etags.get(SCHEMA_RECORD))
-
-        def listing(owned: OwnershipSnapshot | None) -> Listing:
-            return Listing(
-                partition_ids=partition_ids,
-                present=present,
-                owned=owned,
-                schema=schema,
-                expected=expected,
-                asked_at_s=asked_at_s,
-                own=self.membership.own,
-                leases=self.leases.by_partition,
-                is_trusted=self.leases.is_any_trusted,
-                handing_over=handing_over,
-                running=running,
-            )
-
-        read = listing(None)
-        if needs_ownership(self._memory, read, self._rules, self._clock()):
-            read = listing(await self._store.list_ownership(self._group))
-        return read
+        owned = await self._store.list_ownership(self._group)
+        return Listing(
+            partition_ids=partition_ids,
+            present=present,
+            owned=owned,
+            schema=schema,
+            expected=expected,
+            asked_at_s=asked_at_s,
+            own=self.membership.own,
+            leases=self.leases.by_partition,
+            is_trusted=self.leases.is_any_trusted,
+            handing_over=handing_over,
+            running=running,
+        )
 
     @property
     def _follows_schema(self) -> bool:
@@ -202,13 +191,8 @@ class Balancer:
 
     async def _carry_out(self, actions: Actions, listing: Listing) -> CycleResult:
         """Carry out the actions, in the order of their fields."""
-        self.leases.renews_records = actions.renews_records
-        if listing.owned is not None:
-            await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
+        await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
         may_claim = await self.membership.carry_out(actions.member, listing.asked_at_s)
-        for member in actions.fenced:
-            if not await self._fence(member):
-                may_claim, actions = False, unfenced(actions, self._memory)
         # Reads the member record again, after the ownership records: one that names this owner id
         # without a lease here may be that of a newer process.
         if may_claim and actions.is_resuming:
@@ -230,14 +214,6 @@ class Balancer:
             conflict_count=sum(r.outcome is WriteOutcome.LOST for r in results),
         )
 
-    async def _fence(self, member: Member) -> bool:
-        """Write the status *dead*; return whether this was before the member renewed."""
-        result = await self._store.announce_member(self._group, member)
-        is_won = result.outcome is WriteOutcome.WON
-        if is_won:
-            self._log.warning("member_fenced", of_owner_id=member.owner_id)
-        return is_won
-
     async def _claim(self, actions: Actions) -> Collection[ClaimResult]:
         if not actions.moves.taken:
             return []
@@ -255,8 +231,10 @@ class Balancer:
 
     def _log_changes(self, before: GroupMemory, after: GroupMemory) -> None:
         if after.grace_until_s > before.grace_until_s:
-            assert before.read_at_s is not None, "an outage is seen between two answers"
-            self._log.warning("group_read_again", silent_s=round(after.now_s - before.read_at_s, 3))
+            assert before.observed is not None, "an outage is seen between two answers"
+            assert after.observed is not None, "an outage is seen between two answers"
+            silent_s = after.observed.at_s - before.observed.at_s
+            self._log.warning("group_read_again", silent_s=round(silent_s, 3))
         self._log_placement(before.observed, after.observed)
         known, seen = before.outsiders, after.outsiders
         if bool(known) is not bool(seen):
@@ -265,14 +243,12 @@ class Balancer:
 
     def _note_foreign(self, before: Observed | None, listing: Listing) -> None:
         """Note whether processors of an Azure SDK are there, and whether they renew too seldom."""
-        if listing.owned is None:
-            return
         expiration, me = self._rules.expiration, self._rules.owner_id
         foreign = foreign_owners(listing.owned, listing.present, me, expiration)
         self.leases.has_foreign = bool(foreign)
         if not foreign:
             self._short_expiration.end()
-        elif before is not None and before.listing.owned is not None:
+        elif before is not None:
             interval = renewal_interval(before.listing.owned, listing.owned, foreign)
             if 2 * interval >= expiration:
                 self._short_expiration.note(

@@ -4,11 +4,10 @@ Before: if a processor is refused, and its supervisor starts it again and again,
 count it as a member. (The write needs these listings anyway.) After: two incompatible processors
 may start at once, and then at least one of them sees the other.
 
-Two processors with different lease modes would claim each other's partitions. Two with different
-offset formats would read one checkpoint as different positions, and skip or repeat the events in
-between. Neither would cause an error, so ``start`` refuses both. ``partition/start.py`` checks the
-format of each checkpoint again before it begins, because an Azure SDK processor joins without any
-check.
+Two processors with different offset formats would read one checkpoint as different positions, and
+skip or repeat the events in between. That would cause no error, so ``start`` refuses it.
+``partition/start.py`` checks the format of each checkpoint again before it begins, because an Azure
+SDK processor joins without any check.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +16,6 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.core.offset_format import owners_of_another, partitions_of_another
-from eventproc.core.ownership.lease_mode import of_another_mode
 from eventproc.core.ownership.liveness import foreign_owners, fresh_owners, live_members
 from eventproc.core.placement.names import agreed, most_named
 from eventproc.core.placement.placement import Placement
@@ -57,8 +55,8 @@ class Compatibility:
         """Read the group and check it.
 
         Raises:
-            ConfigurationError: the group has another lease mode or offset format, or follows a
-                placement that this processor cannot follow; the message names the remedy.
+            ConfigurationError: the group has another offset format, or follows a placement that
+                this processor cannot follow; the message names the remedy.
             StoreUnavailableError: the group could not be read.
         """
         present = await store.list_members(self.group)
@@ -77,24 +75,8 @@ class Compatibility:
             ConfigurationError: as ``check``.
         """
         me, expiration = self.member, self.expiration
-        _check_lease_mode(me, owned, present, expiration=expiration)
         _check_placement(me, self.placement, owned, present, expiration=expiration)
         _check_offset_format(self.group, me, owned, present, checkpoints, expiration=expiration)
-
-
-def _check_lease_mode(
-    me: Member, owned: OwnershipSnapshot, present: MembershipSnapshot, *, expiration: timedelta
-) -> None:
-    mode = me.lease_mode
-    others = of_another_mode(mode, owned, present, me.owner_id, expiration=expiration)
-    if others:
-        raise ConfigurationError(
-            f"{len(others)} live processors of the group have another one or belong to an Azure "
-            f"SDK ({_first_names(others)}): use one in all processors, and stop all of them before "
-            "you change it",
-            setting="lease_mode",
-            value=repr(mode.value),
-        )
 
 
 def _check_placement(

@@ -57,8 +57,7 @@ class Leases:
         Args:
             store: Where the records are.
             group: The consumer group of the records.
-            membership: Has the owner id to write. With session leases the member record is renewed
-                instead of the ownership records, and no lease is trusted longer than the session.
+            membership: Has the owner id to write, and knows whether another processor has it, too.
             expiration: How long after its last write a record has a live owner.
             clock: This processor's monotonic clock, in seconds.
             on_lost: Called with the id of each partition whose lease is lost.
@@ -67,7 +66,6 @@ class Leases:
         self._store = store
         self._group = group
         self._membership = membership
-        membership.on_fenced, membership.on_lapsed = self.lose_all, self.doubt_all
         self._owner_id = membership.own.member.owner_id
         self._expiration = expiration
         self._clock = clock
@@ -76,15 +74,8 @@ class Leases:
         self._lease_by_partition: dict[str, Lease] = {}
         self._locks = PartitionLocks()
         self._renewal_failure = ConditionLogger(log, "renewal_failed", "renewal_recovered")
-        self._compared_at_s = float("-inf")
-        """When the newest listing was requested with which ``compare`` compared all leases."""
-
         self._generation = 0
         """Rises when all leases are lost: answers to earlier writes are then ignored."""
-
-        self.renews_records = not membership.is_session
-        """Whether each ownership record is renewed. With session leases, only while the group has
-        members that do not use them."""
 
         self.has_foreign = False  # Whether processors of an Azure SDK are in the group.
         self.conflict_count = 0
@@ -106,38 +97,16 @@ class Leases:
         """Whether at least one lease may be trusted now."""
         return any(self.remaining_s(p) > 0 for p in self._lease_by_partition)
 
-    def trusted_until_s(self, partition_id: str) -> float:
-        """Until when, on this processor's clock, the lease of the partition may be trusted.
-
-        Called in the handlers' thread, too. The store's thread first removes or doubts a lease, and
-        then extends the trust in the session. This reads them in the opposite order, the lease
-        last, so it never combines a new trust with a lease that is lost.
-        """
-        is_session, compared_at_s = self._membership.is_session, self._compared_at_s
-        by_session_s = self._membership.trusted_until_s()
-        lease = self._lease_by_partition.get(partition_id)
-        if lease is None:
-            return float("-inf")
-        by_record_s = trusted_until_s(lease.sent_at_s, self._expiration)
-        # A trusted session does not show that a record is still ours: only reading it does.
-        if not is_session:
-            return by_record_s
-        if lease.is_doubtful:
-            return min(by_record_s, by_session_s)
-        seen_at_s = max(lease.sent_at_s, compared_at_s)
-        return min(trusted_until_s(seen_at_s, self._expiration), by_session_s)
-
     def remaining_s(self, partition_id: str, *, epoch: int | None = None) -> float:
         """For how many seconds the lease of the partition may be trusted; zero or less: not.
 
-        With an *epoch*: only if it is the lease with this one, and not a later one.
+        With an *epoch*: only if it is the lease with this one, and not a later one. Called in the
+        handlers' thread, too.
         """
-        left_s = self.trusted_until_s(partition_id) - self._clock()
-        if epoch is None:
-            return left_s
-        # Read after trusted_until_s: the store's thread may replace the lease in between.
         lease = self._lease_by_partition.get(partition_id)
-        return float("-inf") if lease is None or lease.epoch != epoch else left_s
+        if lease is None or epoch not in {None, lease.epoch}:
+            return float("-inf")
+        return trusted_until_s(lease.sent_at_s, self._expiration) - self._clock()
 
     @property
     def margin_s(self) -> float | None:
@@ -215,7 +184,6 @@ class Leases:
         ]
         if doubted:
             await self._renew(doubted, stored)
-        self._compared_at_s = asked_at_s
 
     async def keep(self) -> None:
         """Until cancelled, renew each lease when it is due, and retry renewals that failed."""
@@ -225,24 +193,14 @@ class Leases:
             await asyncio.sleep(pause_s)
 
     def lose_all(self) -> None:
-        """Drop all leases, because another processor fenced this one.
+        """Drop all leases, because another processor has this one's owner id.
 
-        Writes under way give no lease, either: other processors may have claimed their partitions
-        since.
+        Writes under way give no lease, either: the partitions are the other one's.
         """
         self._generation += 1
         for partition_id in list(self._lease_by_partition):
             del self._lease_by_partition[partition_id]
             self._on_lost(partition_id)
-
-    def doubt_all(self) -> None:
-        """Trust no lease until its own record was renewed.
-
-        Called when the session is renewed too late: if an operator had deleted the member record,
-        other processors may have taken partitions without fencing this one first.
-        """
-        for partition_id, lease in self._lease_by_partition.items():
-            self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
 
     async def renew_all(self) -> None:
         """Renew every lease now."""
@@ -254,7 +212,6 @@ class Leases:
             self._lease_by_partition.values(),
             self._expiration,
             self._clock(),
-            renews_records=self.renews_records,
             has_foreign=self.has_foreign,
         )
         if due:

@@ -4,9 +4,6 @@ A processor writes its member record before it computes its first plan, so that 
 others include it. While it owns partitions, its ownership records show that it is alive, and the
 member record is not renewed: a balanced group writes no member records.
 
-With session leases the member record keeps every lease of the processor alive. It is then renewed
-all the time, and trusted like a lease (``core/ownership/lease_mode.py``).
-
 Two processors with one ``owner_id`` would each consider the other's leases their own. So a
 processor that starts and finds a fresh record under its id writes its own incarnation into the
 member record, and waits for longer than a cycle takes. A live holder of the id reads the other
@@ -21,12 +18,10 @@ one yields (``core/ownership/members/rivals.py``).
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from eventproc.core.ownership.lease import CHECKS_PER_EXPIRATION, renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import fresh_owners, live_members, recorded_owners
 from eventproc.core.ownership.members.status import (
     MemberStep,
@@ -40,10 +35,9 @@ from eventproc.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from eventproc.logs import ConditionLogger, Logger
+from eventproc.logs import Logger
 from eventproc.models import (
     ConsumerGroup,
-    LeaseMode,
     Member,
     MemberResult,
     MembershipSnapshot,
@@ -82,11 +76,6 @@ class Membership:
         self._expiration = expiration
         self._clock = clock
         self._log = log
-        self.on_fenced: Callable[[], None] = lambda: None
-        """Called when another processor has fenced this one: all leases are lost."""
-        self.on_lapsed: Callable[[], None] = lambda: None
-        """Called when the session is renewed after it was not trusted: each ownership record must
-        be verified before its lease is trusted again."""
         self._is_withdrawn = False
         self._is_first = False
         """Whether it has written its record, and found none of another process with its owner id.
@@ -95,9 +84,6 @@ class Membership:
         self._changed_at_s = float("-inf")
         """When a change of status was first sent. A listing requested before may not show it."""
 
-        self._renewal_failure = ConditionLogger(
-            log, "session_renewal_failed", "session_renewal_recovered"
-        )
         self._newest: MemberResult | None = None
         """The result of the newest write."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
@@ -227,47 +213,14 @@ class Membership:
             raise self._duplicate(step.yields_because)
         if step.rival is not None:
             self._log.warning("duplicate_owner_detected", incarnation=step.rival)
-        if step.is_fenced:
-            self._lose_all()
         if step.write is None:
             return True
-        is_outdated = asked_at_s < self._changed_at_s and not step.is_fenced and not step.rival
-        if is_outdated:
+        if asked_at_s < self._changed_at_s and not step.rival:
             return False
         was, self.own = self.own, self.own.changed_to(step.write.status)
         if self.own is not was:
             self._log.info("standby_ended", has_replaced=step.has_replaced)
         return await self._write(step.write)
-
-    def _lose_all(self) -> None:
-        self._log.error("processor_fenced")
-        self.on_fenced()
-
-    # Session leases.
-
-    @property
-    def is_session(self) -> bool:
-        """Whether this record keeps all leases of the processor alive."""
-        return self.own.member.lease_mode is LeaseMode.SESSION
-
-    def trusted_until_s(self) -> float:
-        """Until when, on this processor's clock, the session may be trusted."""
-        return trusted_until_s(self.own.sent_at_s, self._expiration)
-
-    async def keep(self) -> None:
-        """Until cancelled, renew the session when it is due; return at once without sessions."""
-        pause_s = self._expiration.total_seconds() / CHECKS_PER_EXPIRATION
-        while self.is_session:
-            if renewal_due_at_s(self.own.sent_at_s, self._expiration) <= self._clock():
-                await self._renew_session()
-            await asyncio.sleep(pause_s)
-
-    async def _renew_session(self) -> None:
-        """Renew the session; if the write fails, read the record and write over it once."""
-        is_done = self._is_withdrawn
-        with suppress(StoreError):
-            is_done = is_done or await self._write_anew(attempts_max=2)
-        self._renewal_failure.update(holds=not (is_done or self._is_withdrawn))
 
     # Other changes.
 
@@ -290,10 +243,21 @@ class Membership:
         return mine is not None and not self.own.is_rival(mine)
 
     async def change_to(self, status: MemberStatus) -> None:
-        """Write another status: *leaving*, or *restarting*."""
+        """Write another status: *leaving*, or *restarting*.
+
+        If a write fails, this reads the record and writes over it, unless it is that of another
+        incarnation.
+        """
         self.own = self.own.changed_to(status)
         self._changed_at_s = self._clock()
-        await self._write_anew(attempts_max=ATTEMPTS_MAX)
+        is_done = await self._write(self.own.member)
+        for _ in range(ATTEMPTS_MAX - 1):
+            if is_done:
+                return
+            mine = self._mine(await self._store.list_members(self._group))
+            if self._is_withdrawn or self.own.is_rival(mine):
+                return
+            is_done = await self._write_over(mine)
 
     async def withdraw(self) -> None:
         """Delete the record, after a write of it that is under way: that one changes the ETag.
@@ -307,24 +271,6 @@ class Membership:
                 mine = self._mine(await self._store.list_members(self._group))
                 if mine is not None and not self.own.is_rival(mine):
                     await self._store.withdraw_member(self._group, mine)
-
-    async def _write_anew(self, attempts_max: int) -> bool:
-        """Write the record; if that fails, read it and write over it; return whether it was done.
-
-        If the record shows that this processor was fenced, all its leases are lost first. A record
-        of another incarnation is not written over.
-        """
-        is_done = await self._write(self.own.member)
-        for _ in range(attempts_max - 1):
-            if is_done:
-                break
-            mine = self._mine(await self._store.list_members(self._group))
-            if self._is_withdrawn or self.own.is_rival(mine):
-                break
-            if self.own.is_fenced(mine):
-                self._lose_all()
-            is_done = await self._write_over(mine)
-        return is_done
 
     def _mine(self, present: MembershipSnapshot) -> Member | None:
         return find(present, self.own.member.owner_id)
@@ -342,8 +288,6 @@ class Membership:
         result = self._newest = await self._store.announce_member(self._group, member)
         if result.outcome is not WriteOutcome.WON or result.member is None:
             return False
-        if self.is_session and self._clock() > self.trusted_until_s():
-            self.on_lapsed()
         self.own = replace(
             self.own,
             member=replace(self.own.member, etag=result.member.etag),

@@ -24,7 +24,6 @@ def own_member(config: GroupConfig, owner_id: str, offset_format: OffsetFormat) 
         ordinal=ordinal_in(owner_id) if config.ordinal is None else config.ordinal,
         placement=config.placement.name,
         deployment_id=config.deployment_id,
-        lease_mode=config.lease_mode,
         offset_format=offset_format,
         version=EVENTPROC_VERSION,
     )

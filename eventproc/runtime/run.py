@@ -182,9 +182,9 @@ class ProcessorRun(Generic[PumpT]):
         return asyncio.get_running_loop().time() + self._config.shutdown_timeout.total_seconds()
 
     async def _renew(self) -> None:
-        """On the store's loop: renew leases and member record; an error in one ends both."""
+        """On the store's loop: renew the leases and watch the store; an error in one ends both."""
         self._renewal_task = asyncio.current_task()
-        await together(self.leases.keep(), self._membership.keep(), self._watch())
+        await together(self.leases.keep(), self._watch())
 
     async def _watch(self) -> None:
         """On the store's loop: ask for a cycle at each change that the store tells of."""

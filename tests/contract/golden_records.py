@@ -14,7 +14,6 @@ from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,
     GroupRecord,
-    LeaseMode,
     Member,
     MemberStatus,
     OffsetFormat,
@@ -54,8 +53,7 @@ MEMBERS = [
     ),
     *(Member(owner_id=each.name, incarnation="a3", status=each) for each in MemberStatus),
     *(Member(owner_id=each.name, incarnation="a4", offset_format=each) for each in OffsetFormat),
-    *(Member(owner_id=each.name, incarnation="a5", lease_mode=each) for each in LeaseMode),
-    Member(owner_id="long-" * 42, incarnation="a6"),
+    Member(owner_id="long-" * 42, incarnation="a5"),
 ]
 
 TASK = TaskId(query_id="0b1c2d3e", batch_id=7, run_id="4f5a6b7c", task=3)

@@ -27,7 +27,7 @@ from checkpointstores.tables import records as table_records
 from checkpointstores.tables import table
 from checkpointstores.tables.contents import INLINE_MAX
 from checkpointstores.tables.records import TableRecords
-from eventproc.models import LeaseMode, MemberStatus, OffsetFormat
+from eventproc.models import MemberStatus, OffsetFormat
 from tests.contract.golden_records import (
     GROUP,
     NOW,
@@ -119,8 +119,8 @@ async def test_unknown_words_in_a_member_blob_read_as_the_default():
     blob["metadata"] |= unknown | {"x": "x"}
     [member] = (await BlobStore(MemoryContainer([blob])).list_members(GROUP)).members
 
-    assert (member.status, member.lease_mode, member.offset_format, member.weight) == (
-        *(MemberStatus.ACTIVE, LeaseMode.PARTITION, OffsetFormat.AMQP, 1.0),
+    assert (member.status, member.offset_format, member.weight) == (
+        *(MemberStatus.ACTIVE, OffsetFormat.AMQP, 1.0),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventproc.models import ConsumerGroup, LeaseMode, Member, MemberStatus, OffsetFormat
+from eventproc.models import ConsumerGroup, Member, MemberStatus, OffsetFormat
 from tests.contract.conftest import OpenStoreKind
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
@@ -22,7 +22,6 @@ class Later(Enum):
     ("name", "read"),
     [
         ("status", MemberStatus.ACTIVE),
-        ("lease_mode", LeaseMode.PARTITION),
         ("offset_format", OffsetFormat.AMQP),
     ],
 )

@@ -15,7 +15,6 @@ from eventproc.models import (
     GroupRecord,
     Member,
     MemberResult,
-    MemberStatus,
     OwnershipClaim,
     OwnershipSnapshot,
     WriteOutcome,
@@ -59,13 +58,10 @@ class CheckedStore(MemoryCheckpointStore):
         return [result]
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        """Report the write to the invariants, also if another member was fenced."""
+        """Report the write to the invariants."""
         result = await super().announce_member(group, member)
         if result.member is not None:
             self.invariants.announced(self.actor, result.member)
-        if member.status is MemberStatus.DEAD and result.outcome is WriteOutcome.WON:
-            stored = self.account.records(group).ownership_by_partition
-            self.invariants.processor_fenced(member.owner_id, stored)
         return result
 
     async def update_checkpoint(

@@ -11,7 +11,6 @@ from datetime import timedelta
 from random import Random
 
 from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig
-from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.invariants import Violation
@@ -114,7 +113,6 @@ async def live_at_the_edge(seed: int) -> World:
     config = EventProcessorConfig(
         uses_store_thread=False,
         load_balancing_strategy=rng.choice(STRATEGIES),
-        lease_mode=rng.choice([*[LeaseMode.PARTITION] * 3, LeaseMode.SESSION]),
         load_balancing_interval=timedelta(seconds=1),
         ownership_expiration=timedelta(seconds=EXPIRATION_S),
         handoff_timeout=timedelta(seconds=5),

@@ -88,9 +88,6 @@ class Invariants:
     moved_at_s: float = 0.0
     """When a partition last changed its owner, or was released."""
 
-    dead_etags: set[str] = field(default_factory=set)
-    """The etags of records whose owner was fenced: none of them is a lease any more."""
-
     _dead_lettered: dict[str, set[int]] = field(default_factory=dict)
     _deaths: defaultdict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     _calls: dict[str, list[Call]] = field(default_factory=dict)
@@ -194,10 +191,6 @@ class Invariants:
         else:
             self._holding.pop(partition_id, None)
             self._given_at_s[partition_id] = now_s
-
-    def processor_fenced(self, owner_id: str, stored: Mapping[str, PartitionOwnership]) -> None:
-        """A member was fenced, so its ownership records are no leases any more."""
-        self.dead_etags |= {o.etag for o in stored.values() if o.owner_id == owner_id}
 
     def announced(self, actor: Actor, member: Member) -> None:
         """*actor* wrote a member record."""

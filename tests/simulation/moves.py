@@ -9,7 +9,7 @@ from random import Random
 
 from eventproc import EventProcessorConfig
 from eventproc.core.placement.even import Even
-from eventproc.models import LeaseMode, PartitionOwnership
+from eventproc.models import PartitionOwnership
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Invariants, Violation
@@ -71,7 +71,6 @@ async def change_and_rest(seed: int) -> World:
     config = EventProcessorConfig(
         uses_store_thread=False,
         load_balancing_strategy=rng.choice(STRATEGIES),
-        lease_mode=rng.choice([*[LeaseMode.PARTITION] * 3, LeaseMode.SESSION]),
         standby_timeout=timedelta(seconds=100),
     )
     config = with_placement(config, seed)

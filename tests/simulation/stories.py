@@ -20,7 +20,6 @@ from eventproc import (
     FailurePolicy,
     LoadBalancingStrategy,
 )
-from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from tests.simulation.azure.systems import SYSTEMS
 from tests.simulation.faults import FAULTS, NOISES, Fault
@@ -65,9 +64,6 @@ TROUBLE_NEVER_WITH = {"slow", "ignore_cancellation", "delete_checkpoint", "opera
 """Faults that are not combined with troubles: calls that are slow without a stall, counts that
 begin anew, and an event that is retried for ever: a stall of one owner after another."""
 
-SESSION_RATE = 0.25
-"""The fraction of groups with session leases."""
-
 
 class Mode(Enum):
     """What a story checks."""
@@ -110,8 +106,6 @@ def draw(seed: int, mode: Mode) -> Story:
     count = rng.randint(1, 10)
     kinds = rng.sample(list(FAULTS), rng.randint(1, 5))
     foreign = rng.choices(FOREIGN, k=rng.choice([0, 0, 0, 0, 1, 2]))
-    if not foreign and rng.random() < SESSION_RATE:
-        config = replace(config, lease_mode=LeaseMode.SESSION)
     faults = [_draw_fault(rng, kinds, config, until_s) for _ in range(count)]
     return Story(
         seed=seed,

@@ -10,7 +10,7 @@ from eventproc import EventProcessorConfig
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.schema import SCHEMA_RECORD, schema_in
 from eventproc.core.placement.state import MemberFacts
-from eventproc.models import LeaseMode, MemberStatus, PartitionOwnership
+from eventproc.models import MemberStatus, PartitionOwnership
 from eventproc.simulation.fleet import BEGIN, Fleet
 from eventproc.testing._processes import Wire
 from tests.simulation.handlers import Behaviour
@@ -62,16 +62,7 @@ class GroupView(Fleet):
     def is_live(self, ownership: PartitionOwnership) -> bool:
         """Whether a record names an owner, and is not expired."""
         oldest = self.store_now() - self.config.ownership_expiration
-        if ownership.owner_id is None:
-            return False
-        if self.config.lease_mode is LeaseMode.PARTITION:
-            return ownership.last_modified >= oldest
-        member = self.records().member_by_owner.get(ownership.owner_id)
-        if member is None:
-            return ownership.last_modified >= oldest
-        return member.status is not MemberStatus.DEAD and (
-            ownership.etag not in self.invariants.dead_etags
-        )
+        return ownership.owner_id is not None and ownership.last_modified >= oldest
 
     def owner_by_partition(self) -> dict[str, str | None]:
         """Return the live owner of each partition."""

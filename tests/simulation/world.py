@@ -7,7 +7,6 @@ connection, and the hub is in memory.
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -26,7 +25,7 @@ from eventproc import (
     StoreError,
 )
 from eventproc.dead_letters import FunctionDeadLetterSink
-from eventproc.models import LeaseMode, LoadBalancingStrategy
+from eventproc.models import LoadBalancingStrategy
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import Process, Wire
 from tests.simulation.actor import Actor
@@ -298,13 +297,7 @@ class World(GroupView):
                 self.wire.after(START_AGAIN_AFTER_S, self._start_again, node)
 
     def set_faults(self, faults: StoreFaults) -> None:
-        """Set the faults of every connection.
-
-        With session leases a listing alone decides which members are alive, so it must not
-        be stale.
-        """
-        if self.config.lease_mode is LeaseMode.SESSION:
-            faults = replace(faults, stale_rate=0)
+        """Set the faults of every connection."""
         self.faults = faults
         if faults.stale_rate:
             self.invariants.is_membership_visible = False

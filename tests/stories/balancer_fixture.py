@@ -10,7 +10,6 @@ from eventproc.core.placement.even import Even
 from eventproc.core.placement.placement import Placement
 from eventproc.logs import get_logger
 from eventproc.models import (
-    LeaseMode,
     Member,
     MemberStatus,
     OwnershipClaim,
@@ -49,16 +48,13 @@ class BalancerFixture:
     def __init__(
         self,
         partition_count: int,
-        mode: LeaseMode = LeaseMode.PARTITION,
         placement: Placement | None = None,
     ) -> None:
         self.scene = Scene()
         self.store = SlowListing(self.scene.account)
         self.partition_ids = [str(number) for number in range(partition_count)]
         self.placement = placement or Even()
-        self.config = EventProcessorConfig(
-            uses_store_thread=False, lease_mode=mode, placement=self.placement
-        )
+        self.config = EventProcessorConfig(uses_store_thread=False, placement=self.placement)
         clock = asyncio.get_running_loop().time
         self.balancer = Balancer(
             self.store,
@@ -66,7 +62,6 @@ class BalancerFixture:
             Member(
                 owner_id="me",
                 incarnation="1",
-                lease_mode=mode,
                 placement=self.placement.name,
             ),
             config=self.config,
@@ -99,7 +94,6 @@ class BalancerFixture:
             owner_id=owner_id,
             incarnation="2",
             status=status,
-            lease_mode=self.config.lease_mode,
             placement=self.placement.name,
         )
         await self.store.announce_member(self.scene.group, member)
@@ -138,11 +132,11 @@ class BalancerFixture:
         return {p: record.etag for p, record in records.items()}
 
 
-def run(scenario, partition_count=1, mode=LeaseMode.PARTITION, placement=None) -> None:
+def run(scenario, partition_count=1, placement=None) -> None:
     """Run a scenario on virtual time."""
 
     async def main() -> None:
-        fixture = BalancerFixture(partition_count, mode, placement)
+        fixture = BalancerFixture(partition_count, placement)
         async with fixture.store:
             await scenario(fixture)
 

@@ -1,13 +1,12 @@
 """Processors with one owner id or with several, of which only the member records matter."""
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.core.ownership.members.status import member_step
 from eventproc.logs import get_logger
-from eventproc.models import LeaseMode, Member
+from eventproc.models import Member
 from eventproc.ownership.membership import Membership
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
@@ -53,13 +52,12 @@ class MembershipFixture:
         owner_id: str = "me",
         *,
         is_slow: bool = False,
-        mode: LeaseMode = LeaseMode.PARTITION,
     ) -> Membership:
         """The membership of one processor, which has not joined."""
         return Membership(
             self.slow if is_slow else self.store,
             self.scene.group,
-            Member(owner_id=owner_id, incarnation=incarnation, lease_mode=mode),
+            Member(owner_id=owner_id, incarnation=incarnation),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
             log=get_logger("eventproc.test"),
@@ -79,11 +77,10 @@ class MembershipFixture:
         asked_at_s = clock()
         present = await self.store.list_members(self.scene.group)
         membership.note(present, asked_at_s)
-        rules = replace(RULES, lease_mode=membership.own.member.lease_mode)
         step = member_step(
             membership.own,
             present,
-            rules,
+            RULES,
             clock(),
             asked_at_s=asked_at_s,
             owns_something=owns,

@@ -1,7 +1,7 @@
 """A fleet for tests of one story each: a hub, a store in memory, and no faults of its own."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -101,6 +101,11 @@ class Noting(PartitionHandler):
     ) -> None:
         """Record every event."""
         self.scene.handled += [(context.partition_id, e.sequence_number) for e in events]
+
+
+async def stop_all(processors: Iterable[EventProcessor]) -> None:
+    """Stop all of these processors at the same time."""
+    await asyncio.gather(*(processor.stop() for processor in processors))
 
 
 async def until(is_so: Callable[[], object]) -> None:

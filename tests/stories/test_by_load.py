@@ -7,11 +7,10 @@ from random import Random
 
 import pytest
 
-from eventproc import ByLoad, EventProcessorConfig, LeaseMode, PartitionHandler, Published
+from eventproc import ByLoad, EventProcessorConfig, PartitionHandler, Published
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.stories.scene import Scene, seconds, stop_all
 from tests.stories.test_published import counting
-from tests.stories.test_session_leases import stop_all
 
 BY_LOAD = Published(ByLoad())
 PROCESSORS = 8
@@ -99,10 +98,10 @@ class Sized(Busy):
             await asyncio.sleep(EVERY_S)
 
 
-async def run_group(scene, *, minutes, placement=BY_LOAD, mode=LeaseMode.PARTITION):
+async def run_group(scene, *, minutes, placement=BY_LOAD):
     """Run a group; return the owners and the excess after each minute."""
     processors = [
-        scene.processor(lambda: Working(scene), f"p{n}", placement=placement, lease_mode=mode)
+        scene.processor(lambda: Working(scene), f"p{n}", placement=placement)
         for n in range(PROCESSORS)
     ]
     await asyncio.gather(*(processor.start() for processor in processors))
@@ -123,14 +122,14 @@ def moves(history):
     )
 
 
-@pytest.mark.parametrize(("draw", "mode"), [(209, LeaseMode.PARTITION), (56, LeaseMode.SESSION)])
-def test_uneven_loads_are_shared_within_ten_minutes(draw, mode):
+@pytest.mark.parametrize("draw", [209, 56])
+def test_uneven_loads_are_shared_within_ten_minutes(draw):
     """The busiest is at most 1.2 times its share, and then at most two partitions move an hour and
     processor."""
     shares = [0.5 * load for load in ZIPF]
     Random(draw).shuffle(shares)
 
-    history = run_virtual(run_group(Busy(shares), minutes=45, mode=mode))
+    history = run_virtual(run_group(Busy(shares), minutes=45))
 
     assert max(excess for _, excess in history[10:]) <= 1.2
     assert moves(history[10:]) <= 2 * PROCESSORS
@@ -171,14 +170,13 @@ def test_a_load_that_swings_every_minute_moves_nothing(swing_s):
     assert moves(history[1:]) == 0
 
 
-@pytest.mark.parametrize("mode", list(LeaseMode))
-def test_a_processor_writes_its_load_with_a_third_of_the_expiration_at_most(mode):
-    """With session leases the renewals carry it, so it costs no write."""
+def test_a_processor_writes_its_load_with_a_third_of_the_expiration_at_most():
+    """Otherwise a balanced group writes no member records."""
     scene = Busy([0.02] * PARTITIONS)
 
     async def story():
         with counting(["announce_member"]) as count:
-            await run_group(scene, minutes=20, mode=mode)
+            await run_group(scene, minutes=20)
         return count["announce_member"]
 
     written = run_virtual(story())

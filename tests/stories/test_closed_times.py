@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 
-from eventproc import LeaseMode
 from eventproc.core.placement.rank import rank
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
@@ -21,32 +20,26 @@ REBALANCE_S = 0.275
 
 
 @pytest.mark.parametrize(
-    ("lease_mode", "silent", "longest_s"),
+    ("silent", "longest_s"),
     [
-        (LeaseMode.PARTITION, "b", EXPIRATION_S + CYCLE_S + REBALANCE_S),
-        (LeaseMode.PARTITION, "ab", EXPIRATION_S + CYCLE_S + 4 * REBALANCE_S),
-        (LeaseMode.SESSION, "b", EXPIRATION_S + 2 * CYCLE_S + REBALANCE_S),
-        (LeaseMode.SESSION, "ab", EXPIRATION_S + 2 * CYCLE_S + 4 * REBALANCE_S),
-        (LeaseMode.SESSION, "abc", EXPIRATION_S + 2 * CYCLE_S + 4 * REBALANCE_S),
+        ("b", EXPIRATION_S + CYCLE_S + REBALANCE_S),
+        ("ab", EXPIRATION_S + CYCLE_S + 4 * REBALANCE_S),
     ],
 )
 @pytest.mark.parametrize("draw", [1, 2])
 def test_the_names_of_silent_processes_are_closed_for_an_expiration_and_a_cycle(
-    lease_mode, silent, longest_s, draw
+    silent, longest_s, draw
 ):
-    """Also if the one that has the duty to fence the others (a) is silent as well.
-
-    With session leases a cycle more: one process fences them, the others read that.
-    """
+    """Also if two die at once: then their records expire one after the other."""
     rng = Random(draw)
     ranked = sorted(["p", "q", "r", "s", "t"], key=rank)
-    lost = {ranked["abc".index(letter)] for letter in silent}
+    lost = {ranked["ab".index(letter)] for letter in silent}
 
     async def story():
         scene = ResourceScene(*KEYS)
         async with AsyncExitStack() as stack:
             for name in ranked:
-                await stack.enter_async_context(scene.processor(name, lease_mode=lease_mode))
+                await stack.enter_async_context(scene.processor(name))
                 await seconds(rng.uniform(1, 10))
             await seconds(EXPIRATION_S + rng.uniform(0, 10))
             names = {name for owner_id in lost for name in scene.held()[owner_id]}
@@ -63,10 +56,9 @@ def test_the_names_of_silent_processes_are_closed_for_an_expiration_and_a_cycle(
     assert run_virtual(story()) == []
 
 
-@pytest.mark.parametrize("lease_mode", LeaseMode)
 @pytest.mark.parametrize("draw", range(4))
 def test_after_an_outage_of_the_store_the_names_of_a_silent_process_stay_closed_for_longer(
-    lease_mode, draw
+    draw,
 ):
     """The others had no answers for half an expiration when its records expired.
 
@@ -79,7 +71,7 @@ def test_after_an_outage_of_the_store_the_names_of_a_silent_process_stay_closed_
         scene = ResourceScene(*KEYS)
         async with AsyncExitStack() as stack:
             for name in owner_ids:
-                await stack.enter_async_context(scene.processor(name, lease_mode=lease_mode))
+                await stack.enter_async_context(scene.processor(name))
                 await seconds(rng.uniform(1, 10))
             await seconds(EXPIRATION_S + rng.uniform(0, 10))
             lost, *others = rng.sample(owner_ids, 3)

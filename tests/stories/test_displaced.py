@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eventproc import LeaseMode, PartitionContext, PartitionHandler, ReceivedEvent
+from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import CloseReason
 from eventproc.runtime.store_thread import ThreadExecutor
@@ -44,13 +44,12 @@ class Waiting(PartitionHandler):
 class Displacement:
     """One processor that serves two partitions until another one takes its ``owner_id``."""
 
-    def __init__(self, mode: LeaseMode, *, closing_s: float = 0.0, **settings: Any) -> None:
+    def __init__(self, *, closing_s: float = 0.0, **settings: Any) -> None:
         self.scene = Scene(2)
         self._closing_s = closing_s
         self.closed: list[CloseReason] = []
         self.processor = self.scene.processor(
             lambda: Waiting(self.closed),
-            lease_mode=mode,
             shutdown_timeout=timedelta(minutes=5),
             **settings,
         )
@@ -109,24 +108,22 @@ class Displacement:
         return call
 
 
-@pytest.mark.parametrize("mode", LeaseMode)
-def test_a_processor_that_lost_its_owner_id_writes_nothing_while_it_closes(mode):
+def test_a_processor_that_lost_its_owner_id_writes_nothing_while_it_closes():
     """Its records belong to the other processor by now, and a renewal would change them."""
 
     async def story():
-        displacement = Displacement(mode, closing_s=CLOSING_S)
+        displacement = Displacement(closing_s=CLOSING_S)
         await displacement.displace()
         return displacement.writes
 
     assert run_virtual(story()) == []
 
 
-@pytest.mark.parametrize("mode", LeaseMode)
-def test_a_processor_that_lost_its_owner_id_finishes_no_hand_over(mode):
+def test_a_processor_that_lost_its_owner_id_finishes_no_hand_over():
     """The hand-over ends with the handler, without a write."""
 
     async def story():
-        displacement = Displacement(mode)
+        displacement = Displacement()
         await displacement.displace(is_handing_over=True)
         return displacement.writes, len(displacement.closed)
 
@@ -137,9 +134,7 @@ def test_a_restarting_processor_renews_nothing_while_its_source_closes():
     """The next start has an expiration, counted from the last renewal."""
 
     async def story():
-        displacement = Displacement(
-            LeaseMode.PARTITION, closing_s=CLOSING_S, static_membership=True
-        )
+        displacement = Displacement(closing_s=CLOSING_S, static_membership=True)
         processor, scene = displacement.processor, displacement.scene
         await displacement.start()
         await seconds(5)
@@ -152,12 +147,11 @@ def test_a_restarting_processor_renews_nothing_while_its_source_closes():
     assert run_virtual(story()) == ([], {"a"})
 
 
-@pytest.mark.parametrize("mode", LeaseMode)
-def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_and_store(mode):
+def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_and_store():
     """A handler releases its resources before the source and the store close."""
 
     async def story():
-        displacement = Displacement(mode)
+        displacement = Displacement()
         await displacement.displace()
         left = asyncio.all_tasks() - {asyncio.current_task()}
         return displacement.closed, left
@@ -165,12 +159,12 @@ def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_an
     assert run_virtual(story()) == ([CloseReason.OWNERSHIP_LOST] * 2, set())
 
 
-def test_a_failed_renewal_task_ends_the_other_one():
-    """Otherwise the other would go on renewing for a processor that has ended."""
+def test_a_failed_renewal_ends_the_processor():
+    """No task of it goes on for a processor that has ended."""
 
     async def story():
         scene = Scene(1)
-        processor = scene.processor(lease_mode=LeaseMode.SESSION)
+        processor = scene.processor()
         await processor.start()
         await seconds(1)
         run: Any = processor._run

@@ -11,11 +11,8 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, StoreUnavailableError
-from eventproc.models import LeaseMode
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-
-MODES = [LeaseMode.PARTITION, LeaseMode.SESSION]
 
 
 class UnreadableStore(MemoryCheckpointStore):
@@ -30,7 +27,7 @@ class UnreadableStore(MemoryCheckpointStore):
         raise StoreUnavailableError("no answer")
 
 
-def failing(scene: Scene, owner_id: str, mode: LeaseMode, *, make=UnreadableStore, is_slow=False):
+def failing(scene: Scene, owner_id: str, *, make=UnreadableStore, is_slow=False):
     """A processor that cannot start."""
     store = make(scene.account)
     store.is_slow = is_slow
@@ -39,7 +36,7 @@ def failing(scene: Scene, owner_id: str, mode: LeaseMode, *, make=UnreadableStor
         store=store,
         handler=lambda: Noting(scene),
         owner_id=owner_id,
-        config=EventProcessorConfig(uses_store_thread=False, lease_mode=mode),
+        config=EventProcessorConfig(uses_store_thread=False),
     )
 
 
@@ -48,16 +45,15 @@ def members(scene: Scene) -> set[str]:
     return set(scene.account.records(scene.group).member_by_owner)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_processor_whose_start_failed_is_no_member_and_is_given_nothing(mode):
+def test_a_processor_whose_start_failed_is_no_member_and_is_given_nothing():
     """The start raises the store's error, and the partitions stay where they are."""
 
     async def story():
         scene = Scene(partition_count=4)
-        async with scene.processor(owner_id="a", lease_mode=mode):
+        async with scene.processor(owner_id="a"):
             await seconds(30)
             with pytest.raises(StoreUnavailableError):
-                await failing(scene, "b", mode).start()
+                await failing(scene, "b").start()
             left = members(scene)
             owners = set[str | None]()
             for _ in range(60):
@@ -73,9 +69,7 @@ def test_a_start_that_is_cancelled_leaves_no_member_record():
 
     async def story():
         scene = Scene()
-        starting = asyncio.create_task(
-            failing(scene, "b", LeaseMode.PARTITION, is_slow=True).start()
-        )
+        starting = asyncio.create_task(failing(scene, "b", is_slow=True).start())
         await seconds(5)
         before = members(scene)
         starting.cancel()
@@ -100,7 +94,7 @@ def test_a_store_that_does_not_answer_delays_the_error_of_a_start_by_little():
 
     async def story():
         scene = Scene()
-        processor = failing(scene, "b", LeaseMode.PARTITION, make=SilentStore)
+        processor = failing(scene, "b", make=SilentStore)
         with pytest.raises(StoreUnavailableError):
             await processor.start()
         return scene.now_s, members(scene)

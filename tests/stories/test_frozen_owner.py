@@ -9,7 +9,6 @@ from eventproc import LoadBalancingStrategy
 from eventproc.core.placement.plan import plan
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import GroupState, MemberFacts
-from eventproc.models import LeaseMode
 from tests.stories.test_group_stories import EXPIRATION_S, INTERVAL_S, run_world, settled
 
 RING = Ring(bound=4.0, backups=1)
@@ -27,18 +26,11 @@ def backup_by_partition(partition_ids) -> dict[str, str]:
     return {p: backups(p)[0] for p in partition_ids}
 
 
-@pytest.mark.parametrize(("mode", "cycles"), [(LeaseMode.PARTITION, 1), (LeaseMode.SESSION, 2)])
 @pytest.mark.parametrize(
     "strategy", [LoadBalancingStrategy.COOPERATIVE, LoadBalancingStrategy.RELEASE]
 )
-def test_a_backup_serves_for_a_frozen_owner_and_hands_over_when_that_is_back(
-    strategy, mode, cycles
-):
-    """Within an expiration and a cycle; what is handed back is not delivered twice.
-
-    With session leases it takes a cycle more: one member writes that the owner is dead, the others
-    read that in their next polls.
-    """
+def test_a_backup_serves_for_a_frozen_owner_and_hands_over_when_that_is_back(strategy):
+    """Within an expiration and a cycle; what is handed back is not delivered twice."""
     seen = []
     duplicate_counts = []
 
@@ -48,7 +40,7 @@ def test_a_backup_serves_for_a_frozen_owner_and_hands_over_when_that_is_back(
         seen.append(world.owner_by_partition())
         frozen = world.node("b")
         frozen.process.pause()
-        await asyncio.sleep(EXPIRATION_S + cycles * CYCLE_S)
+        await asyncio.sleep(EXPIRATION_S + CYCLE_S)
         seen.append(world.owner_by_partition())
         await asyncio.sleep(3 * INTERVAL_S)
         duplicate_counts.append(world.invariants.duplicate_count)
@@ -62,7 +54,6 @@ def test_a_backup_serves_for_a_frozen_owner_and_hands_over_when_that_is_back(
         partition_count=12,
         placement=RING,
         load_balancing_strategy=strategy,
-        lease_mode=mode,
         load_balancing_interval=timedelta(seconds=INTERVAL_S),
     )
     before, during, after = seen

@@ -428,3 +428,61 @@ def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
 
     assert owners == {"0": "a", "1": "a"}
     assert members == {"a": MemberStatus.LEAVING}
+
+
+def test_a_leaving_processor_writes_its_status_before_it_plans():
+    """Processors that poll after that plan without it, and find the same new owners."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor()
+        await a.start()
+        await seconds(30)
+        store: Any = scene.store_by_owner["a"]
+        done: list[str] = []
+
+        def noting(name: str) -> Any:
+            real = getattr(store, name)
+
+            def call(*arguments: Any) -> Any:
+                done.append(name)
+                return real(*arguments)
+
+            return call
+
+        for name in ("announce_member", "list_members", "list_ownership"):
+            setattr(store, name, noting(name))
+        await a.stop()
+        return done[:3]
+
+    assert run_virtual(story()) == ["announce_member", "list_members", "list_ownership"]
+
+
+def test_a_processor_that_expects_no_hand_over_stops_at_once():
+    """The group is balanced, so no hand-over to it can be under way."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor()
+        await a.start()
+        await seconds(30)
+        before = scene.now()
+        await a.stop()
+        return scene.now() - before
+
+    assert run_virtual(story()) < timedelta(seconds=1)
+
+
+def test_a_restarting_processor_renews_once_more_as_it_stops():
+    """So its next start has a whole expiration in which its records are alive."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor(static_membership=True)
+        await a.start()
+        await seconds(15)
+        await a.stop()
+        records = scene.account.records(scene.group).ownership_by_partition
+        return [scene.now() - record.last_modified for record in records.values()]
+
+    assert max(run_virtual(story())) < timedelta(seconds=1)

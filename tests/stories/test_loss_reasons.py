@@ -5,7 +5,6 @@ import logging
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import LeaseMode
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual
@@ -52,7 +51,6 @@ def losses_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
     ]
 
 
-@pytest.mark.parametrize("mode", LeaseMode)
 @pytest.mark.parametrize(
     ("cause", "event"),
     [
@@ -61,13 +59,13 @@ def losses_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
         (release, ("ownership_lost", None)),
     ],
 )
-def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, mode, caplog):
+def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, caplog):
     """A reset by an operator is not logged as the claim of another owner."""
     caplog.set_level(logging.INFO)
 
     async def story():
         scene = Scene()
-        processor = scene.processor(lease_mode=mode)
+        processor = scene.processor()
         await processor.start()
         await seconds(15)
         await cause(scene)

@@ -11,7 +11,6 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import LoadBalancingStrategy
 from eventproc.core.placement.placement import Order, Placement
 from eventproc.core.placement.state import GroupState
-from eventproc.models import LeaseMode
 from eventproc.ports import ForwardingStore
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
@@ -59,17 +58,17 @@ class NotingStore(ForwardingStore):
         return await super().update_checkpoint(group, update)
 
 
-@pytest.mark.parametrize("mode", LeaseMode, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda strategy: strategy.value)
-def test_a_processor_that_is_not_in_the_order_of_a_partition_makes_no_write_for_it(strategy, mode):
+def test_a_processor_that_is_not_in_the_order_of_a_partition_makes_no_write_for_it(strategy):
     """Through an outage, a stop, a time in which neither of two candidates is there, and a join."""
 
     async def story():
         scene = Scene(partition_count=10)
         written: set[tuple[str, str]] = set()
-        settings = {"load_balancing_strategy": strategy, "lease_mode": mode}
         processors = {
-            name: scene.processor(owner_id=name, placement=TwoOfFive(), **settings)
+            name: scene.processor(
+                owner_id=name, placement=TwoOfFive(), load_balancing_strategy=strategy
+            )
             for name in NAMES
         }
         for name in NAMES:

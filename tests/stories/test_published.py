@@ -9,18 +9,16 @@ from itertools import pairwise
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import Even, EventProcessorConfig, LeaseMode, Published
+from eventproc import Even, EventProcessorConfig, Published
 from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
 from eventproc.models import GroupRecord, WriteOutcome
 from eventproc.ownership.balancer import Balancer
 from eventproc.testing.virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
-from tests.stories.test_session_leases import stop_all
+from tests.stories.scene import Scene, seconds, stop_all
 
 PUBLISHED = {"placement": Published(Even())}
 EXPIRATION_S = EventProcessorConfig().ownership_expiration.total_seconds()
 RECORD_CALLS = ("read_record", "write_record", "list_members")
-MODES = [LeaseMode.PARTITION, LeaseMode.SESSION]
 
 
 class Watched(Scene):
@@ -104,12 +102,11 @@ def played(story, partition_count=12):
         return run_virtual(main())
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_group_shares_as_its_leader_says(mode):
+def test_a_group_shares_as_its_leader_says():
     """The plan is that of the inner placement; the first one that comes leads, and goes on to."""
 
     async def story(scene):
-        processors = await scene.started("bac", lease_mode=mode)
+        processors = await scene.started("bac")
         found = scene.counts(), scene.schema.leader, scene.schema.placement
         await stop_all(processors)
         return found
@@ -117,12 +114,11 @@ def test_a_group_shares_as_its_leader_says(mode):
     assert played(story) == ([4, 4, 4], "b", "Published:Even")
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_when_the_leader_is_killed_the_next_one_publishes(mode):
+def test_when_the_leader_is_killed_the_next_one_publishes():
     """Its partitions are served again, and no number is followed twice or out of order."""
 
     async def story(scene):
-        a, b, c = await scene.started("abc", lease_mode=mode)
+        a, b, c = await scene.started("abc")
         before = scene.schema
         scene.store_by_owner["a"].is_out = True
         await seconds(150)
@@ -133,13 +129,12 @@ def test_when_the_leader_is_killed_the_next_one_publishes(mode):
     assert played(story) == ("a", "b", True, [6, 6])
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("frozen_s", [5, 40, 200])
-def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(mode, frozen_s):
+def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(frozen_s):
     """While it was away, another one has published; its own schema is followed by nobody."""
 
     async def story(scene):
-        a, b = await scene.started("ab", lease_mode=mode)
+        a, b = await scene.started("ab")
         store = scene.store_by_owner["a"]
         write, sent, outcomes = store.write_record, [], []
 
@@ -153,7 +148,7 @@ def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(mode, fro
             return result
 
         store.write_record = suspended
-        (c,) = await scene.started("c", lease_mode=mode)
+        (c,) = await scene.started("c")
         await seconds(frozen_s + 60)
         store.write_record = write
         await seconds(60)
@@ -170,16 +165,15 @@ def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(mode, fro
         assert outcome is WriteOutcome.WON
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("content", [None, b"damaged", "old"])
-def test_a_record_that_an_operator_deletes_or_restores_is_written_again(mode, content):
+def test_a_record_that_an_operator_deletes_or_restores_is_written_again(content):
     """With a number above those that the members know. No partition moves meanwhile."""
 
     async def story(scene):
-        (a,) = await scene.started("a", lease_mode=mode)
+        (a,) = await scene.started("a")
         records = scene.account.records(scene.group).record_by_name
         old = records[SCHEMA_RECORD]
-        (b,) = await scene.started("b", lease_mode=mode)
+        (b,) = await scene.started("b")
         before, owners = scene.schema, scene.owners()
         if content is None:
             del records[SCHEMA_RECORD]
@@ -188,7 +182,7 @@ def test_a_record_that_an_operator_deletes_or_restores_is_written_again(mode, co
             records[SCHEMA_RECORD] = GroupRecord(name=SCHEMA_RECORD, content=bad, etag="restored")
         await seconds(30)
         after, moved = scene.schema, scene.owners() != owners
-        (c,) = await scene.started("c", lease_mode=mode)
+        (c,) = await scene.started("c")
         counts = scene.counts()
         await stop_all([a, b, c])
         return after.number > before.number, after.says_as(before), moved, counts
@@ -239,16 +233,15 @@ class Own(Even):
     """A placement of the user's, which processors with another one do not have."""
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_balanced_group_neither_reads_nor_writes_the_schema(mode):
+def test_a_balanced_group_neither_reads_nor_writes_the_schema():
     """Each listing of members says that it is unchanged."""
 
     async def story(scene):
-        processors = await scene.started("ab", lease_mode=mode)
+        processors = await scene.started("ab")
         with counting(RECORD_CALLS) as count:
             await seconds(300)
         await stop_all(processors)
-        even = await scene.started("cd", lease_mode=mode, placement=Even())
+        even = await scene.started("cd", placement=Even())
         with counting(RECORD_CALLS) as without:
             await seconds(300)
         await stop_all(even)
@@ -259,24 +252,3 @@ def test_a_balanced_group_neither_reads_nor_writes_the_schema(mode):
     assert count["list_members"] > 50
     assert (count["read_record"], count["write_record"]) == (0, 0)
     assert (without["read_record"], without["write_record"]) == (0, 0)
-
-
-def test_a_quiet_session_notices_a_new_number():
-    """Its ownership records are read when the schema changes, although no member does."""
-
-    async def story(scene):
-        processors = await scene.started("ab", lease_mode=LeaseMode.SESSION)
-        await seconds(40)
-        schema = scene.schema
-        mine = dict.fromkeys(schema.owner_by_resource, "b")
-        given = replace(schema, number=schema.number + 10**9, owner_by_resource=mine)
-        records = scene.account.records(scene.group).record_by_name
-        records[SCHEMA_RECORD] = GroupRecord(
-            name=SCHEMA_RECORD, content=given.as_bytes(), etag="given"
-        )
-        await seconds(14)
-        followed = {name: numbers[-1] - given.number for name, numbers in scene.followed.items()}
-        await stop_all(processors)
-        return followed
-
-    assert all(lag >= 0 for lag in played(story).values())

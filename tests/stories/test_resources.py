@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc import Backoff, ConfigurationError, LeaseMode, Resources
+from eventproc import Backoff, ConfigurationError, Resources
 from eventproc.testing import StoreFaults
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.resources_scene import ResourceScene, Using
@@ -17,14 +17,13 @@ EXPIRATION_S = 60.0
 CYCLE_S = 11.0
 
 
-@pytest.mark.parametrize("lease_mode", LeaseMode)
-def test_ten_keys_are_shared_by_four_processes_as_3_3_2_2(lease_mode):
+def test_ten_keys_are_shared_by_four_processes_as_3_3_2_2():
     """Also after one stops and joins again; names may have a slash."""
 
     async def story():
         scene = ResourceScene(*KEYS)
         async with AsyncExitStack() as stack:
-            members = [scene.processor(name, lease_mode=lease_mode) for name in "abcd"]
+            members = [scene.processor(name) for name in "abcd"]
             for member in members:
                 await stack.enter_async_context(member)
                 await seconds(15)

@@ -12,20 +12,17 @@ from eventproc import (
     EventProcessor,
     EventProcessorConfig,
     FixedRoster,
-    LeaseMode,
     Ordinal,
     Published,
     Ring,
 )
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.played_roster import PlayedCluster, PlayedRoster
-from tests.stories.scene import Scene, seconds
-from tests.stories.test_session_leases import stop_all
+from tests.stories.scene import Scene, seconds, stop_all
 
 PATIENCE_S = PlayedRoster.patience.total_seconds()
 INTERVAL_S = PlayedRoster.interval.total_seconds()
 EXPIRATION_S = EventProcessorConfig().ownership_expiration.total_seconds()
-MODES = [LeaseMode.PARTITION, LeaseMode.SESSION]
 BLOCKS = {
     4: {str(p): f"consumer-{p // 3}" for p in range(12)},
     2: {str(p): f"consumer-{p // 6}" for p in range(12)},
@@ -102,9 +99,8 @@ def played(story, replicas=4, **settings):
     return run_virtual(main())
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("placement", [Ordinal(), Ring(), Even()], ids=str)
-def test_the_first_pod_leaves_the_others_their_share(placement, mode):
+def test_the_first_pod_leaves_the_others_their_share(placement):
     """It does not take what it would hand over a moment later: nothing moves twice."""
 
     async def story(scene):
@@ -117,7 +113,7 @@ def test_the_first_pod_leaves_the_others_their_share(placement, mode):
         await seconds(20)
         return alone, scene.owners(), scene.moved()
 
-    alone, owners, moved = played(story, placement=Published(placement), lease_mode=mode)
+    alone, owners, moved = played(story, placement=Published(placement))
 
     assert set(alone.values()) == {"consumer-0"}
     assert alone.items() <= owners.items()
@@ -127,8 +123,7 @@ def test_the_first_pod_leaves_the_others_their_share(placement, mode):
     assert not any(moved.values())
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_pods_that_never_come_are_replaced_after_the_patience(mode):
+def test_pods_that_never_come_are_replaced_after_the_patience():
     """And get their partitions when they come after all."""
 
     async def story(scene):
@@ -141,7 +136,7 @@ def test_pods_that_never_come_are_replaced_after_the_patience(mode):
         await seconds(30)
         return waited, served, scene.owners()
 
-    waited, served, owners = played(story, lease_mode=mode)
+    waited, served, owners = played(story)
 
     assert sorted(waited) == sorted(map(str, range(6)))
     assert len(served) == 12
@@ -149,8 +144,7 @@ def test_pods_that_never_come_are_replaced_after_the_patience(mode):
     assert owners == BLOCKS[4]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_more_replicas_leave_nothing_without_an_owner(mode):
+def test_more_replicas_leave_nothing_without_an_owner():
     """Neighbours go on to serve what is planned for pods that have not come; each moves once."""
 
     async def story(scene):
@@ -165,7 +159,7 @@ def test_more_replicas_leave_nothing_without_an_owner(mode):
         gaps = [owners for _, owners in scene.moves if len(owners) < 12 or None in owners.values()]
         return waited, scene.owners(), gaps, scene.moved()
 
-    waited, owners, gaps, moved = played(story, replicas=2, lease_mode=mode)
+    waited, owners, gaps, moved = played(story, replicas=2)
 
     assert set(waited.values()) == set(named(2))
     assert owners == BLOCKS[4]
@@ -194,8 +188,7 @@ def test_fewer_replicas_move_each_partition_once():
     assert moved == {str(p): int(p >= 3) for p in range(12)}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_an_api_that_is_away_moves_nothing(mode):
+def test_an_api_that_is_away_moves_nothing():
     """Neither for five minutes, nor if the leader changes meanwhile."""
 
     async def story(scene):
@@ -213,7 +206,7 @@ def test_an_api_that_is_away_moves_nothing(mode):
         await seconds(60)
         return at_rest, without, scene.owners()
 
-    at_rest, without, owners = played(story, lease_mode=mode)
+    at_rest, without, owners = played(story)
 
     assert not any(at_rest.values())
     assert {p: o for p, o in without.items() if BLOCKS[4][p] != "consumer-0"} == {
@@ -242,8 +235,7 @@ def test_only_the_leader_reads():
     assert 55 <= len(requests) <= 60
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_pod_that_dies_is_replaced_without_patience(mode):
+def test_a_pod_that_dies_is_replaced_without_patience():
     """Patience is for members that have never come: its neighbours serve after its expiration."""
 
     async def story(scene):
@@ -253,7 +245,7 @@ def test_a_pod_that_dies_is_replaced_without_patience(mode):
         await seconds(EXPIRATION_S + 20)
         return scene.owners()
 
-    owners = played(story, lease_mode=mode)
+    owners = played(story)
 
     assert "consumer-2" not in owners.values()
     assert {p: o for p, o in owners.items() if BLOCKS[4][p] != "consumer-2"} == {

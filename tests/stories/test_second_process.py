@@ -4,9 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
-from eventproc import LeaseMode
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
@@ -49,13 +46,12 @@ class SecondProcess:
         return result
 
 
-@pytest.mark.parametrize("mode", [LeaseMode.SESSION, LeaseMode.PARTITION])
-def test_a_live_processor_repeats_a_refused_answer_without_waiting_for_its_next_poll(mode):
-    """Otherwise its session lease may end first, and it yields to a process that is refused."""
+def test_a_live_processor_repeats_a_refused_answer_without_waiting_for_its_next_poll():
+    """Otherwise its leases may end first, and it yields to a process that is refused."""
 
     async def scenario():
         scene = Scene()
-        processor = scene.processor(lease_mode=mode, load_balancing_interval=INTERVAL)
+        processor = scene.processor(load_balancing_interval=INTERVAL)
         async with processor:
             await seconds(30)
             second = SecondProcess(scene)

@@ -11,7 +11,6 @@ from eventproc.cli.verbs.simulate import memory_account
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.weighted import Weighted
-from eventproc.models import LeaseMode
 from eventproc.simulation import Script, parse_event, play, report_of
 from eventproc.simulation.history import Membership
 from eventproc.simulation.report import owners_at
@@ -75,19 +74,6 @@ def test_a_restart_with_static_membership_moves_no_partition():
 
     assert (report.moves, report.duplicates, report.conflicts) == (0, 0, 0)
     assert 5 <= report.worst_gap_seconds < 20
-
-
-def test_session_leases_save_writes():
-    """One renewal per processor instead of one per partition, and no more moves."""
-    script = script_of("join:1", "crash:1")
-    config = replace(script.config, lease_mode=LeaseMode.SESSION)
-    by_partition, by_session = (
-        report_of(play(x, memory_account)) for x in (script, replace(script, config=config))
-    )
-
-    assert by_session.totals.writes_per_hour < by_partition.totals.writes_per_hour / 3
-    assert by_session.totals.moves == by_session.totals.moves_minimum
-    assert by_session.totals.steals_per_cycle_max == 0
 
 
 def test_a_crash_leaves_a_gap_until_the_expiration():

@@ -1,10 +1,11 @@
 """The benchmark behind ``docs/scale.md``: what a group of processors moves and writes."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from benchmarks.scale import events_of, measure, script
+from benchmarks.scale import by_store, events_of, measure, script
 from eventproc import Even, Published
 from eventproc.cli.verbs.simulate import memory_account
 from eventproc.simulation import play
@@ -25,6 +26,16 @@ def test_the_writes_of_a_balanced_group_follow_from_the_settings():
     at_rest, *_ = measure("32x4")
 
     assert at_rest["writes_per_hour"] == 32 * 180
+
+
+@pytest.mark.parametrize("size", ["32x4", "256x32"])
+def test_the_prices_at_rest_are_those_of_the_page_on_stores(size):
+    """A line for each store, with its requests and US dollars a month."""
+    page = Path("docs/stores.md").read_text("utf-8")
+    for row in by_store(size):
+        requests, dollars = row["requests_per_month"], row["dollars_per_month"]
+        line = f"| {size.replace('x', ' x ')} | {row['store']} | {requests:,} | {dollars:g} |"
+        assert line in page
 
 
 def test_a_published_plan_makes_the_fewest_moves_without_a_conflict():

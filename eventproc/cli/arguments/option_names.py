@@ -8,7 +8,7 @@ from typing import Final
 
 _SAME_NAME: Final = (
     *("batch_min", "batch_wait", "consumer_group", "dead_letters"),
-    *("deployment_id", "failover_timeout", "key_concurrency", "lease_mode"),
+    *("deployment_id", "failover_timeout", "key_concurrency"),
     *("owner_id", "shutdown_timeout", "stall_timeout", "static_membership", "capacity"),
     *("ordinal", "placement", "recreated_hub", "roster", "weight"),
 )

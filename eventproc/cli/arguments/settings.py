@@ -26,10 +26,6 @@ BALANCING: Final[dict[str, Any]] = {
     ),
     "load_balancing_interval": Option(help="The time between two polls of the group's records."),
     "ownership_expiration": EXPIRATION,
-    "lease_mode": Option(
-        help="What a process renews: the ownership record of each partition, or one session lease "
-        "for all of them. Must be the same for all processors of a group.",
-    ),
 }
 """Of ``run`` and ``simulate``."""
 

@@ -12,7 +12,7 @@ from eventproc.core.checkpoint_rules import (
     is_older_than_hub,
 )
 from eventproc.core.offset_format import offset_format_in
-from eventproc.core.ownership.liveness import live_members, live_partitions
+from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.core.ownership.members.standby import active_members
 from eventproc.core.ownership.schemas import leader
 from eventproc.core.pauses import NO_PAUSES, Pause, Pauses
@@ -124,7 +124,7 @@ class GroupView:
 def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) -> GroupView:
     """Make the view from what was read; partitions are ordered by their ids."""
     owned, now = readings.owned, readings.owned.as_of
-    live = live_partitions(owned, readings.present, expiration)
+    live = fresh_owners(owned, expiration)
     ownership_by_id = {record.partition_id: record for record in owned.ownerships}
     checkpoint_by_id = {record.partition_id: record for record in readings.checkpoints}
     rows = []

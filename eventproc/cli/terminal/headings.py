@@ -29,7 +29,7 @@ HEADINGS: Final[Mapping[str, Sequence[str]]] = {
     "Events that fail": ("--attempts", "--deliveries", "--give-up", "--dead-letters"),
     "Sharing in the group": (
         *("--strategy", "--placement", "--weight", "--capacity", "--ordinal"),
-        *("--interval", "--expiration", "--lease-mode"),
+        *("--interval", "--expiration"),
     ),
     "Connections to Azure": ("--ca-bundle", "--proxy"),
 }

@@ -168,9 +168,8 @@ def _title(script: Script) -> str:
     config = script.config
     return (
         f"{script.partition_count:,} partitions, {script.processor_count:,} processors: "
-        f"{config.load_balancing_strategy.value}, {config.placement.name}, leases by "
-        f"{config.lease_mode.value}, interval "
-        f"{config.load_balancing_interval.total_seconds():g} s, expiration "
+        f"{config.load_balancing_strategy.value}, {config.placement.name}, "
+        f"interval {config.load_balancing_interval.total_seconds():g} s, expiration "
         f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
     )
 

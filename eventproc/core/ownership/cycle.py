@@ -12,14 +12,12 @@ Between 2 and 4 nothing is read. So "given this listing, what is written?" has o
 write can only be refused if another processor wrote in between.
 
 Rule 1: an action that relies on another write of the same cycle is made only if that write was
-won; otherwise the next cycle decides again. Claims rely on the member record, and on the fencing of
-the partitions' former owners. A hand-over and the end of standby rely on the fencing, too: the plan
-counts a member that is to be fenced as dead, but it may still renew. A claim of a partition that is
-recorded as this processor's also relies on a member record that was read *after* the ownership
-records: between the two listings this process may have been suspended, and another one may have
-taken its owner id.
-Rule 2: if this processor was fenced, or another one has its owner id, it decides nothing else in
-this cycle: what it knows of its own leases is wrong.
+won; otherwise the next cycle decides again. Claims rely on the member record. A claim of a
+partition that is recorded as this processor's also relies on a member record that was read *after*
+the ownership records: between the two listings this process may have been suspended, and another
+one may have taken its owner id.
+Rule 2: if another processor has this one's owner id, this one decides nothing else in this cycle:
+what it knows of its own leases is wrong.
 """
 
 from collections.abc import Mapping
@@ -30,7 +28,6 @@ from eventproc.core.ownership.balance import Moves
 from eventproc.core.ownership.lease import Lease
 from eventproc.core.ownership.members.status import (
     ACTIVE,
-    DEAD,
     MemberStep,
     ends_standby,
     member_step,
@@ -40,7 +37,7 @@ from eventproc.core.ownership.memory import GroupMemory, Observed
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.schemas import Publication
 from eventproc.core.ownership.stability import settles_in_s
-from eventproc.models import LeaseMode, Member, OwnershipClaim
+from eventproc.models import Member, OwnershipClaim
 
 NO_MOVES: Final = Moves()
 
@@ -49,17 +46,11 @@ NO_MOVES: Final = Moves()
 class Actions:
     """Everything that one cycle writes; the order of the fields is that of the writes."""
 
-    renews_records: bool
-    """Whether each ownership record has to be renewed from now on."""
-
     renewals: tuple[Lease, ...] = ()
     """Leases that the listing contradicts: renewing them, conditionally, shows what is right."""
 
     member: MemberStep
     """What to do with this processor's own member record."""
-
-    fenced: tuple[Member, ...] = ()
-    """The records of silent members, to be written with the status *dead*."""
 
     moves: Moves = NO_MOVES
     """Claims, steal and hand-overs. The pumps carry out the hand-overs."""
@@ -126,41 +117,37 @@ class Actions:
 
 def decide(memory: GroupMemory, rules: Rules) -> Actions:
     """Return what this processor writes after its newest poll."""
-    listing, living, observed = memory.listing, memory.living, memory.observed
-    assert listing is not None, "a listing was observed"
+    living, observed = memory.living, memory.observed
     assert observed is not None, "a listing was observed"
+    listing, now_s = observed.listing, observed.at_s
     group, moved = observed.group, observed.moves
     planned = observed.shares.owner_by_partition
     standings, owners = group.standing_by_owner, group.live_owner_by_partition.values()
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
-    not_dead = (*living.members, *living.silent)
-    if ends_standby(own, not_dead, rules, memory.now_s, has_replaced=has_replaced):
+    if ends_standby(own, living.members, rules, now_s, has_replaced=has_replaced):
         own = own.changed_to(ACTIVE)
     step = member_step(
         own,
         listing.present,
         rules,
-        memory.now_s,
+        now_s,
         asked_at_s=listing.asked_at_s,
         owns_something=rules.owner_id in owners,
         is_trusted=listing.is_trusted,
     )
     member = replace(step, has_replaced=has_replaced)
-    renews_records = rules.lease_mode is LeaseMode.PARTITION or bool(observed.outsiders)
-    if member.is_fenced or member.yields_because is not None:
-        return Actions(member=member, renews_records=renews_records, owner_by_partition=planned)
+    if member.yields_because is not None:
+        return Actions(member=member, owner_by_partition=planned)
     return Actions(
         member=member,
         renewals=living.contradicted,
-        renews_records=renews_records,
-        fenced=tuple(replace(m, status=DEAD) for m in living.silent),
         moves=moved,
         is_resuming=any(
             group.recorded_owner(c.partition_id) == rules.owner_id for c in moved.claims
         ),
         transfers=_transfers(observed, listing.running, moved.hand_overs),
-        publish=None if listing.owned is None else observed.publication,
+        publish=observed.publication,
         forgotten=members_to_forget(listing.present, {*owners, *living.written_at}, rules),
         owner_by_partition=planned,
         unplaced=observed.shares.unplaced,
@@ -174,30 +161,11 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
             )
         ),
-        settles_in_s=settles_in_s([memory.membership, memory.schema_age], rules, memory.now_s),
+        settles_in_s=settles_in_s([memory.membership, memory.schema_age], rules, now_s),
         others_move=any(
             owner_id not in {rules.owner_id, planned.get(p)} and standings[owner_id].lets_go
             for p, owner_id in group.live_owner_by_partition.items()
         ),
-    )
-
-
-def unfenced(actions: Actions, memory: GroupMemory) -> Actions:
-    """Return the actions without the hand-overs that rely on a fencing that failed.
-
-    As after any change of membership, no hand-over begins, and those that have begun go on. A
-    processor that leaves still gives up everything.
-    """
-    assert memory.observed is not None, "a listing was observed"
-    group = memory.observed.group
-    if group.is_leaving:
-        return actions
-    begun, moved = group.handing_over | group.vanished, actions.moves
-    hand_overs = {p: target for p, target in moved.hand_overs.items() if p in begun}
-    return replace(
-        actions,
-        moves=replace(moved, hand_overs=hand_overs),
-        transfers=tuple(claim for claim in actions.transfers if claim.partition_id in begun),
     )
 
 

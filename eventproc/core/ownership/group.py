@@ -97,8 +97,8 @@ class Group:
     """The waits that have lasted longer than ``handoff_timeout``."""
 
     presumed_live: frozenset[str] = frozenset()
-    """Members that count as alive although no record of theirs is fresh: after an outage of the
-    store, or until another member fences them. They keep their share, but may be dead."""
+    """Members that count as alive although no record of theirs is fresh, after an outage of the
+    store. They keep their share, but may be dead."""
 
     is_unsure: bool = False
     """Whether other members may follow another plan, or a lease of mine is contradicted."""

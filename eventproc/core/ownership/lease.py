@@ -91,29 +91,16 @@ def check_pause_s(expiration: timedelta) -> float:
 
 
 def due_leases(
-    leases: Iterable[Lease],
-    expiration: timedelta,
-    now_s: float,
-    *,
-    renews_records: bool,
-    has_foreign: bool = False,
+    leases: Iterable[Lease], expiration: timedelta, now_s: float, *, has_foreign: bool = False
 ) -> tuple[Lease, ...]:
     """Return the leases whose records have to be renewed now.
 
     *has_foreign*: processors of an Azure SDK may have a shorter expiration than this one.
-    With session leases (not *renews_records*) only that of a doubtful lease: its renewal shows
-    whether this processor still owns the partition.
     """
     if has_foreign:
         expiration = min(expiration, FOREIGN_EXPIRATION * (1 - FOREIGN_DUE_PART))
     return tuple(
-        lease
-        for lease in leases
-        if (
-            renewal_due_at_s(lease.sent_at_s, expiration) <= now_s
-            if renews_records
-            else lease.is_doubtful
-        )
+        lease for lease in leases if renewal_due_at_s(lease.sent_at_s, expiration) <= now_s
     )
 
 

@@ -3,23 +3,20 @@
 Rule 1: whether a record has expired is decided by the store's clock alone: the time of the answer
 that carried it, against the time at which the same store last wrote it.
 Rule 2: the ownership records of a processor show that it is alive. So it does not renew its member
-record as well, unless that record keeps all its leases (``lease_mode.py``).
+record as well.
 Rule 3: an ownership record shows for a whole expiration that its owner is alive, even if another
 owner has replaced it. A member whose last partition another one took has no fresh record until it
 has read that, and has written its member record.
 Rule 4: after an outage of the store a member may have had no time to renew. During the *grace*
 that follows, those that were alive before it are alive (``living.py``).
-Rule 5: a member with the status *dead* is not alive, however fresh its record is.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from eventproc.models import (
-    LeaseMode,
     Member,
     MembershipSnapshot,
-    MemberStatus,
     OwnershipSnapshot,
     PartitionOwnership,
 )
@@ -77,8 +74,7 @@ def live_members(
     return tuple(
         member
         for member in present.members
-        if member.status is not MemberStatus.DEAD
-        and (member.owner_id in owning or is_fresh(member, present, expiration))
+        if member.owner_id in owning or is_fresh(member, present, expiration)
     )
 
 
@@ -119,21 +115,3 @@ def renewal_interval(
             is_one = apart > 2 * gap
             longest = max(longest, apart if is_one else before.as_of - was.last_modified)
     return longest
-
-
-def live_partitions(
-    owned: OwnershipSnapshot, present: MembershipSnapshot, expiration: timedelta
-) -> frozenset[str]:
-    """Return the partitions whose owner renewed in time, as an operator sees it.
-
-    With session leases it is the member record that the owner renews. Unlike ``lease_mode.py``,
-    this calls a silent owner dead before another member has fenced it.
-    """
-    fresh = fresh_owners(owned, expiration)
-    live = {m.owner_id for m in live_members(present, (), expiration)}
-    sessions = {m.owner_id for m in present.members if m.lease_mode is LeaseMode.SESSION}
-    return frozenset(
-        p
-        for p, owner_id in recorded_owners(owned).items()
-        if (owner_id in live if owner_id in sessions else p in fresh)
-    )

@@ -1,10 +1,10 @@
 """Who is alive in the group, by the newest listing and by what earlier ones showed.
 
-What a single listing shows is in ``liveness.py`` and ``lease_mode.py``. It may show too little of a
-live member, so this remembers for a while:
+What a single listing shows is in ``liveness.py``. It may show too little of a live member, so this
+remembers for a while:
 
-- when the store last wrote an ownership record of each owner (partition leases only): a member that
-  has just lost its last partition may have an old member record;
+- when the store last wrote an ownership record of each owner: a member that has just lost its last
+  partition may have an old member record;
 - the members before an outage of the store, which may have had no time to renew (*spared*);
 - since when an owner has had no member record: an operator may have deleted it, and its member
   writes it again at its next poll.
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from eventproc.core.ownership.lease import Lease, contradicted
-from eventproc.core.ownership.lease_mode import as_fenced, live_owners, silent_members
 from eventproc.core.ownership.listing import Listing
 from eventproc.core.ownership.liveness import (
+    fresh_owners,
     last_writes,
     live_members,
     presumed_live,
@@ -25,12 +25,12 @@ from eventproc.core.ownership.liveness import (
 )
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.ownership.stability import longer_than, since
-from eventproc.models import LeaseMode, Member
+from eventproc.models import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Living:
-    """The live members and owners, as the newest listing with ownership records shows them."""
+    """The live members and owners, as the newest listing shows them."""
 
     owner_by_partition: Mapping[str, str] = field(default_factory=dict)
     """The live owner of each partition that has one."""
@@ -41,9 +41,6 @@ class Living:
     presumed: frozenset[str] = frozenset()
     """Those of them that may be dead: no record of theirs is fresh."""
 
-    silent: tuple[Member, ...] = ()
-    """The members that this processor has to fence. Their partitions already count as free."""
-
     contradicted: tuple[Lease, ...] = ()
     """The leases that the listing contradicts."""
 
@@ -51,31 +48,26 @@ class Living:
     """Since when each recorded owner has had no member record."""
 
     written_at: Mapping[str, datetime] = field(default_factory=dict)
-    """When the store last wrote an ownership record of each owner, by its clock; only with
-    partition leases."""
+    """When the store last wrote an ownership record of each owner, by its clock."""
 
 
 def observe_living(
     known: Living, listing: Listing, rules: Rules, now_s: float, *, is_grace: bool
 ) -> Living:
-    """Return who is alive after a poll that read the ownership records.
+    """Return who is alive after a poll.
 
-    In a *grace*, after an outage of the store, live members may look dead.
+    In a *grace*, after an outage of the store, an expired record proves nothing.
     """
-    owned, me, expiration = listing.owned, rules.owner_id, rules.expiration
-    assert owned is not None, "the ownership records were read"
-    is_session = rules.lease_mode is LeaseMode.SESSION
-    has_to_fence = is_session and not is_grace
-    silent = silent_members(listing.present, owned, me, expiration) if has_to_fence else ()
-    present = as_fenced(listing.present, silent)
+    present, owned = listing.present, listing.owned
+    me, expiration = rules.owner_id, rules.expiration
     recorded = {m.owner_id for m in present.members}
     unrecorded = set(recorded_owners(owned).values()) - recorded
     absent_since_s = since(known.absent_since_s, unrecorded, now_s)
     absent = longer_than(expiration, absent_since_s, now_s)
-    live = live_owners(rules, present, owned, absent, is_grace=is_grace)
+    live = recorded_owners(owned) if is_grace else fresh_owners(owned, expiration)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
     live.update(dict.fromkeys(listing.held - _taken_from_me(suspects, live, me), me))
-    written_at = {} if is_session else last_writes(known.written_at, owned, expiration)
+    written_at = last_writes(known.written_at, owned, expiration)
     spared = {member.owner_id for member in known.members} if is_grace else set[str]()
     members = live_members(present, {*live.values(), *written_at} | spared, expiration)
     members += _unrecorded(known, unrecorded - absent, live)
@@ -83,7 +75,6 @@ def observe_living(
         owner_by_partition=live,
         members=members,
         presumed=presumed_live(members, present, written_at, expiration),
-        silent=silent,
         contradicted=suspects,
         absent_since_s=absent_since_s,
         written_at=written_at,

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from eventproc.core.placement.placement import Placement
 from eventproc.core.placement.state import MemberFacts
-from eventproc.models import LeaseMode, LoadBalancingStrategy
+from eventproc.models import LoadBalancingStrategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,6 @@ class Rules:
 
     owner_id: str
     strategy: LoadBalancingStrategy
-    lease_mode: LeaseMode
     placement: Placement
     """The one that this processor was given; the group may follow another one."""
 

@@ -13,18 +13,18 @@ CREATE TABLE checkpoint (
     last_modified_us INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
 ) WITHOUT ROWID, STRICT;
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','Kafka','kafka:4711',42,'Köln 50%/0a1b/8','[]',0,'000000000000001b',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','before the first event','-1',-1,'host-1/0a1b/9','[]',0,'000000000000001c',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun','4200',42,'Köln 50%/0a1b/8','[]',2,'0000000000000016',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun by the Spark sink','-1',-1,'spark/0b1c2d3e/7/4f5a6b7c/3','[]',1,'000000000000001e',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','committed by the Spark sink','4200',42,'spark/0b1c2d3e/7/4f5a6b7c/3','[]',0,'0000000000000020',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','completed','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]',0,'0000000000000015',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','everything','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]',1,'0000000000000018',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','moved by an operator','4200',42,'operator//0a1b','[]',0,'000000000000001d',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','position','4200',42,'Köln 50%/0a1b/8','[]',0,'0000000000000011',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state','4200',42,'Köln 50%/0a1b/8','[]',0,'0000000000000012',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state of an earlier position','4200',42,'Köln 50%/0a1b/8','[]',0,'0000000000000014',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state that was removed','4200',42,'Köln 50%/0a1b/8','[]',0,'000000000000001a',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','Kafka','kafka:4711',42,'Köln 50%/0a1b/8','[]',0,'0000000000000018',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','before the first event','-1',-1,'host-1/0a1b/9','[]',0,'0000000000000019',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun','4200',42,'Köln 50%/0a1b/8','[]',2,'0000000000000013',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun by the Spark sink','-1',-1,'spark/0b1c2d3e/7/4f5a6b7c/3','[]',1,'000000000000001b',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','committed by the Spark sink','4200',42,'spark/0b1c2d3e/7/4f5a6b7c/3','[]',0,'000000000000001d',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','completed','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]',0,'0000000000000012',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','everything','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]',1,'0000000000000015',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','moved by an operator','4200',42,'operator//0a1b','[]',0,'000000000000001a',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','position','4200',42,'Köln 50%/0a1b/8','[]',0,'000000000000000e',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state','4200',42,'Köln 50%/0a1b/8','[]',0,'000000000000000f',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state of an earlier position','4200',42,'Köln 50%/0a1b/8','[]',0,'0000000000000011',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state that was removed','4200',42,'Köln 50%/0a1b/8','[]',0,'0000000000000017',1767225600000000);
 CREATE TABLE checkpoint_state (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     partition_id TEXT NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE group_record (
     etag TEXT NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, name)
 ) STRICT;
-INSERT INTO "group_record" VALUES('contoso.servicebus.windows.net:5671','orders','$default','schema',X'7B2276657273696F6E223A317D','0000000000000021');
+INSERT INTO "group_record" VALUES('contoso.servicebus.windows.net:5671','orders','$default','schema',X'7B2276657273696F6E223A317D','000000000000001e');
 CREATE TABLE member (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     owner_id TEXT NOT NULL,
@@ -63,26 +63,22 @@ CREATE TABLE member (
     placement TEXT NOT NULL,
     load TEXT NOT NULL,
     deployment_id TEXT NOT NULL,
-    lease_mode TEXT NOT NULL,
     offset_format TEXT NOT NULL,
     version TEXT NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
 ) WITHOUT ROWID, STRICT;
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','ACTIVE','a3','active',1,1.0,NULL,NULL,'Even','','','partition','amqp','','0000000000000006',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','AMQP','a4','active',1,1.0,NULL,NULL,'Even','','','partition','amqp','','000000000000000b',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','DEAD','a3','dead',1,1.0,NULL,NULL,'Even','','','partition','amqp','','000000000000000a',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','KAFKA','a4','active',1,1.0,NULL,NULL,'Even','','','partition','kafka','','000000000000000c',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','LEAVING','a3','leaving',1,1.0,NULL,NULL,'Even','','','partition','amqp','','0000000000000008',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','PARTITION','a5','active',1,1.0,NULL,NULL,'Even','','','partition','amqp','','000000000000000e',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','QUEUE','a4','active',1,1.0,NULL,NULL,'Even','','','partition','queue','','000000000000000d',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','RESTARTING','a3','away',1,1.0,NULL,NULL,'Even','','','partition','amqp','','0000000000000009',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','SESSION','a5','active',1,1.0,NULL,NULL,'Even','','','session','amqp','','000000000000000f',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','STANDBY','a3','reserve',1,1.0,NULL,NULL,'Even','','','partition','amqp','','0000000000000007',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','a.b/Köln 50%','a2','reserve',0,0.5,3,0,'Ring:bound=1.25','busy 0=0.25,*=0.0004','2026-11-22 (grün)','partition','kafka','1.2.3','0000000000000005',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','defaults','a1','active',1,1.0,NULL,NULL,'Even','','','partition','amqp','','0000000000000004',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-','a6','active',1,1.0,NULL,NULL,'Even','','','partition','amqp','','0000000000000010',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','ACTIVE','a3','active',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000006',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','AMQP','a4','active',1,1.0,NULL,NULL,'Even','','','amqp','','000000000000000a',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','KAFKA','a4','active',1,1.0,NULL,NULL,'Even','','','kafka','','000000000000000b',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','LEAVING','a3','leaving',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000008',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','QUEUE','a4','active',1,1.0,NULL,NULL,'Even','','','queue','','000000000000000c',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','RESTARTING','a3','away',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000009',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','STANDBY','a3','reserve',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000007',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','a.b/Köln 50%','a2','reserve',0,0.5,3,0,'Ring:bound=1.25','busy 0=0.25,*=0.0004','2026-11-22 (grün)','kafka','1.2.3','0000000000000005',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','defaults','a1','active',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000004',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-','a5','active',1,1.0,NULL,NULL,'Even','','','amqp','','000000000000000d',1767225600000000);
 CREATE TABLE ownership (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     partition_id TEXT NOT NULL,

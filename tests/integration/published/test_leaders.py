@@ -34,9 +34,9 @@ class Process:
         self.owner_id = owner_id
         self.said: list[tuple[str, Any]] = []
         module = "tests.integration.published.worker"
-        store, lease_mode, armed = arguments
+        store, armed = arguments
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", module, store, owner_id, lease_mode, armed],
+            [sys.executable, "-m", module, store, owner_id, armed],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -68,10 +68,10 @@ class Process:
 class Story:
     """A group of real processes, and what an onlooker reads in the store."""
 
-    def __init__(self, store: str, lease_mode: str, place: Path) -> None:
+    def __init__(self, store: str, place: Path) -> None:
         """Start nothing yet."""
         self.armed = place / "armed"
-        self.arguments = (store, lease_mode, str(self.armed))
+        self.arguments = (store, str(self.armed))
         self.processes: dict[str, Process] = {}
         self.numbers: list[int] = []
         """Of the stored schema, at each look."""
@@ -142,16 +142,14 @@ class Story:
 
 @pytest.mark.long
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("kind", "lease_mode"), [("sqlite", "PARTITION"), ("azurite", "SESSION")])
-def test_no_older_schema_is_followed_when_leaders_are_killed_and_suspended(
-    kind, lease_mode, request, tmp_path
-):
+@pytest.mark.parametrize("kind", ["sqlite", "azurite"])
+def test_no_older_schema_is_followed_when_leaders_are_killed_and_suspended(kind, request, tmp_path):
     """One is killed, the next one suspended at its write, and woken after a third has published."""
     store = str(tmp_path / "store.db")
     if kind == "azurite":
         connection, container = map(request.getfixturevalue, ("storage", "container"))
         store = f"{container} {connection}"
-    story = Story(store, lease_mode, tmp_path)
+    story = Story(store, tmp_path)
     with story.watched():
         story.start("p0", "p1", "p2", "p3")
         story.until("all share", lambda: story.is_shared_by("p0", "p1", "p2", "p3"))

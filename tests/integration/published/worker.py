@@ -1,7 +1,7 @@
 """A process that holds names by a published plan, and says which schemas it follows and writes.
 
 Arguments: the store (an SQLite file, or a container and the storage's connection string after a
-blank), owner id, lease mode, and a path: the process that is about to publish while there is a file
+blank), owner id, and a path: the process that is about to publish while there is a file
 deletes it and suspends itself, until SIGCONT. SIGTERM stops it, and the end of its input.
 """
 
@@ -21,7 +21,6 @@ from eventproc import (
     CheckpointStore,
     Even,
     HeldResource,
-    LeaseMode,
     Published,
     ResourceHandler,
     ResourceProcessor,
@@ -118,7 +117,7 @@ def end_with_input() -> None:
     os._exit(3)
 
 
-async def main(store_text: str, owner_id: str, lease_mode: str, armed: str) -> None:
+async def main(store_text: str, owner_id: str, armed: str) -> None:
     """Hold names until SIGTERM."""
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
@@ -137,7 +136,6 @@ async def main(store_text: str, owner_id: str, lease_mode: str, armed: str) -> N
             load_balancing_interval=timedelta(seconds=0.5),
             rebalance_interval=timedelta(seconds=0.2),
             shutdown_timeout=timedelta(seconds=10),
-            lease_mode=LeaseMode[lease_mode],
         ),
     )
     async with processor:

@@ -1,6 +1,6 @@
 """Show that a fence holds, and for how long names are closed: ``make fence EVENTS=1000``.
 
-The events are shared by four groups that run at the same time: both stores, both lease modes.
+The events are shared by two groups that run at the same time, one for each store.
 Ctrl+C ends them in order, and shows what was found so far.
 """
 
@@ -19,7 +19,6 @@ from random import Random
 
 from azure.storage.blob import ContainerClient
 
-from eventproc import LeaseMode
 from eventproc.testing.azurite import Azurite
 from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.findings import find
@@ -34,23 +33,20 @@ INTERRUPTED = 130
 
 @contextmanager
 def _stories(place: Path, seed: int) -> Iterator[dict[str, Story]]:
-    """Yield the four groups, while there is a storage."""
+    """Yield the two groups, while there is a storage."""
     with Azurite(location=place) as azurite:
         connection = azurite.connection_string
         stories = {}
-        for mode in LeaseMode:
-            name = f"{CONTAINER}-{mode.name.lower()}"
-            with ContainerClient.from_connection_string(connection, name) as client:
-                client.create_container()
-            for kind, store in (
-                ("sqlite", str(place / f"{name}.db")),
-                ("azurite", f"{name} {connection}"),
-            ):
-                group = f"{kind} {mode.name}"
-                folder = place / group.replace(" ", "-")
-                folder.mkdir()
-                stories[group] = Story(folder, store, mode, Random(f"{seed} {group}"))
-        yield dict(sorted(stories.items()))
+        with ContainerClient.from_connection_string(connection, CONTAINER) as client:
+            client.create_container()
+        for kind, store in (
+            ("azurite", f"{CONTAINER} {connection}"),
+            ("sqlite", str(place / f"{CONTAINER}.db")),
+        ):
+            folder = place / kind
+            folder.mkdir()
+            stories[kind] = Story(folder, store, Random(f"{seed} {kind}"))
+        yield stories
 
 
 def _await(runs: Mapping[str, Future[None]], stories: Mapping[str, Story]) -> bool:
@@ -96,7 +92,7 @@ def main() -> int:
     failures = [f"{g} failed: {error!r}" for g, run in runs.items() if (error := run.exception())]
     groups = {}
     for group, story in stories.items():
-        bounds = Bounds(story.is_on_blobs, story.lease_mode)
+        bounds = Bounds(story.is_on_blobs)
         found = find(story.fence.messages, story.processes, bounds, story.settled_s)
         groups[group] = story, found, bounds
         wrong = violations(story, found, bounds)

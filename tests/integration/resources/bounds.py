@@ -24,8 +24,6 @@ that within one rebalance interval.
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc import LeaseMode
-from eventproc.core.ownership.lease_mode import DUTY_FRACTION
 from eventproc.core.ownership.memory import GRACE_INTERVALS, OUTAGE_EXPIRATION_FRACTION
 from eventproc.core.ownership.stability import UNSTABLE_CYCLES_MAX
 from eventproc.runtime.run import JITTER
@@ -48,10 +46,9 @@ _REBALANCE_S: Final = REBALANCE.total_seconds() * (1 + JITTER)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of a group, by its kind of store and its lease mode."""
+    """The bounds of a group, by its kind of store."""
 
     is_on_blobs: bool
-    lease_mode: LeaseMode
 
     @property
     def planned_s(self) -> float:
@@ -65,13 +62,8 @@ class Bounds:
 
     @property
     def expired_s(self) -> float:
-        """After this, every member that looks finds that a silent one is dead.
-
-        With session leases it is earlier if another interval is less than the fraction.
-        """
-        duty = DUTY_FRACTION if self.lease_mode is LeaseMode.SESSION else 0.0
-        blob_s = BLOB_TIMES_S if self.is_on_blobs else 0.0
-        return EXPIRATION.total_seconds() * (1 + duty) + blob_s
+        """After this, every member that looks finds that a silent one is dead."""
+        return EXPIRATION.total_seconds() + (BLOB_TIMES_S if self.is_on_blobs else 0.0)
 
     @property
     def crash_s(self) -> float:

@@ -18,7 +18,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from eventproc import LeaseMode
 from tests.integration.resources.diary import Diary
 from tests.integration.resources.fence import EXPIRATION, FenceServer, Message
 
@@ -66,14 +65,13 @@ class Process:
 class Story:
     """A group with one store and one server."""
 
-    def __init__(self, place: Path, store: str, lease_mode: LeaseMode, rng: Random) -> None:
+    def __init__(self, place: Path, store: str, rng: Random) -> None:
         """Start nothing yet. *store* is an SQLite file, or a container and a connection string."""
         self._store = store
         self.place = place
         self._rng = rng
         self._stopping = threading.Event()
         self.is_on_blobs = " " in store
-        self.lease_mode = lease_mode
         self.processes: list[Process] = []
         self.events: Counter[str] = Counter()
         self.fence = FenceServer()
@@ -146,7 +144,7 @@ class Story:
         number = len(self.processes)
         kind = "async" if number % 2 else "blocking"
         owner_id = f"p{number}-{kind}"
-        settings = {"kind": kind, "lease_mode": self.lease_mode.name}
+        settings = {"kind": kind}
         with (self.place / "output").open("ab") as output:
             popen = subprocess.Popen(
                 [

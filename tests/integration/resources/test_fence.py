@@ -12,24 +12,22 @@ from random import Random
 
 import pytest
 
-from eventproc import LeaseMode
 from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.findings import find
 from tests.integration.resources.report import violations
 from tests.integration.resources.story import ROOT, Story
 
 EVENTS = 13
-"""Of each of the four groups: 52 together."""
+"""Of each of the two groups: 26 together."""
 
 START = """
 import sys
 from pathlib import Path
 from random import Random
-from eventproc import LeaseMode
 from tests.integration.resources.story import Story
 
 place = Path(sys.argv[1])
-story = Story(place, str(place / "store.db"), LeaseMode.PARTITION, Random(0))
+story = Story(place, str(place / "store.db"), Random(0))
 with story.fence:
     print(*(story.join().popen.pid for _ in range(2)), flush=True)
     sys.stdin.read()
@@ -39,16 +37,15 @@ with story.fence:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "azurite"])
-@pytest.mark.parametrize("lease_mode", LeaseMode)
-def test_no_message_is_accepted_from_a_former_holder(kind, lease_mode, request, tmp_path):
+def test_no_message_is_accepted_from_a_former_holder(kind, request, tmp_path):
     """Whoever joins, leaves, is killed or frozen; and no name is closed for too long."""
     store = str(tmp_path / "store.db")
     if kind == "azurite":
         connection, container = map(request.getfixturevalue, ("storage", "container"))
         store = f"{container} {connection}"
-    story = Story(tmp_path, store, lease_mode, Random(f"7 {kind} {lease_mode}"))
+    story = Story(tmp_path, store, Random(f"7 {kind}"))
     story.play(EVENTS)
-    bounds = Bounds(kind == "azurite", lease_mode)
+    bounds = Bounds(kind == "azurite")
     found = find(story.fence.messages, story.processes, bounds, story.settled_s)
 
     assert violations(story, found, bounds) == []

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from eventproc import LeaseMode
 from tests.integration.resources import report
 from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.diary import Diary, DiaryWriter, length_s
@@ -16,7 +15,7 @@ from tests.integration.resources.fence import FenceServer, Message
 from tests.integration.resources.findings import Findings, find
 from tests.integration.resources.story import Process
 
-BOUNDS = Bounds(is_on_blobs=False, lease_mode=LeaseMode.PARTITION)
+BOUNDS = Bounds(is_on_blobs=False)
 
 
 def _process(pid: int, **known: Any) -> Process:
@@ -153,22 +152,14 @@ def test_a_slow_store_beside_a_crash_is_another_cause(last_s, cause):
     assert changes == [(cause, 3.0, 3.0)]
 
 
-@pytest.mark.parametrize(
-    ("is_on_blobs", "lease_mode", "crash_s"),
-    [
-        (False, LeaseMode.PARTITION, 2.825),
-        (True, LeaseMode.PARTITION, 4.825),
-        (False, LeaseMode.SESSION, 3.325),
-        (True, LeaseMode.SESSION, 5.325),
-    ],
-)
-def test_the_bounds_are_those_of_the_documentation(is_on_blobs, lease_mode, crash_s):
+@pytest.mark.parametrize(("is_on_blobs", "crash_s"), [(False, 2.825), (True, 4.825)])
+def test_the_bounds_are_those_of_the_documentation(is_on_blobs, crash_s):
     """Expiration 2 s, interval 0.5 s and rebalance interval 0.25 s, each at most 10 % longer.
 
     Four rebalance intervals more beside other events, and three intervals more after an outage, of
     which two are a grace and do not vary.
     """
-    bounds = Bounds(is_on_blobs, lease_mode)
+    bounds = Bounds(is_on_blobs)
 
     assert bounds.planned_s == 0.5
     assert bounds.passed_on_s == pytest.approx(7 * 0.275)

@@ -26,7 +26,6 @@ from eventproc import (
     BlockingResourceHandler,
     CheckpointStore,
     HeldResource,
-    LeaseMode,
     ResourceHandler,
     ResourceProcessor,
     ResourceProcessorConfig,
@@ -153,7 +152,6 @@ async def main() -> None:
             load_balancing_interval=INTERVAL,
             rebalance_interval=REBALANCE,
             shutdown_timeout=timedelta(seconds=10),
-            lease_mode=LeaseMode[SETTINGS["lease_mode"]],
         ),
     )
     async with processor:

@@ -18,7 +18,7 @@ async def foreign(world: SmallWorld, rng: Random) -> None:
     """A foreign member claims one partition and then nothing: others serve the rest."""
     await world.catch_up()
     partition_ids = list(world.hub.partition_ids())
-    if len(partition_ids) < 2 or world.is_session:
+    if len(partition_ids) < 2:
         return
     node = world.start_lazy(rng.choice(partition_ids))
     if rng.random() < 0.5:
@@ -49,7 +49,7 @@ async def free_beside_foreign(world: SmallWorld, rng: Random) -> None:
     await world.catch_up()
     partition_count = len(world.hub.partition_ids())
     count = max(len(world.ours), partition_count // 2)
-    if world.is_session or count >= partition_count:
+    if count >= partition_count:
         return
     world.join(count - len(world.ours))
     await world.settle("before a foreign member")
@@ -71,7 +71,7 @@ async def join_beside_foreign(world: SmallWorld, rng: Random) -> None:
     await world.catch_up()
     partition_count = len(world.hub.partition_ids())
     count = partition_count // 2 - 1
-    if world.is_session or count < 1:
+    if count < 1:
         return
     for node in world.ours[count:]:
         world.leave(node)
@@ -95,7 +95,7 @@ async def restart_beside_foreign(world: SmallWorld, rng: Random) -> None:
     Its records still name it, so it serves all of these partitions again at once.
     """
     await world.catch_up()
-    if world.is_session or len(world.hub.partition_ids()) < 4:
+    if len(world.hub.partition_ids()) < 4:
         return
     for node in world.ours[1:]:
         world.leave(node)

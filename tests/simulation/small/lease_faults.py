@@ -13,8 +13,6 @@ async def adopt_too_late(world: SmallWorld, rng: Random) -> None:
 
     It must not write over its successor's checkpoint.
     """
-    if world.is_session:
-        return  # Its session is renewed, so nobody takes over.
     await two_processors(world)
     world.behaviour.seconds_per_event = BUSY_S
     late_s = rng.uniform(1.1, 1.6) * world.expiration_s
@@ -58,7 +56,7 @@ async def slow_claims(world: SmallWorld, rng: Random) -> None:
 
 
 async def rest(world: SmallWorld, rng: Random) -> None:
-    """Nothing happens: no record is renewed before it is due, with session leases none at all.
+    """Nothing happens: no record is renewed before it is due.
 
     Listings are slow, so some are older than a renewal, and some are newer than its answer.
     """
@@ -69,16 +67,12 @@ async def rest(world: SmallWorld, rng: Random) -> None:
             replace(fate, way_back_s=slow_s) if called == "list_ownership" else fate
         )
     world.invariants.hurried.clear()
-    count = world.invariants.write_count
     await asyncio.sleep(rng.uniform(1, 1.5) * world.expiration_s)
     for node in world.ours:
         node.connection.fate = None
     world.expect(
         not world.invariants.hurried, f"records are written too often: {world.invariants.hurried}"
     )
-    if world.is_session:
-        written = world.invariants.write_count - count
-        world.expect(not written, f"{written} ownership records were written in a session")
 
 
 LEASE_FAULTS = (adopt_too_late, slow_claims, rest)

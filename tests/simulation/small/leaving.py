@@ -175,8 +175,6 @@ async def churn(world: SmallWorld, rng: Random) -> None:
     world.leave(passing[-1])
     for node in passing:
         await world.until_gone(node)
-    if world.is_session:  # Their former owners may notice only at their next full poll.
-        await asyncio.sleep(world.expiration_s)
 
 
 def _have_share(world: SmallWorld, staying: set[str]) -> bool:

@@ -106,8 +106,6 @@ async def join_and_free(world: SmallWorld, rng: Random) -> None:
     partition_ids = list(world.hub.partition_ids())
     world.operator.edit_ownership(rng.choice(partition_ids), None)
     await world.settle("join and free")
-    if world.is_session:  # Its former owner may notice only at its next full poll.
-        await asyncio.sleep(world.expiration_s)
 
 
 async def join_and_leave_at_once(world: SmallWorld, rng: Random) -> None:

@@ -38,7 +38,7 @@ async def twin(world: SmallWorld, rng: Random) -> None:
     def slow(called: str, fate: Fate) -> Fate:
         return replace(fate, way_back_s=slow_s) if called.startswith("list") else fate
 
-    is_slow = rng.random() < 0.4 and not world.is_session  # A session is renewed meanwhile.
+    is_slow = rng.random() < 0.4
     await _refuse(world, node, slow if is_slow else lost)
 
 
@@ -49,7 +49,7 @@ async def slow_twin(world: SmallWorld, rng: Random) -> None:
     node = world.choose(rng)
     if _is_replaced(world, node):
         return
-    is_write = rng.random() < 0.5 and not world.is_session  # A session is renewed meanwhile.
+    is_write = rng.random() < 0.5
     write_s = rng.uniform(0.3, 0.9) * world.expiration_s
     listing_s = rng.uniform(1.2, 2.6) * world.interval_s
     is_written = False

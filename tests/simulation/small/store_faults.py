@@ -172,10 +172,7 @@ async def slow_leave(world: SmallWorld, rng: Random) -> None:
 
 async def stale_listings(world: SmallWorld, rng: Random) -> None:
     """Listings are a few seconds old."""
-    if not world.is_session:
-        world.set_faults(
-            StoreFaults(stale_rate=0.5, stale_max=timedelta(seconds=rng.choice([1, 4])))
-        )
+    world.set_faults(StoreFaults(stale_rate=0.5, stale_max=timedelta(seconds=rng.choice([1, 4]))))
     world.join()
     await asyncio.sleep(world.expiration_s * rng.uniform(0.5, 1.2))
 
@@ -193,10 +190,9 @@ async def edit_record(world: SmallWorld, rng: Random) -> None:
         world.operator.delete_ownership(partition_id)
     else:
         world.operator.edit_ownership(partition_id, rng.choice([None, "stranger", *others]))
-    if not world.is_session:
-        await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1)
-        others_handle = world.invariants.handling_of_others(partition_id)
-        world.expect(not others_handle, f"an edited record is not noticed: {others_handle}")
+    await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1)
+    others_handle = world.invariants.handling_of_others(partition_id)
+    world.expect(not others_handle, f"an edited record is not noticed: {others_handle}")
     await asyncio.sleep(0.5 * world.expiration_s)
 
 
@@ -217,8 +213,6 @@ async def delete_members(world: SmallWorld, rng: Random) -> None:
     await asyncio.sleep(0.4 * world.expiration_s)
     if not may_move:
         world.expect(not world.invariants.moves, "a deleted member record moved partitions")
-    if world.is_session:
-        await world.settle("members deleted")
     await asyncio.sleep(2 * world.interval_s)  # A member without a record seems to be foreign.
 
 
@@ -237,7 +231,7 @@ async def move_position(world: SmallWorld, rng: Random) -> None:
     world.invariants.moved_to[partition_id] = move.sequence_number
     following = move.sequence_number + 1
     count = world.handled_count(partition_id, following)
-    is_quick = not (world.is_session or world.fails or world.usual_seconds_per_event)
+    is_quick = not (world.fails or world.usual_seconds_per_event)
     await asyncio.sleep(world.interval_s * NOTICED_POLLS + 1 + 2 * world.requests_s)
     is_paused = world.invariants.pauses.of(partition_id) is not None
     if is_quick and following <= newest and not is_paused:

@@ -23,7 +23,6 @@ from eventproc import (
 )
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.placement import Placement
-from eventproc.models import LeaseMode
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import run_processes
 from tests.simulation.invariants import Violation
@@ -37,7 +36,6 @@ from tests.simulation.small import (
     pauses,
     planned,
     process_faults,
-    sessions,
     shared_ids,
     store_faults,
     suspects,
@@ -64,7 +62,6 @@ SITUATIONS: Final[dict[str, Callable[[SmallWorld, Random], Coroutine[Any, Any, N
         *process_faults.PROCESS_FAULTS,
         *shared_ids.SHARED_IDS,
         *lease_faults.LEASE_FAULTS,
-        *sessions.SESSIONS,
         *leaving.LEAVING,
         *checkpoints.CHECKPOINTS,
         *suspects.SUSPECTS,
@@ -86,9 +83,7 @@ NEVER_PAUSED: Final = FOREIGN | {function.__name__ for function in suspects.NEVE
 """Foreign members take no notice of a pause; others wait for a certain event."""
 STANDBY: Final = {function.__name__ for function in planned.STANDBY}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
-NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS | {
-    function.__name__: ("session",) for function in sessions.SESSIONS
-}
+NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
@@ -97,7 +92,6 @@ CONDITIONS: Final = (
 CONDITION_RATE: Final = 0.25
 PAUSED_RATE: Final = 0.3
 """Drawn apart from the other conditions, so that the worlds without pauses stay as they are."""
-SESSION_RATE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +120,6 @@ def draw(seed: int) -> SmallStory:
     """Draw a story; the same for the same seed."""
     rng = Random(f"small/{seed}")
     conditions = [c for c in CONDITIONS if rng.random() < CONDITION_RATE]
-    if rng.random() < SESSION_RATE:
-        conditions.append("session")
     strategy = rng.choice([*STRATEGIES, LoadBalancingStrategy.COOPERATIVE])
     enabled = [name for name in SITUATIONS if rng.random() < 0.5]
     names = rng.choices(enabled, k=rng.randint(1, STEPS_MAX))
@@ -177,7 +169,6 @@ def _config(story: SmallStory) -> EventProcessorConfig:
         uses_store_thread=False,
         load_balancing_strategy=story.strategy,
         placement=story.placement,
-        lease_mode=LeaseMode.SESSION if has("session") else LeaseMode.PARTITION,
         load_balancing_interval=timedelta(seconds=2),
         ownership_expiration=timedelta(seconds=EXPIRATION_S),
         handoff_timeout=timedelta(seconds=4),

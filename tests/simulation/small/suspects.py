@@ -103,11 +103,8 @@ async def lose_during_long_call(world: SmallWorld, rng: Random) -> None:
 async def replace_promptly(world: SmallWorld, rng: Random) -> None:
     """A process is resumed as soon as another one with its owner id has joined; it ends.
 
-    The claims of the other one arrive late. With session leases either of them may stay: the other
-    one renews its record, which then looks like one that still waits for an objection.
+    The claims of the other one arrive late.
     """
-    if world.is_session:
-        return
     await two_processors(world)
     world.behaviour.seconds_per_event = BUSY_S
     node = world.choose(rng)

@@ -7,11 +7,10 @@ from dataclasses import replace
 from random import Random
 
 from eventproc import LoadBalancingStrategy, PartitionHandler
-from eventproc.core.pauses import NO_PAUSES
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.published import Published
 from eventproc.core.placement.state import MemberFacts
-from eventproc.models import LeaseMode, Member, MemberStatus
+from eventproc.models import Member, MemberStatus
 from eventproc.ports import EventSource
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor
@@ -121,10 +120,6 @@ class SmallWorld(World):
         cycle_counts = claimed + stolen if is_single else stolen
         further_count = max(0, max(cycle_counts.values(), default=0) - 1)
         return further_count * self.cycle_s + (self.polled_s if stolen else 0.0)
-
-    @property
-    def is_session(self) -> bool:
-        return self.config.lease_mode is LeaseMode.SESSION
 
     @property
     def expiration_s(self) -> float:
@@ -267,22 +262,11 @@ class SmallWorld(World):
         """
         return 3 * self.cycle_s if isinstance(self.config.placement, Published) else 0.0
 
-    @property
-    def unnoticed_s(self) -> float:
-        """How much longer an owner may serve what was stolen from it during a pause.
-
-        It writes no checkpoint then, so with session leases it finds out when it reads ownership.
-        """
-        is_paused = self.invariants.pauses != NO_PAUSES
-        is_stealing = self.is_session and not self.is_cooperative
-        return self.expiration_s if is_paused and is_stealing else 0.0
-
     async def settle(self, what: str, within_s: float = PLANNED_S) -> None:
         """Wait until the group is balanced, and served."""
         began_s, within_s = self.now_s, within_s + self.publishing_s
         while not self.is_settled:
-            most_s = within_s + self.unnoticed_s
-            self.expect(self.now_s - began_s <= most_s, f"{what}: not balanced in {most_s} s")
+            self.expect(self.now_s - began_s <= within_s, f"{what}: not balanced in {within_s} s")
             await asyncio.sleep(LOOK_S)
 
     @property
@@ -302,7 +286,7 @@ class SmallWorld(World):
     def _is_ghost(self, member: Member) -> bool:
         oldest = self.store_now() - self.config.ownership_expiration
         return (
-            member.status not in {MemberStatus.DEAD, MemberStatus.LEAVING}
+            member.status is not MemberStatus.LEAVING
             and member.last_modified is not None
             and member.last_modified >= oldest
             and all(node.owner_id != member.owner_id for node in self.there)

@@ -28,9 +28,6 @@ from eventproc.models import (
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
-    LeaseMode,
-    Member,
-    MemberStatus,
     OwnershipClaim,
     SequenceRange,
     WriteOutcome,
@@ -93,20 +90,15 @@ class CheckpointHistory:
 
 
 COUNT = 60
-NOTICED_WITHIN = {LeaseMode.PARTITION: 21, LeaseMode.SESSION: 42}
-"""How many events of one second are handled at most: until the next poll, or the next renewal."""
+NOTICED_WITHIN = 21
+"""How many events of one second are handled at most until the next poll."""
 
 
 @pytest.mark.parametrize(
-    ("policy", "notifies_owner", "mode"),
-    [
-        (CheckpointPolicy.manual(), True, LeaseMode.PARTITION),
-        (CheckpointPolicy.manual(), True, LeaseMode.SESSION),
-        (EVERY_EVENT, False, LeaseMode.PARTITION),
-    ],
+    ("policy", "notifies_owner"), [(CheckpointPolicy.manual(), True), (EVERY_EVENT, False)]
 )
 @pytest.mark.parametrize("to", [4, 49])
-def test_a_running_owner_continues_from_the_operators_checkpoint(to, policy, notifies_owner, mode):
+def test_a_running_owner_continues_from_the_operators_checkpoint(to, policy, notifies_owner):
     """Back or ahead: at its next poll if it is notified, or else at its next checkpoint.
 
     Events in flight are dropped, and their progress does not replace the operator's checkpoint.
@@ -115,7 +107,7 @@ def test_a_running_owner_continues_from_the_operators_checkpoint(to, policy, not
     async def scenario():
         scene = Scene()
         scene.publish(COUNT)
-        settings = {"checkpoint_policy": policy, "batch_size_max": 1, "lease_mode": mode}
+        settings = {"checkpoint_policy": policy, "batch_size_max": 1}
         async with scene.processor(lambda: Slow(scene), **settings):
             checkpoint_history = CheckpointHistory(scene)
             while len(scene.handled) < 10:  # noqa: ASYNC110 - on virtual time
@@ -134,7 +126,7 @@ def test_a_running_owner_continues_from_the_operators_checkpoint(to, policy, not
     moved_at = next(at for at, number in enumerate(handled) if at != number)
 
     assert notified == ("a" if notifies_owner else None)
-    assert 10 <= moved_at <= NOTICED_WITHIN[mode] if notifies_owner else moved_at == 11
+    assert 10 <= moved_at <= NOTICED_WITHIN if notifies_owner else moved_at == 11
     assert handled[moved_at:] == list(range(to + 1, COUNT))
     assert writes[:2] == [(True, to), (False, to)]
     assert [number for _, number in writes[1:]] == sorted(number for _, number in writes[1:])
@@ -212,32 +204,6 @@ def test_only_a_live_owner_is_notified(is_expired):
         return moved.notified_owner_id, held.owner_id, is_untouched
 
     assert run_virtual(scenario()) == ((None, "a", True) if is_expired else ("a", "a", False))
-
-
-@pytest.mark.parametrize(
-    ("age_s", "status", "is_notified"),
-    [
-        (59, MemberStatus.ACTIVE, True),
-        (61, MemberStatus.ACTIVE, False),
-        (59, MemberStatus.DEAD, False),
-    ],
-)
-def test_with_a_session_lease_an_owner_is_alive_if_its_member_record_is(age_s, status, is_notified):
-    """However old the ownership record is, which is not renewed."""
-
-    async def scenario():
-        scene = Scene()
-        store = MemoryCheckpointStore(scene.account)
-        await store.open()
-        claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
-        await store.claim_ownership(scene.group, [claim])
-        await seconds(1000)
-        session = Member(owner_id="a", incarnation="1", status=status, lease_mode=LeaseMode.SESSION)
-        await store.announce_member(scene.group, session)
-        await seconds(age_s)
-        return (await move(scene, 3)).notified_owner_id
-
-    assert run_virtual(scenario()) == ("a" if is_notified else None)
 
 
 def test_a_repeated_move_takes_effect_once(seed):

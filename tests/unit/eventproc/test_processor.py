@@ -15,7 +15,7 @@ from eventproc import (
     EventPosition,
     EventProcessor,
     EventProcessorConfig,
-    LeaseMode,
+    Ordinal,
     OwnershipLostError,
     PartitionHandler,
     ResourceHandler,
@@ -387,15 +387,16 @@ def test_an_incompatible_processor_leaves_no_member_record():
 
     async def scenario():
         scene = Scene()
-        first = scene.processor(owner_id="a", lease_mode=LeaseMode.PARTITION)
-        second = scene.processor(owner_id="b", lease_mode=LeaseMode.SESSION)
-        async with first:
+        first = scene.processor(owner_id="a-0", placement=Ordinal())
+        second = scene.processor(owner_id="a-1", placement=Ordinal())
+        unnumbered = scene.processor(owner_id="b")
+        async with first, second:
             await seconds(5)
-            with pytest.raises(ConfigurationError, match="lease_mode"):
-                await second.start()
+            with pytest.raises(ConfigurationError, match="ordinal"):
+                await unnumbered.start()
             return list(scene.account.records(scene.group).member_by_owner)
 
-    assert run_virtual(scenario()) == ["a"]
+    assert run_virtual(scenario()) == ["a-0", "a-1"]
 
 
 def test_a_store_that_rejects_the_start_is_closed_with_the_source(monkeypatch):

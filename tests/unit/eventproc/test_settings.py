@@ -27,7 +27,6 @@ from eventproc import (
     EventProcessorConfig,
     FailureAction,
     FailurePolicy,
-    LeaseMode,
     LoadBalancingStrategy,
     PartitionHandler,
 )
@@ -176,7 +175,7 @@ ARBITRARY_VALUES = st.one_of(
     st.lists(st.integers()),
     st.tuples(st.text()),
     st.dictionaries(st.text(), st.text()),
-    st.sampled_from([int, ValueError, LeaseMode.SESSION, FailurePolicy(), OfNoSettingsType()]),
+    st.sampled_from([int, ValueError, FailureAction.SKIP, FailurePolicy(), OfNoSettingsType()]),
 )
 
 
@@ -231,10 +230,9 @@ def test_the_error_has_the_value_and_what_is_allowed(given, message):
 
 def test_the_text_of_an_enum_member_is_converted_to_the_member():
     """For example ``"balanced"``."""
-    config = build(EventProcessorConfig, load_balancing_strategy="balanced", lease_mode="session")
+    config = build(EventProcessorConfig, load_balancing_strategy="balanced")
 
     assert config.load_balancing_strategy is LoadBalancingStrategy.BALANCED
-    assert config.lease_mode is LeaseMode.SESSION
     assert build(FailurePolicy, action="skip").action is FailureAction.SKIP
 
 
@@ -308,9 +306,9 @@ def test_a_checked_function_keeps_its_signature():
 
 def test_values_built_from_text_and_from_a_member_are_equal():
     """Checks add no fields to a settings class."""
-    as_text, as_member = {"lease_mode": "session"}, {"lease_mode": LeaseMode.SESSION}
+    as_text, as_member = {"action": "skip"}, {"action": FailureAction.SKIP}
 
-    assert build(EventProcessorConfig, **as_text) == build(EventProcessorConfig, **as_member)
+    assert build(FailurePolicy, **as_text) == build(FailurePolicy, **as_member)
     assert {each.name for each in fields(Backoff)} == {"initial", "maximum"}
 
 

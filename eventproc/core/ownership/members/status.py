@@ -1,12 +1,10 @@
-"""The status of a member: which change is allowed, and which processor makes it.
+"""The status of a member, and which change of it is allowed.
 
 The table ``CHANGES`` is the only place that says so:
 
 - A processor starts as *active*, or as *standby* if it replaces one of another deployment.
 - A standby becomes active when there is nothing left to wait for.
 - It ends as *leaving*, or as *restarting* if it keeps its partitions for its next start.
-- Another processor may write *dead* over the record of a silent one. A processor that finds this
-  has lost all its leases; it writes its own status again, and claims anew.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -18,14 +16,13 @@ from eventproc.core.ownership.lease import renewal_due_at_s, trusted_until_s
 from eventproc.core.ownership.liveness import is_fresh
 from eventproc.core.ownership.members.rivals import Rivals
 from eventproc.core.ownership.rules import Rules
-from eventproc.models import LeaseMode, Member, MembershipSnapshot, MemberStatus
+from eventproc.models import Member, MembershipSnapshot, MemberStatus
 
-ACTIVE, STANDBY, LEAVING, RESTARTING, DEAD = (
+ACTIVE, STANDBY, LEAVING, RESTARTING = (
     MemberStatus.ACTIVE,
     MemberStatus.STANDBY,
     MemberStatus.LEAVING,
     MemberStatus.RESTARTING,
-    MemberStatus.DEAD,
 )
 
 CHANGES: Final[Mapping[MemberStatus, frozenset[MemberStatus]]] = {
@@ -35,9 +32,6 @@ CHANGES: Final[Mapping[MemberStatus, frozenset[MemberStatus]]] = {
     RESTARTING: frozenset(),
 }
 """The changes that a processor makes to its own status, from start to stop."""
-
-FENCED_FROM: Final = frozenset({ACTIVE, STANDBY, LEAVING, RESTARTING})
-"""The statuses that another processor may change to *dead*."""
 
 FORGET_AFTER_EXPIRATIONS: Final = 10
 """The age, in expirations, at which the member record of a processor without partitions is
@@ -74,14 +68,6 @@ class OwnRecord:
         """Whether a record found under this owner id is that of another processor."""
         return found is not None and found.incarnation != self.member.incarnation
 
-    def is_fenced(self, found: Member | None) -> bool:
-        """Whether a record found under this owner id shows that this processor was fenced.
-
-        The record is gone, or has the status *dead*. Only with session leases.
-        """
-        is_session = self.member.lease_mode is LeaseMode.SESSION
-        return is_session and (found is None or found.status is DEAD)
-
     def changed_to(self, status: MemberStatus) -> "OwnRecord":
         """Return the record with another status, if ``CHANGES`` allows it."""
         if status not in CHANGES[self.member.status]:
@@ -95,9 +81,6 @@ class MemberStep:
 
     write: Member | None = None
     """The record to write, with the ETag that it replaces."""
-
-    is_fenced: bool = False
-    """Whether another processor fenced this one: it drops all its leases before it writes."""
 
     yields_because: str | None = None
     """Why this processor ends, if another one has its owner id."""
@@ -185,21 +168,19 @@ def member_step(
     if found is not None and own.is_rival(found):
         is_stale = now_s > trusted_until_s(own.sent_at_s, rules.expiration)
         is_over = is_stale or own.member.status is LEAVING
-        renews = rules.lease_mode is LeaseMode.SESSION or not owns_something
+        is_late = not owns_something and _is_late(own, rules)
         if (is_over and not is_trusted) or own.rivals.must_yield(
-            own.member, found, present, own.answer_within, is_late=renews and _is_late(own, rules)
+            own.member, found, present, own.answer_within, is_late=is_late
         ):
             return MemberStep(yields_because="it was taken while this processor was away")
         return MemberStep(write=write, rival=found.incarnation)
     if asked_at_s < own.answered_at_s:
         return MemberStep()  # The listing may be older than the record.
     if found is None or found.status is not own.member.status:
-        return MemberStep(write=write, is_fenced=own.is_fenced(found))
+        return MemberStep(write=write)
     is_due = renewal_due_at_s(own.sent_at_s, rules.expiration) <= now_s
-    # A renewal of the session writes a new load, too.
-    is_new = not owns_something or found.load != own.member.load
-    is_needed = is_due and is_new and rules.lease_mode is not LeaseMode.SESSION
-    return MemberStep(write=write if is_needed else None)
+    is_needed = not owns_something or found.load != own.member.load
+    return MemberStep(write=write if is_due and is_needed else None)
 
 
 def _is_late(own: OwnRecord, rules: Rules) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from checkpointstores.blob import azure_layout as layout
 from checkpointstores.blob.azure_layout import Position, RecordKind
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup, LeaseMode, Member, MemberStatus
+from eventproc.models import ConsumerGroup, Member, MemberStatus
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 GROUP = ConsumerGroup(fully_qualified_namespace="NS.net", eventhub_name="Hub", name="$Default")
@@ -80,7 +80,6 @@ def test_a_percent_sign_written_by_another_sdk_is_not_decoded():
     st.booleans(),
     st.floats(allow_nan=False),
     texts,
-    st.sampled_from(LeaseMode),
     st.text(),
     st.none() | st.integers(0),
     st.none() | st.integers(0),
@@ -93,7 +92,6 @@ def test_any_member_is_restored_from_metadata(
     hands_over,
     weight,
     deployment_id,
-    lease_mode,
     version,
     capacity,
     ordinal,
@@ -111,7 +109,6 @@ def test_any_member_is_restored_from_metadata(
         ordinal=ordinal,
         placement=placement,
         deployment_id=deployment_id,
-        lease_mode=lease_mode,
         version=version,
         etag="e",
         last_modified=NOW,

@@ -15,7 +15,6 @@ from checkpointstores.tables.entities import (
 from checkpointstores.tables.table import Entity, Key
 from eventproc.models import (
     CheckpointUpdate,
-    LeaseMode,
     Member,
     MemberStatus,
     OffsetFormat,
@@ -42,8 +41,8 @@ def test_ownership_comes_back(owner_id, epoch):
     assert (found.etag, found.last_modified) == ("e", NOW)
 
 
-@given(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9), st.sampled_from(LeaseMode))
-def test_a_member_comes_back(capacity, ordinal, lease_mode):
+@given(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9))
+def test_a_member_comes_back(capacity, ordinal):
     """With every field; ``None`` is not 0."""
     member = Member(
         owner_id="a",
@@ -56,7 +55,6 @@ def test_a_member_comes_back(capacity, ordinal, lease_mode):
         load="load",
         placement="Ring",
         deployment_id="d",
-        lease_mode=lease_mode,
         offset_format=OffsetFormat.KAFKA,
         version="1.0",
         etag="e",
@@ -69,9 +67,9 @@ def test_a_member_comes_back(capacity, ordinal, lease_mode):
 def test_words_of_a_later_version_are_read_as_defaults():
     """And properties that this version does not know are ignored."""
     values = member_values(Member(owner_id="a", incarnation="1"), "w")
-    found = as_member(entity(values | {"status": "dancing", "lease_mode": "x", "mood": "good"}))
+    found = as_member(entity(values | {"status": "dancing", "mood": "good"}))
 
-    assert (found.status, found.lease_mode) == (MemberStatus.ACTIVE, LeaseMode.PARTITION)
+    assert found.status is MemberStatus.ACTIVE
 
 
 @given(numbers, st.integers(0, 9), st.sets(st.integers(1, 50)))

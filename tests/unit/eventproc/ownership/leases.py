@@ -8,7 +8,7 @@ from random import Random
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.core.ownership.lease import contradicted
 from eventproc.logs import get_logger
-from eventproc.models import LeaseMode, Member, OwnershipClaim, OwnershipSnapshot, WriteOutcome
+from eventproc.models import Member, OwnershipClaim, OwnershipSnapshot, WriteOutcome
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.membership import Membership
 from eventproc.ports import CheckpointStore
@@ -45,39 +45,26 @@ class StubMembership(Membership):
         scene: Scene,
         *,
         is_sole: Callable[[], Awaitable[bool]] | None,
-        session_trusted_until_s: Callable[[], float] | None,
     ) -> None:
-        mode = LeaseMode.PARTITION if session_trusted_until_s is None else LeaseMode.SESSION
         super().__init__(
             store,
             scene.group,
-            Member(owner_id="me", incarnation="1", lease_mode=mode),
+            Member(owner_id="me", incarnation="1"),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
             log=get_logger("eventproc.test"),
         )
         self._is_sole = is_sole
-        self._session_trusted_until_s = session_trusted_until_s
 
     async def is_sole_holder(self) -> bool:
         """Whether no other processor writes under this owner id; so it is by default."""
         return self._is_sole is None or await self._is_sole()
 
-    def trusted_until_s(self) -> float:
-        """Until when the session is trusted; without one, that does not matter."""
-        trusted_until_s = self._session_trusted_until_s
-        return float("-inf") if trusted_until_s is None else trusted_until_s()
-
 
 class LeasesFixture:
     """The leases of one processor, with a store that is slow and fails."""
 
-    def __init__(
-        self,
-        *,
-        is_sole_holder: Callable[[], Awaitable[bool]] | None = None,
-        session_trusted_until_s: Callable[[], float] | None = None,
-    ) -> None:
+    def __init__(self, *, is_sole_holder: Callable[[], Awaitable[bool]] | None = None) -> None:
         self.scene = Scene()
         self.slow_store = SlowStore(self.scene.account)
         self.store = FaultyCheckpointStore(self.slow_store, Random(0))
@@ -89,13 +76,16 @@ class LeasesFixture:
                 self.store,
                 self.scene,
                 is_sole=is_sole_holder,
-                session_trusted_until_s=session_trusted_until_s,
             ),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
             on_lost=self.lost.append,
             log=get_logger("eventproc.test"),
         )
+
+    def trusted_until_s(self, partition_id: str) -> float:
+        """Until when the lease of a partition may be trusted."""
+        return asyncio.get_running_loop().time() + self.leases.remaining_s(partition_id)
 
     async def lose_renewals(self) -> None:
         """Renew all leases, and lose the answers."""

@@ -4,13 +4,9 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
-from eventproc.core.placement.ring import Ring
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
     ClaimResult,
-    LeaseMode,
     MemberResult,
     MemberStatus,
     WriteOutcome,
@@ -34,23 +30,6 @@ def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
         assert left.actions.moves.hand_overs == {}
 
     run(scenario)
-
-
-def test_a_listing_counts_from_its_first_request():
-    """What it shows may have changed since; with session leases, trust depends on its age."""
-
-    async def scenario(fixture):
-        await fixture.enter()
-        await fixture.poll()
-        await seconds(fixture.config.ownership_expiration.total_seconds() / 2)
-        fixture.store.members_delay_s = 5.0
-        asked_at_s = asyncio.get_running_loop().time() + 0.3
-        await fixture.poll()
-        await fixture.membership.change_to(MemberStatus.ACTIVE)  # renews the session
-
-        assert fixture.leases.trusted_until_s("0") == pytest.approx(asked_at_s + 54.0)
-
-    run(scenario, mode=LeaseMode.SESSION)
 
 
 def test_a_cycle_under_way_does_not_write_a_status_that_is_being_written():
@@ -271,70 +250,6 @@ def test_nothing_is_claimed_if_the_own_member_record_could_not_be_written():
         assert (refused.claimed, written.claimed) == ((), ("0",))
 
     run(scenario)
-
-
-def test_nothing_is_claimed_from_a_silent_member_that_renewed_before_it_was_fenced():
-    """With session leases its ownership records do not change when it renews: claims would win."""
-
-    async def scenario(fixture):
-        await fixture.enter()
-        await fixture.join("other")
-        await fixture.record("0", "other")
-        announce, refused, claimed = fixture.store.announce_member, [], []
-
-        async def refuse(group, member):
-            if member.status is not MemberStatus.DEAD:
-                return await announce(group, member)
-            refused.append(member.owner_id)
-            return MemberResult(outcome=WriteOutcome.LOST)
-
-        fixture.store.announce_member = refuse
-        for _ in range(12):
-            await seconds(fixture.config.load_balancing_interval.total_seconds())
-            claimed += (await fixture.poll()).claimed
-        assert (set(refused), claimed) == ({"other"}, [])
-
-        fixture.store.announce_member = announce
-        assert (await fixture.poll()).claimed == ("0",)
-
-    run(scenario, mode=LeaseMode.SESSION)
-
-
-def test_nothing_is_handed_over_because_of_a_silent_member_that_was_not_fenced():
-    """Without that member the ring gives a partition of this processor to a third one."""
-
-    async def scenario(fixture):
-        await fixture.enter()
-        for owner_id, partition_id in [("dead", "2"), ("other", "1")]:
-            await fixture.join(owner_id)
-            await fixture.record(partition_id, owner_id)
-        while not fixture.leases.held:
-            await fixture.poll()
-        announce = fixture.store.announce_member
-
-        async def refuse(group, member):
-            if member.status is MemberStatus.DEAD:
-                refused.append(member.owner_id)
-                return MemberResult(outcome=WriteOutcome.LOST)
-            return await announce(group, member)
-
-        async def poll():
-            await fixture.renew("other")
-            done = await fixture.poll()
-            return done.actions.moves.hand_overs
-
-        fixture.store.announce_member = refuse
-        refused: list[str] = []
-        given: dict[str, str | None] = {}
-        for _ in range(12):
-            await seconds(fixture.config.load_balancing_interval.total_seconds())
-            given |= await poll()
-        assert (set(refused), given) == ({"dead"}, {})
-
-        fixture.store.announce_member = announce
-        assert await poll() == {"0": "other"}
-
-    run(scenario, partition_count=3, mode=LeaseMode.SESSION, placement=Ring(literal=True))
 
 
 def test_a_claim_of_unknown_outcome_is_logged_with_the_stores_reason(caplog):

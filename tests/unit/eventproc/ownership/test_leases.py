@@ -20,30 +20,15 @@ def test_a_lease_counts_from_before_its_write_was_sent():
         fixture = LeasesFixture()
         fixture.slow_store.request_s, fixture.slow_store.answer_s = 5.0, 30.0
         await fixture.claim("0")
-        first_s = fixture.leases.trusted_until_s("0")
+        first_s = fixture.trusted_until_s("0")
         await fixture.leases.renew_due()
         return (
             first_s,
-            fixture.leases.trusted_until_s("0"),
+            fixture.trusted_until_s("0"),
             fixture.leases.is_any_trusted,
         )
 
     assert run_virtual(scenario()) == (54.0, 35.0 + 54.0, True)
-
-
-@pytest.mark.parametrize("has_session", [False, True])
-def test_before_its_first_cycle_a_processor_renews_records_only_without_a_session(has_session):
-    """The group's other members are not known yet; a session keeps all its leases alive."""
-
-    async def scenario():
-        fixture = LeasesFixture(session_trusted_until_s=(lambda: 1000.0) if has_session else None)
-        await fixture.claim("0")
-        await seconds(30)
-        before = fixture.leases.write_count
-        await fixture.leases.renew_due()
-        return fixture.leases.write_count - before
-
-    assert run_virtual(scenario()) == (0 if has_session else 1)
 
 
 def test_a_partition_without_a_lease_is_not_trusted():
@@ -52,7 +37,7 @@ def test_a_partition_without_a_lease_is_not_trusted():
     async def scenario():
         leases = LeasesFixture().leases
         return (
-            leases.trusted_until_s("0"),
+            leases.remaining_s("0"),
             await leases.verify("0"),
             await leases.transfer("0", None),
         )
@@ -87,10 +72,10 @@ def test_a_renewal_whose_answer_was_lost_is_recognised():
         await seconds(25)
         fixture.store.faults = StoreFaults(answer_lost_rate=1.0)
         await fixture.leases.renew_due()
-        until_s = fixture.leases.trusted_until_s("0")
+        until_s = fixture.trusted_until_s("0")
         fixture.store.faults = StoreFaults()
         await fixture.leases.renew_due()
-        return until_s, fixture.leases.trusted_until_s("0"), fixture.lost
+        return until_s, fixture.trusted_until_s("0"), fixture.lost
 
     assert run_virtual(scenario()) == (54.0, 79.0, [])
 
@@ -166,26 +151,9 @@ def test_a_lease_stays_doubtful_if_the_member_records_cannot_be_read():
         await fixture.lose_renewals()
         with pytest.raises(StoreError, match="could not be verified"):
             await fixture.leases.verify("0")
-        return fixture.leases.trusted_until_s("0"), fixture.lost
+        return fixture.trusted_until_s("0"), fixture.lost
 
     assert run_virtual(scenario()) == (54.0, [])
-
-
-def test_in_session_mode_a_listing_counts_from_its_request():
-    """Not from its answer, nor from the renewal of a lease that it contradicts."""
-
-    async def scenario():
-        fixture = LeasesFixture(session_trusted_until_s=lambda: 1000.0)
-        await fixture.claim("0", "1")
-        await fixture.steal("1")
-        await seconds(10)
-        listed = await fixture.store.list_ownership(fixture.scene.group)
-        await seconds(20)
-        fixture.slow_store.request_s = fixture.slow_store.answer_s = 5.0
-        await fixture.compare(listed, 10.0)
-        return fixture.leases.trusted_until_s("0")
-
-    assert run_virtual(scenario()) == 64.0
 
 
 def test_a_claim_of_unknown_outcome_gives_no_lease():
@@ -200,7 +168,7 @@ def test_a_claim_of_unknown_outcome_gives_no_lease():
     assert run_virtual(scenario()) == (set(), False)
 
 
-def test_a_claim_under_way_when_the_processor_is_fenced_gives_no_lease():
+def test_a_claim_under_way_when_all_leases_are_dropped_gives_no_lease():
     """The partition may have been claimed by another processor since."""
 
     async def scenario():
@@ -226,7 +194,7 @@ def test_a_renewal_of_unknown_outcome_renews_nothing():
         await fixture.leases.renew_due()
         with pytest.raises(StoreError, match="could not be verified"):
             await fixture.leases.verify("0")
-        return fixture.leases.trusted_until_s("0")
+        return fixture.trusted_until_s("0")
 
     assert run_virtual(scenario()) == 54.0
 
@@ -345,23 +313,6 @@ def test_a_claim_under_way_at_a_stop_is_released(after_s):
         return set(scene.owners().values())
 
     assert run_virtual(scenario()) <= {None}
-
-
-def test_a_lease_that_became_doubtful_between_two_reads_is_not_trusted_anew():
-    """The handlers' thread reads while the session is renewed."""
-
-    async def scenario():
-        def renew_between_reads() -> float:
-            fixture.leases.doubt_all()
-            return 113.0
-
-        fixture = LeasesFixture(session_trusted_until_s=renew_between_reads)
-        await fixture.claim("0")
-        await seconds(59)
-        await fixture.compare(await fixture.store.list_ownership(fixture.scene.group), 59.0)
-        return fixture.leases.trusted_until_s("0")
-
-    assert run_virtual(scenario()) == 54.0
 
 
 def test_renewal_hand_over_and_release_keep_the_epoch():

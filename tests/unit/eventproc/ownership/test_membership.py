@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
-from eventproc.models import LeaseMode, MemberStatus, OwnershipClaim, WriteOutcome
+from eventproc.models import MemberStatus, OwnershipClaim, WriteOutcome
 from tests.stories.membership_fixture import (
     ANSWER_WITHIN,
     EXPIRATION,
@@ -138,23 +138,6 @@ def test_a_newcomer_whose_every_write_comes_too_late_learns_that_its_owner_id_is
         with pytest.raises(DuplicateOwnerError, match="wrote the member record"):
             await newcomer.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
         writing.cancel()
-
-    run(scenario)
-
-
-def test_a_session_is_trusted_from_before_its_renewal_was_sent():
-    """A processor that fences it counts from the write, however late the answer was."""
-
-    async def scenario(fixture):
-        membership = fixture.membership("1", is_slow=True, mode=LeaseMode.SESSION)
-        fixture.slow.request_s = fixture.slow.answer_s = 5.0
-        await membership.enter(answer_within=ANSWER_WITHIN, poll_interval=POLL_INTERVAL)
-        first_s = membership.trusted_until_s()
-        keeping = asyncio.create_task(membership.keep())
-        await seconds(25)
-        keeping.cancel()
-
-        assert (first_s, membership.trusted_until_s()) == (54.0, 20.0 + 54.0)
 
     run(scenario)
 

@@ -12,7 +12,7 @@ from eventproc.cli.arguments.grouped import ConfigOptions, with_groups
 from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.config import REBALANCE_INTERVAL, EventProcessorConfig
 from eventproc.errors import ConfigurationError
-from eventproc.models import EventPosition, LeaseMode
+from eventproc.models import EventPosition, LoadBalancingStrategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +89,14 @@ def test_options_set_the_settings_of_the_config():
     """Also those of its policies; what is not given stays as it is."""
     (config,) = run(
         serve,
-        *("--interval", "100ms", "--expiration", "1s", "--lease-mode", "session"),
+        *("--interval", "100ms", "--expiration", "1s", "--strategy", "balanced"),
         *("--start", "4711", "--checkpoint-events", "7", "--attempts", "3", "--rate", "0.5"),
         *("--static-membership", "--stall-timeout", "1m"),
     )
 
     assert config.load_balancing_interval == timedelta(milliseconds=100)
     assert config.rebalance_interval == timedelta(milliseconds=100) < REBALANCE_INTERVAL
-    assert config.lease_mode is LeaseMode.SESSION
+    assert config.load_balancing_strategy is LoadBalancingStrategy.BALANCED
     assert config.initial_position == EventPosition.from_sequence_number(4711, is_inclusive=True)
     assert config.checkpoint_policy.max_events == 7
     assert config.checkpoint_policy.interval == timedelta(seconds=5)

@@ -31,7 +31,6 @@ from eventproc.core.placement.even import Even
 from eventproc.core.placement.schema import Schema, StoredSchema
 from eventproc.core.placement.state import MemberFacts
 from eventproc.models import (
-    LeaseMode,
     LoadBalancingStrategy,
     Member,
     MembershipSnapshot,
@@ -46,7 +45,6 @@ FRESH, OLD, LONG_AGO = timedelta(seconds=1), timedelta(seconds=100), timedelta(h
 RULES = Rules(
     owner_id="me",
     strategy=LoadBalancingStrategy.COOPERATIVE,
-    lease_mode=LeaseMode.PARTITION,
     placement=Even(),
     facts=MemberFacts(),
     expiration=timedelta(seconds=60),
@@ -60,12 +58,11 @@ STATUS = {
     "": MemberStatus.ACTIVE,
     "standby": MemberStatus.STANDBY,
     "leaving": MemberStatus.LEAVING,
-    "dead": MemberStatus.DEAD,
     "restarting": MemberStatus.RESTARTING,
 }
 
 
-def member(text: str, lease_mode: LeaseMode) -> Member:
+def member(text: str) -> Member:
     """Read a member record."""
     text, *placement = text.split("/")
     text, _, deployment_id = text.partition("@")
@@ -77,7 +74,6 @@ def member(text: str, lease_mode: LeaseMode) -> Member:
         status=STATUS[status],
         hands_over="~" not in name,
         deployment_id=deployment_id,
-        lease_mode=lease_mode,
         placement=SHORT.get(placement[0], placement[0]) if placement else "Even",
         weight=next((float(fact[1:]) for fact in placement[1:] if fact[0] == "x"), 1.0),
         capacity=next((int(fact[1:]) for fact in placement[1:] if fact[0] == "<"), None),
@@ -134,10 +130,10 @@ def listing(
             )
         if ">" in owner:
             handing_over.add(p)
-    found = tuple(member(text, rules.lease_mode) for text in members.split())
+    found = tuple(member(text) for text in members.split())
     mine = next((m for m in found if m.owner_id == "me"), None)
     if own:
-        mine = member(own, rules.lease_mode)
+        mine = member(own)
     assert mine is not None, "give the own record"
     return Listing(
         partition_ids=tuple(ids),
@@ -186,11 +182,8 @@ def described(done: Actions) -> str:
     words = [f"renew {lease.partition_id}" for lease in done.renewals]
     if step.yields_because is not None:
         words.append("yield")
-    if step.is_fenced:
-        words.append("lose all")
     if step.write is not None:
         words.append(f"write {step.write.status.name.lower()}")
-    words += [f"fence {m.owner_id}" for m in done.fenced]
     words += ["check owner id"] if done.is_resuming else []
     words += [f"claim {claim.partition_id}" for claim in done.moves.claims]
     words += [f"steal {done.moves.steal.partition_id}"] if done.moves.steal else []

@@ -4,11 +4,10 @@ from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
-from eventproc.models import LeaseMode, LoadBalancingStrategy
+from eventproc.models import LoadBalancingStrategy
 
 BALANCED = {"strategy": LoadBalancingStrategy.BALANCED}
 GREEDY = {"strategy": LoadBalancingStrategy.GREEDY}
-SESSION = {"lease_mode": LeaseMode.SESSION}
 NEW = {"lasting_s": 0.0}
 LATE = {"lasting_s": 31.0, "own": "me"}
 DUE = {"lasting_s": 20.0, "own": "me"}
@@ -126,42 +125,6 @@ SITUATIONS = {
         "me=leaving b",
         {},
         "renew 1, drain 0 for b, drain 1 for b",
-    ),
-    # Session leases.
-    "session: silent owner": ("0:b 1:me", "me b!", SESSION, "fence b, claim 0"),
-    "session: standby, and a silent owner": (
-        "0:b",
-        "me=standby@2 b!@1",
-        SESSION,
-        "fence b, claim 0",
-    ),
-    "session: standby, and a fenced owner": (
-        "0:b!",
-        "me=standby@2 b=dead@1",
-        SESSION,
-        "write active, claim 0",
-    ),
-    "session: silent member without partitions": ("0:me", "me b!", SESSION, "rest"),
-    "session: fenced owner": ("0:b! 1:me", "me b=dead", SESSION, "claim 0"),
-    "session: claimed after it was fenced": ("0:b 1:me", "me b=dead", SESSION, "rest"),
-    "session: an owner without a member record": ("0:b! 1:me", "me", SESSION, "rest"),
-    "session: without one for an expiration": (
-        "0:b! 1:me",
-        "me",
-        {**SESSION, "lasting_s": 82.0},
-        "claim 0",
-    ),
-    "session: I was fenced": (
-        "0:me 1",
-        "me=dead",
-        {**SESSION, "own": "me"},
-        "lose all, write active",
-    ),
-    "session: my record is missing": (
-        "0:me",
-        "b",
-        {**SESSION, "own": "me"},
-        "lose all, write active",
     ),
     # Placements. Of 0 to 3, Even gives me 1 and 3 beside b, and 3 beside b and c; Ring gives me
     # 2 and 3 beside b, and 2 beside b and c.

@@ -1,21 +1,16 @@
 """Given this listing, what does a processor write? Each situation is one line."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
-from eventproc.core.ownership.cycle import decide, unfenced
-from eventproc.core.ownership.listing import Listing
-from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.ownership.cycle import decide
+from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.placement.ordinal import Ordinal
-from eventproc.core.placement.rank import rank
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
-from eventproc.models import LeaseMode
 from tests.unit.eventproc.core.ownership.listings import (
     BEGIN_S,
-    NOW,
     RULES,
     actions,
     after,
@@ -54,39 +49,6 @@ def test_a_contradicted_lease_delays_other_moves_once(found, moved):
     assert described(decide(again, RULES)) == f"renew 2, {moved}"
 
 
-@pytest.mark.parametrize(
-    ("partitions", "own", "fenced", "not_fenced"),
-    [
-        ("0:me 1:me 2:me 3:b", "me", "drain 1 for c", "wait"),
-        ("0:me 1:me> 2:me 3:b", "me", "drain 1 for c", "drain 1 for c"),
-        ("0:me 1:me? 2:me 3:b", "me", "transfer 1 to c", "wait"),
-        ("0:me 1:me ~2:me 3:b", "me", "drain 2 for None", "drain 2 for None"),
-        (
-            "0:me 1:me 3:b",
-            "me=leaving",
-            "drain 0 for c, drain 1 for c",
-            "drain 0 for c, drain 1 for c",
-        ),
-    ],
-)
-def test_no_hand_over_begins_without_a_member_that_was_not_fenced(
-    partitions, own, fenced, not_fenced
-):
-    """The plan counted it as dead. What has begun goes on, and one that leaves gives all up."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen, memory = listing(partitions, f"{own} b! c", rules), GroupMemory()
-    for at_s in (BEGIN_S, BEGIN_S + 1):
-        memory = observe(memory, seen, rules, at_s)
-    done = decide(memory, rules)
-    assert [m.owner_id for m in done.fenced] == ["b"]
-
-    def given(done):
-        return described(replace(done, fenced=(), moves=replace(done.moves, claims=())))
-
-    assert given(done) == fenced
-    assert given(unfenced(done, memory)) == not_fenced
-
-
 @pytest.mark.parametrize("members", ["b=leaving", "b c", "b", "c"])
 def test_a_leaving_processor_sees_whether_others_move_something(members):
     """They may hand it over to this one; a foreign owner hands nothing over."""
@@ -107,25 +69,6 @@ def test_what_the_plan_gives_to_its_own_processor_is_not_handed_over():
 
     assert done.owner_by_partition["0"] == "me"
     assert described(done) == "renew 0"
-
-
-@pytest.mark.parametrize(
-    ("partitions", "mode", "is_renewed"),
-    [
-        ("0:me 1:b", LeaseMode.PARTITION, True),
-        ("0:me 1:b", LeaseMode.SESSION, False),
-        ("0:me 1:x", LeaseMode.SESSION, True),
-    ],
-)
-def test_each_record_is_renewed_without_session_leases_and_beside_a_foreign_member(
-    partitions, mode, is_renewed
-):
-    """An Azure SDK processor reads no member records: it would take over what is not renewed."""
-    rules = replace(RULES, lease_mode=mode)
-
-    done = after(listing(partitions, "me b", rules), rules, lasting_s=1.0)
-
-    assert done.renews_records is is_renewed
 
 
 @pytest.mark.parametrize(
@@ -160,26 +103,12 @@ def test_a_listing_older_than_the_lease_contradicts_nothing():
 
 
 def test_a_listing_older_than_the_own_record_shows_nothing_of_it():
-    """A session that was restored a moment ago is not fenced again."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen = listing("0:me", "me=dead", rules, own="me")
-    restored = replace(seen, own=replace(seen.own, answered_at_s=BEGIN_S + 1))
+    """A record that was written a moment ago is not written again."""
+    seen = listing("0:me", "me=standby", own="me")
+    newer = replace(seen, own=replace(seen.own, answered_at_s=BEGIN_S + 1))
 
-    assert described(decide(observe(GroupMemory(), seen, rules, BEGIN_S), rules)) != "rest"
-    assert described(decide(observe(GroupMemory(), restored, rules, BEGIN_S), rules)) == "rest"
-
-
-def test_a_fenced_member_keeps_what_it_claimed_after_the_members_were_read():
-    """Its ownership record is newer than the status *dead* that is about to be written."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen = listing("0:b 1:me", "me b!", rules)
-    assert seen.owned is not None
-    (record, *others) = seen.owned.ownerships
-    newer = replace(record, last_modified=NOW + timedelta(seconds=1))
-    later = replace(seen, owned=replace(seen.owned, ownerships=(newer, *others)))
-    memory = observe(GroupMemory(), later, rules, BEGIN_S)
-
-    assert described(decide(memory, rules)) == "fence b"
+    assert described(decide(observe(GroupMemory(), seen, RULES, BEGIN_S), RULES)) == "write active"
+    assert described(decide(observe(GroupMemory(), newer, RULES, BEGIN_S), RULES)) == "rest"
 
 
 def test_after_an_outage_no_owner_is_dead_and_nothing_is_late():
@@ -198,156 +127,6 @@ def test_after_an_outage_no_owner_is_dead_and_nothing_is_late():
     for later_s in (11.0, 22.0, 23.0):
         memory = observe(memory, owned, RULES, BEGIN_S + gap_s + later_s)
     assert described(decide(memory, RULES)) == "claim 1"
-
-
-def test_a_cycle_without_ownership_records_writes_only_member_records():
-    """The group is as it was; the own record may need a write all the same."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen = listing("0:me 1:b", "me b", rules)
-    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
-    short = replace(seen, owned=None)
-    changed = replace(short, own=replace(seen.own, member=listing("0", "me=leaving").own.member))
-
-    assert not needs_ownership(memory, short, rules, BEGIN_S + 1)
-    assert needs_ownership(memory, changed, rules, BEGIN_S + 1)
-    assert described(decide(observe(memory, short, rules, BEGIN_S + 1), rules)) == "rest"
-    assert described(decide(observe(memory, changed, rules, BEGIN_S + 1), rules)) == "write leaving"
-
-
-@pytest.mark.parametrize(
-    ("partitions", "members"),
-    [
-        ("0:me 1:b 2", "me b"),
-        ("0:me 1:b", "me"),
-        ("0:me 1:b", "me b c"),
-        ("0:me 1:b", "me b!"),
-        ("0:me 1:b", "me b#2"),
-        ("0:me 1:b", "me b=leaving"),
-        ("0:me? 1:b", "me b"),
-        ("0:me> 1:b", "me b"),
-    ],
-    ids=["grown", "gone", "come", "silent", "started anew", "leaving", "lost", "handing over"],
-)
-def test_ownership_is_read_when_something_may_have_changed(partitions, members):
-    """A processor that changes what others own first changes its member record."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    memory = observe(GroupMemory(), listing("0:me 1:b", "me b", rules), rules, BEGIN_S)
-
-    assert needs_ownership(memory, listing(partitions, members, rules), rules, BEGIN_S + 1)
-
-
-@pytest.mark.parametrize(("before", "then"), [("me b c", "me b c!"), ("me b c!", "me b c")])
-def test_ownership_is_read_when_a_member_without_partitions_dies_or_lives_again(before, then):
-    """Nobody has to fence it, but the plan is for other members."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen, later = (listing("0:me 1:b", members, rules) for members in (before, then))
-    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
-
-    assert not needs_ownership(memory, seen, rules, BEGIN_S + 1)
-    assert needs_ownership(memory, later, rules, BEGIN_S + 1)
-
-
-@pytest.mark.parametrize(
-    ("partitions", "members"),
-    [
-        ("0:me 1", "me"),
-        ("0:me 1:x", "me"),
-        ("0:me> 1:b", "me b"),
-        ("0:b* 1:b", "me b"),
-        ("0:b 1:b", "me=leaving b"),
-    ],
-    ids=["something to do", "a foreign member", "handing over", "a contradicted lease", "leaving"],
-)
-def test_ownership_is_read_again_after_a_poll_that_left_something_to_do(partitions, members):
-    """Also if the member records are unchanged."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen = listing(partitions, members, rules)
-    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
-
-    assert needs_ownership(memory, seen, rules, BEGIN_S + 1)
-
-
-@pytest.mark.parametrize(("age_s", "is_read"), [(70, False), (76, True)])
-def test_ownership_is_read_when_the_member_with_the_duty_to_fence_did_not_act_in_time(
-    age_s, is_read
-):
-    """A quarter of the expiration after the silence began, also if nothing else has changed."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    fresh = listing("0:me 1:b 2:c", "me b c", rules)
-    assert rank("c") < rank("me")
-
-    def silent(for_s: float) -> Listing:
-        return replace(
-            fresh,
-            present=replace(
-                fresh.present,
-                members=tuple(
-                    replace(m, last_modified=NOW - timedelta(seconds=for_s))
-                    if m.owner_id == "b"
-                    else m
-                    for m in fresh.present.members
-                ),
-            ),
-        )
-
-    memory = observe(GroupMemory(), silent(61), rules, BEGIN_S)
-
-    assert described(decide(memory, rules)) == "rest"
-    assert needs_ownership(memory, silent(age_s), rules, BEGIN_S + age_s - 61) == is_read
-
-
-def test_ownership_is_read_while_a_former_process_may_hand_over():
-    """A process that starts replaces the member record of a leaving one with its owner id."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    left = listing("0:me 1:b", "me b=leaving", rules)
-    seen = listing("0:me 1:b", "me b#2", rules)
-    before = observe(GroupMemory(), left, rules, BEGIN_S)
-    memory = observe(before, seen, rules, BEGIN_S + 1)
-    late = memory
-    for after_s in (21, 41, 61, 62):
-        assert needs_ownership(late, seen, rules, BEGIN_S + after_s)
-        late = observe(late, seen, rules, BEGIN_S + after_s)
-
-    assert described(decide(memory, rules)) == "rest"
-    assert not needs_ownership(late, seen, rules, BEGIN_S + 63)
-
-
-def test_ownership_is_read_again_after_a_hand_over():
-    """Its last write may have no known outcome; then the lease is still there."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    begun, ended = (listing(partitions, "me b", rules) for partitions in ("0:me> 1:b", "0:me 1:b"))
-    memory = observe(GroupMemory(), begun, rules, BEGIN_S)
-
-    assert described(decide(memory, rules)) == "rest"
-    assert needs_ownership(memory, ended, rules, BEGIN_S + 1)
-    assert not needs_ownership(
-        observe(memory, ended, rules, BEGIN_S + 1), ended, rules, BEGIN_S + 2
-    )
-
-
-def test_ownership_is_read_until_the_grace_after_an_outage_is_over():
-    """A member that did not renew may have died; no record changes when that becomes certain."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen = listing("0:me 1:b", "me b", rules)
-    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
-    for at_s in (61, 71):
-        memory = observe(memory, seen, rules, BEGIN_S + at_s)
-        assert needs_ownership(memory, seen, rules, BEGIN_S + at_s + 1)
-    memory = observe(memory, seen, rules, BEGIN_S + 81)
-
-    assert not needs_ownership(memory, seen, rules, BEGIN_S + 82)
-
-
-def test_ownership_is_read_at_least_twice_in_an_expiration():
-    """An operator may have changed it; and with leases of records, it is read each time."""
-    rules = replace(RULES, lease_mode=LeaseMode.SESSION)
-    seen = listing("0:me 1:b", "me b", rules)
-    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
-    by_records = observe(GroupMemory(), listing("0:me 1:b", "me b"), RULES, BEGIN_S)
-
-    assert not needs_ownership(memory, seen, rules, BEGIN_S + 30)
-    assert needs_ownership(memory, seen, rules, BEGIN_S + 30.1)
-    assert needs_ownership(by_records, listing("0:me 1:b", "me b"), RULES, BEGIN_S + 1)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from eventproc.core.ownership.lease import (
     Lease,
-    due_leases,
     next_epoch,
     renewal_due_at_s,
     trusted_until_s,
@@ -51,23 +50,6 @@ def test_two_renewals_are_due_before_the_trust_ends(sent_at_s, expiration):
     second = renewal_due_at_s(first, expiration)
 
     assert sent_at_s < first < second < trusted_until_s(sent_at_s, expiration)
-
-
-@pytest.mark.parametrize(
-    ("sent_at_s", "is_doubtful", "by_records", "by_session"),
-    [(0.0, False, True, False), (0.0, True, True, True), (1.0, True, False, True)],
-)
-def test_a_record_is_renewed_when_it_is_due_or_with_a_session_when_it_is_in_doubt(
-    sent_at_s, is_doubtful, by_records, by_session
-):
-    """With a session lease the member record is renewed instead."""
-    lease = Lease(
-        partition_id="0", etag="1", sent_at_s=sent_at_s, answered_at_s=1.0, is_doubtful=is_doubtful
-    )
-    expiration = timedelta(seconds=60)
-
-    assert bool(due_leases([lease], expiration, 20.0, renews_records=True)) is by_records
-    assert bool(due_leases([lease], expiration, 20.0, renews_records=False)) is by_session
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,10 @@ from eventproc.core.ownership.liveness import (
     is_fresh,
     last_writes,
     live_members,
-    live_partitions,
 )
 from eventproc.models import (
-    LeaseMode,
     Member,
     MembershipSnapshot,
-    MemberStatus,
     OwnershipSnapshot,
     PartitionOwnership,
 )
@@ -86,13 +83,11 @@ def test_a_clock_of_whole_seconds_keeps_an_owner_alive_one_second_longer():
     assert fresh_owners(listing, EXPIRATION) == {"0": "a"}
 
 
-def member(name, age_s=0.0, status=MemberStatus.ACTIVE, lease_mode=LeaseMode.PARTITION):
+def member(name, age_s=0.0):
     """A member record that was written *age_s* seconds before ``BEGIN``."""
     return Member(
         owner_id=name,
         incarnation="i",
-        status=status,
-        lease_mode=lease_mode,
         last_modified=BEGIN - timedelta(seconds=age_s),
     )
 
@@ -105,37 +100,6 @@ def test_a_member_is_alive_if_its_record_is_fresh_or_it_owns_a_partition():
     found = live_members(listing, ["owner"], EXPIRATION)
 
     assert [m.owner_id for m in found] == ["new", "owner"]
-
-
-def test_a_member_that_was_fenced_is_not_alive():
-    """However fresh its record is: another member wrote it."""
-    listing = MembershipSnapshot(members=(member("a", 0, MemberStatus.DEAD),), as_of=BEGIN)
-
-    assert live_members(listing, ["a"], EXPIRATION) == ()
-
-
-def test_an_operator_sees_a_silent_owner_as_dead_whatever_its_lease_mode():
-    """With a session lease the member record decides, otherwise the ownership record."""
-    members = MembershipSnapshot(
-        members=(
-            member("session", 0, lease_mode=LeaseMode.SESSION),
-            member("silent", 61, lease_mode=LeaseMode.SESSION),
-            member("fenced", 0, MemberStatus.DEAD, LeaseMode.SESSION),
-            member("records", 61),
-        ),
-        as_of=BEGIN,
-    )
-    owned = snapshot(
-        record("0", "session", age_s=6000),
-        record("1", "silent"),
-        record("2", "fenced"),
-        record("3", "records"),
-        record("4", "records", age_s=61),
-        record("5", "foreign"),
-        record("6", None),
-    )
-
-    assert live_partitions(owned, members, EXPIRATION) == {"0", "3", "5"}
 
 
 def test_a_live_owner_without_a_member_record_is_foreign():

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.ownership.cycle import decide
-from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.ownership.schemas import highest, leader
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.published import Published, Unavailable
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.schema import Schema, StoredSchema
-from eventproc.models import LeaseMode
 from tests.unit.eventproc.core.ownership.listings import (
     BEGIN_S,
     NOW,
@@ -45,7 +44,6 @@ stored = st.builds(
     st.sampled_from(["me", *OTHERS]),
     plans,
 ) | st.just(schema(""))
-SESSION = {"lease_mode": LeaseMode.SESSION}
 NEW = {"lasting_s": 0.0}
 PUBLISHED = {"placement": Published(Even())}
 
@@ -108,7 +106,7 @@ def test_a_published_plan_is_not_published_again(owned, present, found):
 def test_just_one_member_leads(owned, present, found):
     """All members that read the same records find the same leader."""
     known = highest(None, found)
-    members = {m: member(f"{m}/P", LeaseMode.PARTITION) for m in ["me", *present]}
+    members = {m: member(f"{m}/P") for m in ["me", *present]}
     expected = leader(members, known)
     publishes = decide(watched([seen(owned, present, found)]), RULES_P).publish is not None
 
@@ -121,8 +119,8 @@ def test_a_leader_that_started_anew_is_another_process():
     known = Schema(
         number=1, leader="b", incarnation="1", placement="P", members=(), owner_by_resource={}
     )
-    old, new = member("b/P", LeaseMode.PARTITION), member("b#2/P", LeaseMode.PARTITION)
-    a = member("a/P", LeaseMode.PARTITION)
+    old, new = member("b/P"), member("b#2/P")
+    a = member("a/P")
 
     assert leader({"a": a, "b": old}, known) == "b"
     assert leader({"a": a, "b": new}, known) == "a"
@@ -277,18 +275,6 @@ SITUATIONS = {
         publishing("5 me 0:me 1:me"),
         "renew 1",
     ),
-    "session": (
-        "0:me 1",
-        "me/P",
-        publishing("5 me 0:me", **SESSION),
-        "publish 0:me 1:me",
-    ),
-    "I was fenced": (
-        "0:me 1",
-        "me=dead/P",
-        publishing("", **SESSION, own="me/P"),
-        "lose all, write active",
-    ),
 }
 
 
@@ -367,31 +353,3 @@ def test_a_schema_has_a_higher_number_than_each_that_was_seen(now):
 
     assert publish is not None
     assert publish.schema.number == 2000000000001
-
-
-def test_nothing_is_published_in_a_cycle_without_ownership_records():
-    """The plan would be of an earlier listing, and so would its ETag."""
-    rules = replace(RULES_P, lease_mode=LeaseMode.SESSION)
-    seen = listing("0:me 1:b", "me/P b/P", rules, stored=schema("5 me 0:me 1:b"))
-    deleted = replace(seen, schema=schema(""))
-    memory = GroupMemory()
-    for at_s, found in enumerate([seen, seen, deleted]):
-        memory = observe(memory, found, rules, BEGIN_S + at_s)
-    later = observe(memory, replace(deleted, owned=None), rules, BEGIN_S + 3)
-
-    assert described(decide(memory, rules)) == "publish 0:me 1:b"
-    assert described(decide(later, rules)) == "rest"
-
-
-@pytest.mark.parametrize("now", ["6 me 0:me 1:b", "", "4 me 0:me 1:b"])
-def test_a_quiet_session_reads_ownership_when_the_schema_changes(now):
-    """Also if it was deleted, or an old one was restored."""
-    rules = replace(RULES_P, lease_mode=LeaseMode.SESSION)
-    seen = listing("0:me 1:b", "me/P b/P", rules, stored=schema("5 b 0:me 1:b"))
-    memory = GroupMemory()
-    for at_s in (BEGIN_S, BEGIN_S + 1):
-        memory = observe(memory, seen, rules, at_s)
-
-    assert not needs_ownership(memory, replace(seen, owned=None), rules, BEGIN_S + 2)
-    later = replace(seen, owned=None, schema=schema(now))
-    assert needs_ownership(memory, later, rules, BEGIN_S + 2)

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.members.expected import ExpectedMembers, observe_expected
-from eventproc.core.ownership.memory import GroupMemory, needs_ownership, observe
+from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.published import Published
 from eventproc.core.placement.schema import StoredSchema
-from eventproc.models import LeaseMode
 from tests.unit.eventproc.core.ownership.listings import BEGIN_S, RULES, listing, member, schema
 
 PATIENCE = timedelta(seconds=30)
@@ -34,7 +33,7 @@ def schema_expecting(text, *expected):
 
 def members(names):
     """Return the records of live members."""
-    return [member(name, LeaseMode.PARTITION) for name in names]
+    return [member(name) for name in names]
 
 
 @given(polls)
@@ -166,40 +165,20 @@ def test_a_leader_that_waits_polls_as_often_as_one_that_changes_something():
     assert not actions.is_balanced
 
 
-RULES_S = replace(RULES_R, lease_mode=LeaseMode.SESSION)
-
-
-def quiet(leader, *expected):
-    """Return a listing in which nobody has anything to do, and the memory after it has lasted."""
-    found = replace(schema_expecting(f"5 {leader} 0:me 1:b", *expected), members=("b", "me"))
-    stored = StoredSchema(etag="1", schema=found)
-    seen = replace(
-        listing("0:me 1:b", "me/P b/P", RULES_S, stored=stored), expected=frozenset(expected)
-    )
-    memory = GroupMemory()
-    for at_s in range(3):
-        memory = observe(memory, seen, RULES_S, BEGIN_S + at_s)
-    return seen, memory
-
-
-@pytest.mark.parametrize("roster", [{"me", "b", "c"}, {"me"}, None])
-def test_a_quiet_session_reads_ownership_when_the_roster_changes(roster):
-    """The plan may wait for other members then, although no record of a member shows that."""
-    seen, memory = quiet("me", "b", "me")
-    later = replace(seen, expected=None if roster is None else frozenset(roster))
-
-    assert not needs_ownership(memory, seen, RULES_S, BEGIN_S + 3)
-    assert needs_ownership(memory, later, RULES_S, BEGIN_S + 3)
-
-
 @pytest.mark.parametrize(
-    ("leader", "expected", "is_read"),
-    [("me", ("b", "c", "me"), True), ("b", ("b", "c", "me"), False), ("me", ("b", "me"), False)],
+    ("leader", "expected", "awaited"),
+    [("me", ("b", "c", "me"), {"c"}), ("b", ("b", "c", "me"), set()), ("me", ("b", "me"), set())],
     ids=["the leader waits", "another one leads", "all have come"],
 )
-def test_a_session_reads_ownership_at_each_poll_while_it_leads_and_waits(leader, expected, is_read):
-    """When the patience is over it has to publish, and no record changes at that moment."""
-    seen, memory = quiet(leader, *expected)
+def test_only_the_leader_waits_for_members_that_have_not_come(leader, expected, awaited):
+    """When the patience is over it has to publish."""
+    found = replace(schema_expecting(f"5 {leader} 0:me 1:b", *expected), members=("b", "me"))
+    stored = StoredSchema(etag="1", schema=found)
+    seen = listing("0:me 1:b", "me/P b/P", RULES_R, stored=stored)
+    memory = GroupMemory()
+    for at_s in range(3):
+        memory = observe(
+            memory, replace(seen, expected=frozenset(expected)), RULES_R, BEGIN_S + at_s
+        )
 
-    assert needs_ownership(memory, seen, RULES_S, BEGIN_S + 3) is is_read
-    assert bool(decide(memory, RULES_S).awaited) is is_read
+    assert decide(memory, RULES_R).awaited == awaited

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from eventproc.core.ownership.members.status import CHANGES, FENCED_FROM, OwnRecord, member_step
+from eventproc.core.ownership.members.status import CHANGES, OwnRecord, member_step
 from eventproc.models import Member, MembershipSnapshot, MemberStatus
 from tests.unit.eventproc.core.ownership.listings import NOW, RULES
 
@@ -26,12 +26,6 @@ def test_a_processor_changes_its_status_only_towards_its_end(before, after):
     expected = after if (before, after) in CHANGED else before
 
     assert own.changed_to(after).member.status is expected
-
-
-def test_only_another_processor_writes_dead():
-    """And over any other status."""
-    assert not any(MemberStatus.DEAD in after for after in CHANGES.values())
-    assert frozenset(CHANGES) == FENCED_FROM == set(MemberStatus) - {MemberStatus.DEAD}
 
 
 @pytest.mark.parametrize(
