@@ -60,8 +60,8 @@ def demo(
     It needs no cloud and no Docker, takes about a minute, and removes everything that it created.
     Without Azurite the group is kept in SQLite, and no process is frozen.
 
-    Exit codes: 0 no event lost and the result is right, 1 otherwise, 2 an option is wrong, 130
-    interrupted.
+    Exit codes: 0 no event lost and the result is right, 1 otherwise, 2 an option is wrong, 3 the
+    store or the hub did not answer (on a machine that is far too busy), 130 interrupted.
     """
     find_data_file()
     with needing("demo"):
