@@ -68,7 +68,6 @@ FILES_BY_VENDOR = {
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
     "tenacity": ["eventproc/retries.py"],
-    "textual": ["eventproc/cli/group/watch.py"],
     "typer": ["eventproc/cli/*"],
 }
 """Each vendor, and the files that may import it."""

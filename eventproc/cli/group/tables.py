@@ -38,10 +38,10 @@ def as_tables(view: GroupView) -> RenderableType:
     if not view.partitions and not view.members:
         return Group(title, Text(empty_text(view)), *pauses)
     remarks = [*(Text(line, style="red") for line in damage_lines(view)), *pauses]
-    partitions = _table(partition_cells(view))
+    partitions = as_table(partition_cells(view))
     if view.lag is not None:
         partitions.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")
-    members: RenderableType = _table(member_cells(view))
+    members: RenderableType = as_table(member_cells(view))
     if not view.members:
         members = Text("No members: no process of this group renews its records.")
     return Group(title, partitions, *remarks, Text(), members)
@@ -111,7 +111,8 @@ def _schema_text(schema: SchemaRow) -> str:
     return "no schema yet" if schema.error is None else "damaged schema"
 
 
-def _table(cells: Cells) -> Table:
+def as_table(cells: Cells) -> Table:
+    """A table for a terminal."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in cells.columns:
         table.add_column(name, justify="right" if name in cells.numbers else "left")

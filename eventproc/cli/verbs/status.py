@@ -18,8 +18,9 @@ from eventproc.cli.group.readings import read_group
 from eventproc.cli.group.selection import RowOrder, select
 from eventproc.cli.group.tables import as_tables
 from eventproc.cli.group.view import GroupView, view_of
+from eventproc.cli.group.watch import watch as watch_group
 from eventproc.cli.terminal.console import print_csv, standard_output
-from eventproc.cli.terminal.exits import INTERRUPTED, OK
+from eventproc.cli.terminal.exits import OK
 from eventproc.errors import ConfigurationError
 
 
@@ -54,7 +55,8 @@ def status(
         bool,
         typer.Option(
             "--watch",
-            help="Repeat until Ctrl+C; on a terminal, the tables scroll, and keys sort and filter.",
+            help="Repeat until Ctrl+C; on a terminal, in place, with what fits on it: --sort and "
+            "--filter choose what comes first.",
         ),
     ] = False,
     every: Annotated[
@@ -95,7 +97,7 @@ def status(
                 await connection.note_absence()
             read = await _reader(connection, expiration, partition)
             if is_live:
-                return await _watch(read, every, sort, only)
+                await watch_group(console, read, every=every, order=sort, text=only)
             await _poll(read, every if watch else None, show)
         return OK
 
@@ -128,16 +130,6 @@ async def _reader(
         )
     await connection.partition_ids(partition_ids, [row.partition_id for row in view.partitions])
     return read_some
-
-
-async def _watch(
-    read: Callable[[], Awaitable[GroupView]], every: timedelta, sort: RowOrder, only: str
-) -> int:
-    from eventproc.cli.group.watch import GroupScreen  # noqa: PLC0415 - slow to import
-
-    screen = GroupScreen(await read(), read, every, sort, only)
-    await screen.run_async()
-    return INTERRUPTED if screen.is_interrupted else OK
 
 
 async def _poll(

@@ -1,162 +1,122 @@
-"""The screen of ``status --watch``, driven by keys."""
+"""The screen of ``status --watch``: it fits into the terminal, and goes on through an outage."""
 
-from contextlib import asynccontextmanager
+import asyncio
 from datetime import timedelta
+from io import StringIO
+from itertools import pairwise
 
 import pytest
-from textual.widgets import DataTable, Input, Static
+from rich.console import Console
 
 from eventproc.cli.group.selection import RowOrder
-from eventproc.cli.group.watch import GroupScreen
+from eventproc.cli.group.watch import GroupScreen, watch
 from eventproc.errors import StoreUnavailableError
-from tests.unit.eventproc.cli.group.views import group_view, member, partition, resources_view
+from tests.unit.eventproc.cli.group.views import group_view, member, partition
 
 MANY = group_view(
     *(partition(n, f"host-{n % 4}", lag=n % 7) for n in range(40)),
     members=[member(f"host-{n}", 10) for n in range(4)],
 )
+EMPTY = group_view()
 
 
-OFTEN = timedelta(milliseconds=50)
-
-
-class Group:
-    """What the screen reads: a view that a test may change, or an error."""
-
-    def __init__(self, view):
-        self.view = view
-        self.error = None
-
-    async def read(self):
-        """Return the view, or raise the error."""
-        if self.error is not None:
-            raise self.error
-        return self.view
-
-
-@asynccontextmanager
-async def shown(group, *, order=RowOrder.PARTITION, text="", every=timedelta(hours=1)):
-    """Show a group on a terminal of 24 lines; yield the screen and its keys."""
-    screen = GroupScreen(group.view, group.read, every, order, text)
-    async with screen.run_test(size=(100, 24)) as keys:
-        yield screen, keys
-
-
-def partitions(screen):
-    """Return the first column of the table of partitions."""
-    table = screen.query_one("#partitions", DataTable)
-    return [str(table.get_row_at(n)[0]) for n in range(table.row_count)]
-
-
-def text_of(screen, name):
-    """Return what a part of the screen says."""
-    return str(screen.query_one(name, Static).content)
-
-
-async def until(keys, is_so):
-    """Let the screen run until a condition holds."""
-    while not is_so():
-        await keys.pause(0.01)
-
-
-async def test_forty_partitions_on_24_rows_can_all_be_reached():
-    """The table scrolls with its cursor; the members stay below it."""
-    async with shown(Group(MANY)) as (screen, keys):
-        table = screen.query_one("#partitions", DataTable)
-        assert table.row_count == 40
-        assert table.max_scroll_y > 0
-        await keys.press("ctrl+end")
-        await until(keys, lambda: table.scroll_offset.y == table.max_scroll_y)
-
-        assert table.cursor_row == 39
-        assert screen.query_one("#members", DataTable).row_count == 4
-
-
-async def test_a_poll_keeps_the_cursor_and_what_is_scrolled_to():
-    """Although the rows are new."""
-    group = Group(MANY)
-    async with shown(group, every=OFTEN) as (screen, keys):
-        table = screen.query_one("#partitions", DataTable)
-        await keys.press("ctrl+end")
-        await until(keys, lambda: table.scroll_offset.y == table.max_scroll_y)
-        group.view = group_view(*(partition(n, "other") for n in range(40)))
-        await until(keys, lambda: str(table.get_row_at(0)[1]) == "other")
-        await keys.pause()
-
-        assert (table.cursor_row, table.scroll_offset.y) == (39, table.max_scroll_y)
-
-
-async def test_s_sorts_by_the_next_column():
-    """By lag, then by owner, then by the age of the checkpoint, then by partition again."""
-    view = group_view(
-        partition(0, "b", lag=1, age_s=9), partition(1, "a", lag=2), partition(2, None)
+def terminal(width=100, height=24):
+    return Console(
+        file=StringIO(), force_terminal=True, color_system=None, width=width, height=height
     )
-    async with shown(Group(view)) as (screen, keys):
-        found = [partitions(screen)]
-        for _ in range(4):
-            await keys.press("s")
-            found.append(partitions(screen))
-
-    assert ["".join(ids) for ids in found] == ["012", "102", "210", "012", "012"]
 
 
-async def test_resources_have_neither_lag_nor_checkpoint_to_sort_by():
-    """Only name and holder."""
-    async with shown(Group(resources_view("b", "a"))) as (screen, keys):
-        await keys.press("s")
-        assert "sorted by owner" in text_of(screen, "#head")
-        await keys.press("s")
-        assert "sorted by partition" in text_of(screen, "#head")
-        assert partitions(screen) == ["a", "b"]
+def shown(view, *, order=RowOrder.PARTITION, text="", error="", width=100, height=24):
+    """Return the lines of a screen."""
+    console = terminal(width, height)
+    console.print(GroupScreen(view, order, text, error))
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
-async def test_a_filter_selects_while_it_is_typed_and_escape_ends_it():
-    """Enter keeps the selection and returns to the table."""
-    async with shown(Group(MANY)) as (screen, keys):
-        await keys.press("slash", *"host-3")
-        assert len(partitions(screen)) == 10
-        await keys.press("enter")
-        assert screen.focused is screen.query_one("#partitions")
-        assert "10 of 40 partitions, those with 'host-3'" in text_of(screen, "#head")
-        await keys.press("slash", "escape")
-
-        assert len(partitions(screen)) == 40
-        assert not screen.query_one("#filter", Input).has_class("shown")
+def ids(lines):
+    """Return the first column of the table of partitions."""
+    return [line.split()[0] for line in lines if " ago " in line]
 
 
-async def test_order_and_filter_of_the_command_line_hold_from_the_start():
+@pytest.mark.parametrize(("width", "height"), [(100, 24), (40, 24), (40, 12), (20, 5)])
+@pytest.mark.parametrize("error", ["", "no answer within 5 s: is the store at this address?"])
+def test_forty_partitions_fit_into_any_terminal(width, height, error):
+    """The first ones are shown, and how many lines are not."""
+    lines = shown(MANY, width=width, height=height, error=error)
+
+    assert len(lines) <= height
+    assert any("more lines" in line for line in lines)
+
+
+def test_the_members_and_the_number_of_other_lines_are_below_the_partitions():
+    """On 24 lines there is room for both tables."""
+    lines = shown(MANY)
+
+    assert ids(lines) == [str(n) for n in range(len(ids(lines)))]
+    assert f"{40 - len(ids(lines))} more lines" in lines
+    assert sum("10" in line.split() for line in lines[-4:]) == 4
+
+
+def test_order_and_filter_choose_what_is_shown():
     """As for output that is not watched."""
-    async with shown(Group(MANY), order=RowOrder.LAG, text="host-2") as (screen, _):
-        assert partitions(screen)[:3] == ["6", "34", "26"]
+    lines = shown(MANY, order=RowOrder.LAG, text="host-2")
+
+    assert ids(lines)[:3] == ["6", "34", "26"]
+    assert "10 of 40 partitions, those with 'host-2', sorted by lag" in " ".join(lines)
 
 
-async def test_a_poll_that_fails_is_reported_and_the_last_view_stays():
-    """Until a poll succeeds again."""
-    group = Group(MANY)
-    async with shown(group, every=OFTEN) as (screen, keys):
-        group.error = StoreUnavailableError("no answer within 5 s")
-        await until(keys, lambda: "the last poll failed: no answer" in text_of(screen, "#damage"))
-        assert len(partitions(screen)) == 40
-        group.error = None
-
-        await until(keys, lambda: not screen.query_one("#problems").display)
-
-
-async def test_the_head_counts_partitions_without_an_owner_and_sums_the_lag():
+def test_the_head_counts_partitions_without_an_owner_and_sums_the_lag():
     """An expired owner is none."""
     view = group_view(
         partition(0, lag=1200), partition(1, None, lag=30), partition(2, is_expired=True, lag=0)
     )
-    async with shown(Group(view)) as (screen, _):
-        assert "3 partitions, sorted by partition, 2 without an owner, lag 1,230" in text_of(
-            screen, "#head"
+
+    assert "3 partitions, sorted by partition, 2 without an owner, lag 1,230" in shown(view)
+
+
+def test_a_group_without_records_is_said_to_have_none():
+    """In place of the counts."""
+    assert "has no ownership records, checkpoints or members" in " ".join(shown(EMPTY))
+
+
+async def test_a_poll_that_fails_is_reported_and_the_last_view_stays():
+    """Until a poll succeeds again; a cancellation, as by Ctrl+C, ends it."""
+    console = terminal()
+    polled: asyncio.Queue[str] = asyncio.Queue()
+    answers = [MANY, StoreUnavailableError("no answer"), MANY]
+
+    async def read():
+        polled.put_nowait(console.file.getvalue())
+        answer = answers.pop(0) if answers else MANY
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    watching = asyncio.create_task(
+        watch(
+            console, read, every=timedelta(milliseconds=1), order=RowOrder.PARTITION, text="host-1"
         )
+    )
+    written = [await polled.get() for _ in range(5)]
+    watching.cancel()
+    await asyncio.wait([watching])
+    drawn = [after.removeprefix(before) for before, after in pairwise(written)]
+
+    assert watching.cancelled()
+    assert ["the last poll failed: no answer" in screen for screen in drawn] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert all("10 of 40 partitions" in screen for screen in drawn)
 
 
-@pytest.mark.parametrize(("key", "is_interrupted"), [("q", False), ("ctrl+c", True)])
-async def test_q_and_ctrl_c_end_it(key, is_interrupted):
-    """The exit codes differ, as in other verbs."""
-    async with shown(Group(MANY)) as (screen, keys):
-        await keys.press(key)
+async def test_a_first_poll_that_fails_ends_it():
+    """There is nothing to show."""
 
-    assert screen.is_interrupted is is_interrupted
+    async def read():
+        raise StoreUnavailableError("no answer")
+
+    with pytest.raises(StoreUnavailableError):
+        await watch(terminal(), read, every=timedelta(seconds=1), order=RowOrder.PARTITION, text="")
