@@ -142,7 +142,12 @@ class PartitionHandler(Generic[T]):
         """Called if this processor is no backup any more, and no owner: undo ``prepare``."""
 
     async def initialize(self, context: PartitionContext) -> None:
-        """Called once, before the first event, and again if it raises."""
+        """Called once, before the first event, and again if it raises.
+
+        Each call of a handler runs in a task of its own. So what belongs to a task, such as a task
+        group or a cancel scope of anyio, ends within the call that opened it: it cannot be opened
+        here and closed in ``close``. Connections and ``asyncio.create_task`` are not bound to one.
+        """
 
     async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
         """Handle one event. It may be delivered again after a crash or a steal.

@@ -32,7 +32,7 @@ from eventproc.models import (
 from eventproc.ownership.membership import Membership
 from eventproc.ports import CheckpointStore
 
-REWRITTEN_HINT: Final = (
+REWRITTEN_REMEDY: Final = (
     "another program wrote this record in the owner's own name, as `eventproc checkpoints` does "
     "when it moves a checkpoint: the partition begins again at the stored checkpoint"
 )
@@ -251,7 +251,7 @@ class Leases:
             owner_id = ownership.owner_id if ownership is not None else None
             log = self._log.bind(partition_id=partition_id)
             if owner_id == self._owner_id:
-                log.warning("ownership_rewritten", hint=REWRITTEN_HINT)
+                log.warning("ownership_rewritten", remedy=REWRITTEN_REMEDY)
             else:
                 log.warning("ownership_lost", to_owner_id=owner_id)
 

@@ -153,7 +153,7 @@ class PartitionReader:
     async def next(
         self, position: Callable[[], EventPosition], events_max: int, wait_max: timedelta
     ) -> Sequence[ReceivedEvent]:
-        """Return the next events; empty after *wait_max* without one, or if a pause began.
+        """Return the next events; empty after *wait_max* or less without one, or in a pause.
 
         Args:
             position: Returns where to begin; called if a receiver has to be opened.
@@ -172,7 +172,11 @@ class PartitionReader:
             self._refuse_former_hub(position)
             try:
                 receiver = self._receiver or await self._open(position())
-                return await self._receive(receiver, events_max, wait_max)
+                # After a failure, a link without events is looked at as soon as it may have held.
+                within = (
+                    min(wait_max, timedelta(seconds=HELD_S)) if self._failure.count else wait_max
+                )
+                return await self._receive(receiver, events_max, within)
             except SourceError as error:
                 if isinstance(error, SourceRejectedError) and await self._is_beyond_end(position()):
                     raise FormerHubError from error
@@ -340,6 +344,8 @@ class PartitionReader:
                 self._activity.progressed_at_s = self._clock()
             self.newest_received = newest
             self._counters.received_count += len(events)
+        elif self._failure.count and not self.failing_s:
+            self._note_recovery()  # There is nothing to receive, and the link holds.
         return events
 
     async def _recover(self, error: SourceError) -> None:

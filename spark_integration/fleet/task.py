@@ -8,6 +8,7 @@ signals by SIGHUP. If a handler keeps it from stopping in time, the watchdog end
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 import time
@@ -15,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
-from random import Random
 from types import FrameType
 from typing import Final
 
@@ -66,7 +66,7 @@ class MemberTask:
     ) -> None:
         self._job = job
         self._slot = slot
-        self._incarnation = f"{Random().getrandbits(64):016x}"  # noqa: S311 - an id, not a secret
+        self._incarnation = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopping = False
         self._stop = asyncio.Event()
@@ -88,6 +88,7 @@ class MemberTask:
 
     def serve(self) -> Report:
         """Run until the processor ends; return the last report, which has the error, if any."""
+        self._incarnation = secrets.token_hex(8)
         logger = logging.getLogger("eventproc")
         logger.addHandler(self._warnings)
         try:

@@ -92,8 +92,8 @@ def test_the_log_of_a_reset_says_that_it_was_one(caplog):
     run_virtual(story())
     (record,) = [r for r in caplog.records if getattr(r, "event", "") == "ownership_rewritten"]
 
-    assert "`eventproc checkpoints` does when it moves a checkpoint" in record.hint
-    assert record.hint.endswith("the partition begins again at the stored checkpoint")
+    assert "`eventproc checkpoints` does when it moves a checkpoint" in record.remedy
+    assert record.remedy.endswith("the partition begins again at the stored checkpoint")
 
 
 @pytest.mark.parametrize("is_silent", [False, True])

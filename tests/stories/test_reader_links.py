@@ -39,6 +39,26 @@ def test_failures_of_links_are_logged_when_they_begin_and_end(caplog):
     assert (recovered["event"], recovered["attempt_count"]) == ("receiver_recovered", 3)
 
 
+def test_a_link_that_holds_without_events_is_logged_as_recovered(caplog):
+    """A quiet hub may have no event for hours after an outage."""
+    caplog.set_level(logging.DEBUG, "eventproc")
+
+    async def scenario():
+        fixture = ReaderFixture(BROKEN, BROKEN)
+        received = await fixture.next()
+        return received, asyncio.get_running_loop().time()
+
+    received, after_s = run_virtual(scenario())
+    recovered = vars(caplog.records[-1])
+
+    assert (received, recovered["event"], recovered["attempt_count"]) == (
+        [],
+        "receiver_recovered",
+        2,
+    )
+    assert after_s < 10
+
+
 def test_a_pause_is_logged_when_it_begins_and_ends(caplog):
     """An operator looks there for the reason why nothing is received."""
     caplog.set_level(logging.INFO, "eventproc")

@@ -27,7 +27,7 @@ def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> Renderable
         table.add_row(
             cell(change.move.partition_id),
             _before_text(change),
-            f"{change.move.sequence_number:,}" if change.is_needed else "as it is",
+            _after_text(change),
             _events_text(change.events),
             change.state,
             cell(change.owner_id or ""),
@@ -39,7 +39,15 @@ def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> Renderable
 def _before_text(change: Change) -> str:
     if change.before is None:
         return "none"
-    return f"{change.before:,}{' (of a former hub)' if change.is_of_former_hub else ''}"
+    return f"{_number_text(change.before)}{' (of a former hub)' if change.is_of_former_hub else ''}"
+
+
+def _after_text(change: Change) -> str:
+    return _number_text(change.move.sequence_number) if change.is_needed else "as it is"
+
+
+def _number_text(number: int) -> str:
+    return "the start" if number < 0 else f"{number:,}"
 
 
 def _events_text(events: int | None) -> str:

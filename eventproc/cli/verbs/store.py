@@ -16,7 +16,7 @@ from eventproc.ports import CheckpointStore
 _READS: Final = 5
 
 _GROUP: Final = ConsumerGroup.of_resources("eventproc-store-check")
-"""A group without processors: only a check writes to it."""
+"""A group without processors: only these verbs write to it."""
 
 
 def init(*, address: StoreAddress) -> int:
@@ -24,11 +24,12 @@ def init(*, address: StoreAddress) -> int:
 
     It also creates the container for dead letters: --store blob:dead-letters. Repeating it is
     harmless. In PostgreSQL it needs a role that may create a schema in the database, or owns the
-    schema; processors need only the rights to read and write its tables.
+    schema; processors need only the rights to read and write its tables. Then it tries the store
+    as `eventproc store check` does.
 
     Exit codes: 0 the store is ready, 2 it cannot be set up like this, 3 it did not answer.
     """
-    return asyncio.run(_open(address.checkpoint_store(creates=True)))
+    return asyncio.run(_try(address.checkpoint_store(creates=True)))
 
 
 def check(*, address: StoreAddress) -> int:
@@ -39,13 +40,12 @@ def check(*, address: StoreAddress) -> int:
 
     Exit codes: 0 it can be used, 2 it cannot be used like this, 3 it did not answer.
     """
-    return asyncio.run(_open(address.checkpoint_store(must_exist=True), tries_writes=True))
+    return asyncio.run(_try(address.checkpoint_store(must_exist=True)))
 
 
-async def _open(store: CheckpointStore, *, tries_writes: bool = False) -> int:
+async def _try(store: CheckpointStore) -> int:
     async with store:
-        if tries_writes:
-            await _try_writes(store)
+        await _try_writes(store)
         took_s, ahead_s = [], 0.0
         for _ in range(_READS):
             begun_s = time.perf_counter()

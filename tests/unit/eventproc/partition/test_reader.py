@@ -345,7 +345,7 @@ def test_a_restart_opens_one_link_more():
         took_s = asyncio.get_running_loop().time()
         return list(events), took_s, source.opened_count, counters.receiver_error_count
 
-    assert run_virtual(scenario()) == ([], 66, 2, 1)
+    assert run_virtual(scenario()) == ([], 11, 2, 1)
 
 
 def test_received_events_are_counted():
