@@ -5,15 +5,16 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from statistics import median
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import eventproc.columns  # noqa: F401 - the time of its imports is not measured
-from benchmarks._rows import Cell
+from benchmarks._rows import Cell, Row, print_progress
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import (
     EventPosition,
@@ -26,6 +27,8 @@ from eventproc import (
 from eventproc.ports import EventSource
 
 BATCH: Final = 1000
+BARE: Final = "bare"
+CPU: Final = "cpu_us_per_event"
 
 
 async def read_source(source: EventSource, partitions: int, events: int) -> int:
@@ -113,10 +116,39 @@ def cost_of(read: Callable[[], int], events: int) -> dict[str, Cell]:
     begun_s, begun_cpu_s = time.monotonic(), time.process_time()
     total = read()
     return {
-        "cpu_us_per_event": 1e6 * (time.process_time() - begun_cpu_s) / events,
+        CPU: 1e6 * (time.process_time() - begun_cpu_s) / events,
         "events_per_s": events / (time.monotonic() - begun_s),
         "sum": total,
     }
+
+
+def compared(
+    candidates: Sequence[str], rounds: int, run: Callable[[str], Mapping[str, Cell]], size: Row
+) -> list[Row]:
+    """Let each candidate read in turn, round after round; return the medians of its figures.
+
+    *Times bare* are the medians of its CPU time in relation to that of ``bare`` in the same round,
+    with the least and the most if there are several rounds.
+    """
+    runs: dict[str, list[dict[str, float]]] = {candidate: [] for candidate in candidates}
+    for _ in range(rounds):
+        for candidate, of_candidate in runs.items():
+            print_progress(", ".join([candidate, *(f"{n} {value}" for n, value in size.items())]))
+            of_candidate.append({n: float(value or 0) for n, value in run(candidate).items()})
+    sums = {found.pop("sum") for some in runs.values() for found in some}
+    assert len(sums) == 1, "not all read the same"
+    rows: list[Row] = []
+    for candidate, some in runs.items():
+        medians = {name: median(found[name] for found in some) for name in some[0]}
+        pairs = zip(some, runs.get(BARE, ()), strict=False)
+        times = [ours[CPU] / bare[CPU] for ours, bare in pairs]
+        row: dict[str, Cell] = {"candidate": candidate, **size, **medians}
+        if times:
+            row["times_bare"] = median(times)
+        if len(times) > 1:
+            row |= {"least": min(times), "most": max(times)}
+        rows.append(row)
+    return rows
 
 
 def child(program: str, *what: object) -> dict[str, Cell]:

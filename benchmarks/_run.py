@@ -26,10 +26,9 @@ from typing import Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from benchmarks._rows import WIDTH, Row, cell_text, table_of
+from benchmarks._rows import WIDTH, Row, cell_text, print_progress, table_of
 from benchmarks._summary import Comparison, comparisons
 
 HERE: Final = Path(__file__).parent
@@ -120,27 +119,15 @@ def run_all(names: Sequence[str], *, is_quick: bool, minutes: float) -> list[Out
     """Run the benchmarks one after another, and show the progress."""
     outcomes = []
     until_s = time.monotonic() + 60 * minutes
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:12}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    ) as progress:
-        task = progress.add_task("", total=len(names))
-        for number, name in enumerate(names):
-            progress.update(task, description=name, completed=number)
-            left_s = until_s - time.monotonic()
-            share = 1 if name == names[-1] else SHARE_MAX
-            outcome = run(name, is_quick=is_quick, seconds_max=max(share * left_s, 1))
-            outcomes.append(outcome)
-            if not outcome.failure:
-                (RESULTS / f"{name}.json").write_text(json.dumps(outcome.rows, indent=1))
-            progress.console.print(
-                f"  {name:12} {outcome.seconds:6.0f} s  {outcome.failure or 'done'}"
-            )
-        progress.update(task, description="done", completed=len(names))
+    for name in names:
+        print_progress(name)
+        share = 1 if name == names[-1] else SHARE_MAX
+        seconds_max = max(share * (until_s - time.monotonic()), 1)
+        outcome = run(name, is_quick=is_quick, seconds_max=seconds_max)
+        outcomes.append(outcome)
+        if not outcome.failure:
+            (RESULTS / f"{name}.json").write_text(json.dumps(outcome.rows, indent=1))
+        print_progress(f"{name:12} {outcome.seconds:6.0f} s  {outcome.failure or 'done'}")
     return outcomes
 
 

@@ -8,43 +8,40 @@ The broker (Tansu) is a process of its own, and so is each reader. *bare* is lib
 with all partitions assigned, which reads offset and value and does nothing else; *source* is
 ``KafkaEventSource`` with a receiver for each partition, which reads the same of each event;
 *processor* is a whole ``EventProcessor`` with a store in memory, in batches of up to 1,000 as in
-the loop, *columns* the same with a handler of columns, in batches of up to 10,000. *Frozen* readers
-call ``gc.freeze`` first, as a program may do after its imports. Only a backlog is read: processor
-time of the reading process for each event, librdkafka's threads and the start included, and events
-per second. *Times bare* is the processor time in relation to that of the loop in the same round: of
-a frozen reader to that of the frozen loop.
+the loop, *columns* the same with a handler of columns, in batches of up to 10,000. Only a backlog
+is read: processor time of the reading process for each event, librdkafka's threads and the start
+included, and events per second. *Times bare* is the processor time in relation to that of the loop
+in the same round.
 """
 
 import argparse
 import asyncio
-import gc
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks._backlog import BATCH, child, cost_of, read_columns, read_processor, read_source
-from benchmarks._rows import Cell, Row, options, print_progress, print_rows
+from benchmarks._backlog import (
+    BARE,
+    BATCH,
+    child,
+    compared,
+    cost_of,
+    read_columns,
+    read_processor,
+    read_source,
+)
+from benchmarks._rows import Cell, Row, options, print_rows
 from eventproc import EventPosition, EventProcessorConfig
 from eventproc.sources.kafka import KafkaEventSource
 from tests.servers.kafka_broker import KafkaBroker
 
 TOPIC: Final = "bench"
-CPU: Final = "cpu_us_per_event"
-BARE: Final = "bare"
-FROZEN: Final = ", frozen"
-CANDIDATES: Final = (
-    BARE,
-    "source",
-    "processor",
-    "columns",
-    *(name + FROZEN for name in (BARE, "processor", "columns")),
-)
+CANDIDATES: Final = (BARE, "source", "processor", "columns")
 
 
 # --- the readers: each in a process of its own ---------------------------------------------------
@@ -82,9 +79,6 @@ def read_bare(servers: str, partitions: int, events: int) -> int:
 
 def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
     """Read all events; return the cost."""
-    if candidate.endswith(FROZEN):
-        gc.collect()
-        gc.freeze()
     source = KafkaEventSource(servers, topic=TOPIC)
     config = EventProcessorConfig(initial_position=EventPosition.earliest())
     readers: dict[str, Callable[[], int]] = {
@@ -97,7 +91,7 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
             read_columns(source, events, replace(config, batch_size_max=10_000))
         ),
     }
-    return cost_of(readers[candidate.removesuffix(FROZEN)], events)
+    return cost_of(readers[candidate], events)
 
 
 # --- the parent ----------------------------------------------------------------------------------
@@ -118,47 +112,20 @@ def fill(servers: str, partitions: int, events: int, body: int) -> None:
     producer.flush(120)
 
 
-Figures = dict[str, Cell]
-"""What one run of a reader found, by name."""
-
-
 def measure(
     partitions: int, events: int, body: int, candidates: Sequence[str], rounds: int
 ) -> list[Row]:
     """Fill a new broker, and read it with each candidate in turn, in several rounds."""
-    runs: dict[str, list[Figures]] = {candidate: [] for candidate in candidates}
+    events -= events % partitions
     with KafkaBroker() as broker:
         servers = broker.bootstrap_servers
-        events -= events % partitions
         fill(servers, partitions, events, body)
-        for _ in range(rounds):
-            for candidate in candidates:
-                print_progress(
-                    f"{candidate}: {partitions} partitions, {events} events of {body} bytes"
-                )
-                runs[candidate].append(child(__file__, candidate, servers, partitions, events))
-    sums = {found.pop("sum") for some in runs.values() for found in some}
-    assert len(sums) == 1, "not all read the same"
-    size: Row = {"partitions": partitions, "body": body, "events": events}
-    return [
-        {"candidate": candidate, **size, **medians(some), **times_bare(candidate, runs)}
-        for candidate, some in runs.items()
-    ]
-
-
-def medians(runs: Sequence[Figures]) -> Figures:
-    """Return the median of each figure."""
-    return {name: median(float(run[name] or 0) for run in runs) for name in runs[0]}
-
-
-def times_bare(candidate: str, runs: Mapping[str, Sequence[Figures]]) -> Figures:
-    """Return how many times the processor time of the loop a reader took: median and range."""
-    bare = runs.get(BARE + FROZEN if candidate.endswith(FROZEN) else BARE, ())
-    pairs = zip(runs[candidate], bare, strict=False)
-    times = [float(ours[CPU] or 0) / float(base[CPU] or 1) for ours, base in pairs]
-    if not times:
-        return {}
-    return {"times_bare": median(times), "least": min(times), "most": max(times)}
+        return compared(
+            candidates,
+            rounds,
+            lambda candidate: child(__file__, candidate, servers, partitions, events),
+            {"partitions": partitions, "body": body, "events": events},
+        )
 
 
 def parsed() -> argparse.Namespace:

@@ -4,11 +4,10 @@
     python benchmarks/loop.py --format json      # for programs
     python benchmarks/loop.py --quick
 
-The store is compared with Azure's own and with bare requests, all on one Azurite in a process of
-its own, so CPU time is the client's alone:
+The store is compared with Azure's own for aio, both on one Azurite in a process of its own, so CPU
+time is the client's alone:
 
-- *list*: all ownership records, by this store, by Azure's for aio, and as bare requests by aiohttp
-  whose answers are not parsed: the time of Azurite itself;
+- *list*: all ownership records;
 - *renew*: conditional writes of ownership, many at once (each store limits them in its own way);
 - *cycle*: one poll by a balanced processor of a group of so many partitions, of which it owns a
   hundredth (32 at most), and the requests that it sends.
@@ -21,17 +20,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
-import aiohttp
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
-from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
 from benchmarks._rows import Row, options, print_progress, print_rows
 from benchmarks._storage_calls import counted
 from checkpointstores.blob import BlobCheckpointStore
-from checkpointstores.blob import azure_layout as layout
 from eventproc import (
     ConsumerGroup,
     EventProcessor,
@@ -42,7 +38,7 @@ from eventproc import (
 )
 from eventproc.models import OwnershipClaim
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.azurite import ACCOUNT_KEY, ACCOUNT_NAME, Azurite
+from eventproc.testing.azurite import Azurite
 
 SIZES: Final = (32, 1_000, 10_000)
 ROUNDS: Final = 5
@@ -131,43 +127,14 @@ async def fill(store: BlobCheckpointStore, size: int) -> Mapping[str, str]:
     return {r.claim.partition_id: r.ownership.etag for r in written if r.ownership}
 
 
-async def lists(
-    storage: str, ours: BlobCheckpointStore, azures: AzureStore, size: int, rounds: int
-) -> list[Row]:
+async def lists(ours: BlobCheckpointStore, azures: AzureStore, size: int, rounds: int) -> list[Row]:
     """List all records of a group."""
     group = group_of(size)
-    sas = generate_container_sas(
-        ACCOUNT_NAME,
-        "loop",
-        account_key=ACCOUNT_KEY,
-        permission=ContainerSasPermissions(list=True, read=True),
-        expiry=datetime.now(UTC) + LONG,
-    )
-    endpoint = storage.split("BlobEndpoint=")[1].rstrip(";")
-    prefix = layout.folder(group, layout.RecordKind.OWNERSHIP).replace("$", "%24")
-    url = f"{endpoint}/loop?restype=container&comp=list&include=metadata&prefix={prefix}&{sas}"
-    async with aiohttp.ClientSession() as session:
-
-        async def bare() -> None:
-            marker = ""
-            while True:
-                async with session.get(f"{url}&marker={marker}") as answer:
-                    answer.raise_for_status()
-                    page = await answer.read()
-                marker = page.rpartition(b"<NextMarker>")[2].partition(b"<")[0].decode()
-                if not marker:
-                    return
-
-        return await interleaved(
-            "list",
-            size,
-            {
-                "eventproc": lambda: ours.list_ownership(group),
-                "azure": lambda: azures.list_ownership(*group.key),
-                "bare aiohttp": bare,
-            },
-            rounds,
-        )
+    candidates = {
+        "eventproc": lambda: ours.list_ownership(group),
+        "azure": lambda: azures.list_ownership(*group.key),
+    }
+    return await interleaved("list", size, candidates, rounds)
 
 
 async def renewals(
@@ -266,7 +233,7 @@ async def measure(storage: str, *, is_quick: bool) -> list[Row]:
             print_progress(f"a group of {size:,} partitions")
             etags = await fill(ours, size)
             rounds = ROUNDS if size <= SIZES[1] and not is_quick else ROUNDS_OF_LARGE
-            rows += await lists(storage, ours, azures, size, rounds)
+            rows += await lists(ours, azures, size, rounds)
             rows += await renewals(ours, azures, etags, size, rounds)
             rows.append(await cycles(storage, size, 2 if is_quick else CYCLES))
     return sorted(rows, key=lambda row: str(row["question"]))

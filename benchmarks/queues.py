@@ -14,15 +14,15 @@ many times that of *bare* it is, and messages per second.
 import argparse
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
 
-from benchmarks._backlog import child, cost_of, read_processor
-from benchmarks._rows import Cell, Row, options, print_progress, print_rows
+from benchmarks._backlog import BARE, child, compared, cost_of, read_processor
+from benchmarks._rows import Cell, Row, options, print_rows
 from eventproc import EventPosition, EventProcessorConfig, ReceivedEvent
 from eventproc.sources.rabbitmq import QueueOptions, QueuePublisher, RabbitQueues
 from tests.servers.rabbitmq_broker import RabbitMqBroker
@@ -30,7 +30,7 @@ from tests.servers.rabbitmq_broker import RabbitMqBroker
 PREFIX: Final = "Bench"
 PREFETCH: Final = QueueOptions().prefetch
 ACKNOWLEDGED: Final = PREFETCH // 2
-CANDIDATES: Final = ("bare", "source", "processor")
+CANDIDATES: Final = (BARE, "source", "processor")
 
 
 # --- the readers: each in a process of its own ---------------------------------------------------
@@ -92,7 +92,7 @@ def read(candidate: str, url: str, queues: int, messages: int) -> dict[str, Cell
     """Read all messages; return the cost."""
     source, config = RabbitQueues(url, prefix=PREFIX, count=queues), EventProcessorConfig()
     readers: dict[str, Callable[[], Coroutine[Any, Any, int]]] = {
-        "bare": lambda: read_bare(url, queues, messages),
+        BARE: lambda: read_bare(url, queues, messages),
         "source": lambda: read_source(url, queues, messages),
         "processor": lambda: read_processor(source, messages, config, sizes),
     }
@@ -121,23 +121,13 @@ async def fill(url: str, queues: int, messages: int, body: int) -> None:
 
 def measure(broker: RabbitMqBroker, queues: int, messages: int, body: int) -> list[Row]:
     """Read a new backlog with each candidate in turn."""
-    rows: list[Row] = []
     messages -= messages % queues
-    for candidate in CANDIDATES:
-        print_progress(f"{candidate}: {queues} queues, {messages} messages of {body} bytes")
+
+    def run(candidate: str) -> Mapping[str, Cell]:
         asyncio.run(fill(broker.url, queues, messages, body))
-        found = child(__file__, candidate, broker.url, queues, messages)
-        size: Row = {"queues": queues, "body": body, "events": messages}
-        rows.append({"candidate": candidate, **size, **found})
-    assert len({row["sum"] for row in rows}) == 1, "not all read the same"
-    bare_us = float(rows[0]["cpu_us_per_event"] or 0)
-    return [
-        {
-            **{name: cell for name, cell in row.items() if name != "sum"},
-            "times_bare": float(row["cpu_us_per_event"] or 0) / bare_us,
-        }
-        for row in rows
-    ]
+        return child(__file__, candidate, broker.url, queues, messages)
+
+    return compared(CANDIDATES, 1, run, {"queues": queues, "body": body, "events": messages})
 
 
 def parsed() -> argparse.Namespace:

@@ -26,7 +26,7 @@ def test_all_benchmarks_are_found_with_group_first():
     found = programs([])
 
     assert found[0] == "group"
-    assert {"loop", "where", "plan"} <= set(found)
+    assert {"loop", "queues", "plan"} <= set(found)
     assert not {"_run", "_fleet"} & set(found)
 
 
