@@ -72,8 +72,7 @@ class Listener:
         self._connections_max = connections_max
         self._is_idle = is_idle
         self._ssl_context = ssl_context
-        self._log = get_logger("eventproc.endpoints")
-        self._refusing = ConditionLogger(self._log, "connections_refused", "connections_accepted")
+        self._refusing: ConditionLogger
         self._bound: asyncio.Server | None = None
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
@@ -99,8 +98,8 @@ class Listener:
         bound = address
         if not address.path:
             bound = ListenAddress(address.host, self._bound.sockets[0].getsockname()[1])
-        self._log = self._log.bind(address=str(bound))
-        self._refusing = ConditionLogger(self._log, "connections_refused", "connections_accepted")
+        log = get_logger("eventproc.endpoints").bind(address=str(bound))
+        self._refusing = ConditionLogger(log, "connections_refused", "connections_accepted")
         try:
             for each in self._bound.sockets:
                 self._sockets.append(each.dup())

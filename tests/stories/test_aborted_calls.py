@@ -13,8 +13,6 @@ import pytest
 from eventproc import (
     BlockingPartitionHandler,
     CheckpointPolicy,
-    FailureAction,
-    FailurePolicy,
     HandlerAbortedError,
     HandlerCancelledError,
     PartitionHandler,
@@ -22,12 +20,10 @@ from eventproc import (
 )
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.testing.virtual_time import run_virtual
+from tests.stories.five_events import BOTH, LETTER, served
 from tests.stories.resources_scene import ResourceScene
 from tests.stories.scene import Noting, Scene, seconds, until
 from tests.unit.eventproc.partition.test_handler_threads import SHORT
-
-LETTER = FailurePolicy(attempts_max=2, action=FailureAction.DEAD_LETTER)
-BOTH = pytest.mark.parametrize("lanes", [1, 3])
 
 
 class Panic(BaseException):
@@ -109,25 +105,6 @@ class Aborting(Noting):
         await self._do("close")
 
 
-def served(make: Callable[[Scene], Any], *, lanes: int = 1, **settings: Any):
-    """Serve five events for a minute; return the scene and the handlers that were made."""
-
-    async def story():
-        scene, made = Scene(), []
-        for number in range(5):
-            scene.hub.publish(b"x", partition_id="0", partition_key=f"k{number % 3}")
-
-        def make_one():
-            made.append(make(scene))
-            return made[-1]
-
-        async with scene.processor(make_one, key_concurrency=lanes, **settings):
-            await seconds(60)
-        return scene, made
-
-    return run_virtual(story())
-
-
 def logged(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
     """The fields of each log event of a name."""
     return [vars(record) for record in caplog.records if vars(record).get("event") == event]
@@ -138,7 +115,7 @@ def logged(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]
 def test_an_abort_is_a_failure_of_its_event_alone(lanes, abort, error, caplog):
     """Its number is in the log, the failure policy applies, and the pump goes on."""
     sink = MemoryDeadLetterSink()
-    scene, made = served(
+    scene, made, _ = served(
         lambda scene: Aborting(scene, abort), lanes=lanes, sink=sink, failure_policy=LETTER
     )
     (letter,) = sink.letters
@@ -171,7 +148,7 @@ def test_an_abort_in_another_method_is_logged_and_every_event_handled(abort, err
     def make(scene: Scene) -> Aborting:
         return Aborting(scene, abort, method, *(["process_event"] * (method == "process_error")))
 
-    scene, made = served(
+    scene, made, _ = served(
         make,
         idle_timeout=timedelta(seconds=1),
         checkpoint_policy=CheckpointPolicy.manual(),
@@ -194,7 +171,7 @@ def test_an_abort_in_the_factory_is_logged_and_tried_again_after_a_wait(raised, 
             raise raised
         return Noting(scene)
 
-    scene, _ = served(make)
+    scene, _, _ = served(make)
 
     assert sorted(scene.numbers()) == [0, 1, 2, 3, 4]
     assert len(logged(caplog, "pump_failed")) in {2, 3}  # The first may be a check at the start.
@@ -210,7 +187,7 @@ def test_an_abort_in_the_key_selector_is_a_failure_of_its_event(raised):
             raise raised
         return event.partition_key
 
-    scene, made = served(
+    scene, made, _ = served(
         Noting, lanes=3, key_selector=key_selector, sink=sink, failure_policy=LETTER
     )
     (letter,) = sink.letters
@@ -236,7 +213,7 @@ def test_a_sink_that_aborts_has_not_stored_the_letter(abort, error, caplog):
     async def fail() -> None:
         raise ValueError
 
-    scene, made = served(
+    scene, made, _ = served(
         lambda scene: Aborting(scene, fail),
         sink=FunctionDeadLetterSink(store),
         failure_policy=LETTER,
@@ -378,7 +355,7 @@ def test_a_call_that_cancels_its_task_and_catches_that_has_handled_its_event(lan
             except asyncio.CancelledError:
                 await super().process_events(context, events)
 
-    scene, made = served(TimingOut, lanes=lanes)
+    scene, made, _ = served(TimingOut, lanes=lanes)
 
     assert sorted(scene.numbers()) == [0, 1, 2, 3, 4]
     assert (scene.checkpointed(), len(made)) == (4, 1)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -12,41 +12,14 @@ import pytest
 from eventproc import (
     BlockingPartitionHandler,
     CheckpointPolicy,
-    FailureAction,
-    FailurePolicy,
     HandlerCancelledError,
     PartitionHandler,
-    ProcessorStatistics,
 )
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.testing.virtual_time import run_virtual
+from tests.stories.five_events import BOTH, LETTER, served
 from tests.stories.scene import Noting, Scene, seconds, until
 from tests.unit.eventproc.partition.test_handler_threads import SHORT
-
-LETTER = FailurePolicy(attempts_max=2, action=FailureAction.DEAD_LETTER)
-BOTH = pytest.mark.parametrize("lanes", [1, 3])
-
-
-def served(
-    make: Callable[[Scene], PartitionHandler], *, lanes: int = 1, **settings: Any
-) -> tuple[Scene, Sequence[PartitionHandler], ProcessorStatistics]:
-    """Serve five events for a minute."""
-
-    async def story() -> tuple[Scene, Sequence[PartitionHandler], ProcessorStatistics]:
-        scene, made = Scene(), []
-        for number in range(5):
-            scene.hub.publish(b"x", partition_id="0", partition_key=f"k{number % 3}")
-
-        def make_one():
-            made.append(make(scene))
-            return made[-1]
-
-        async with scene.processor(make_one, key_concurrency=lanes, **settings) as processor:
-            await seconds(60)
-            statistics = processor.statistics()
-        return scene, made, statistics
-
-    return run_virtual(story())
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
