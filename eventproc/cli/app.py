@@ -7,8 +7,8 @@ import typer
 
 from eventproc.cli.arguments.grouped import takes_duration, with_groups
 from eventproc.cli.terminal.headings import HeadedCommand
+from eventproc.cli.terminal.mistyped import SuggestingGroup
 from eventproc.cli.terminal.plain_help import PlainCommand
-from eventproc.cli.terminal.verb_hints import HintingGroup
 from eventproc.cli.verbs import checkpoints, dead_letters, store
 from eventproc.cli.verbs.dashboard import dashboard
 from eventproc.cli.verbs.demo import demo
@@ -50,7 +50,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     # A traceback with the values of variables would show secrets.
     pretty_exceptions_enable=False,
-    cls=HintingGroup,
+    cls=SuggestingGroup,
     epilog=_epilog("Where to find it:", _WHERE),
 )
 
@@ -212,7 +212,7 @@ def _add_verbs(parent: typer.Typer, examples_by_verb: _Examples) -> None:
 _checkpoints_app = typer.Typer(
     name="checkpoints",
     epilog=_epilog(EXAMPLES, [examples[0] for examples in _CHECKPOINT_VERBS.values()]),
-    cls=HintingGroup,
+    cls=SuggestingGroup,
     rich_markup_mode=None,
 )
 
@@ -228,7 +228,7 @@ def _checkpoints(context: typer.Context) -> None:
 _letters_app = typer.Typer(
     name="dead-letters",
     epilog=_epilog(EXAMPLES, [examples[0] for examples in _LETTER_VERBS.values()]),
-    cls=HintingGroup,
+    cls=SuggestingGroup,
     rich_markup_mode=None,
 )
 
@@ -244,7 +244,7 @@ def _letters(context: typer.Context) -> None:
 _store_app = typer.Typer(
     name="store",
     epilog=_epilog(EXAMPLES, [examples[0] for examples in _STORE_VERBS.values()]),
-    cls=HintingGroup,
+    cls=SuggestingGroup,
     rich_markup_mode=None,
 )
 
