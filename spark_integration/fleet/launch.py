@@ -120,7 +120,7 @@ def _build_fleet(
     pickled = application.pickle(work)
     try:
         report_server = ReportServer(
-            application.bind_address, port, token=token, on_report=registry.note
+            application.bind_address, port, size=size, token=token, on_report=registry.note
         )
     except OSError as error:
         raise ConfigurationError(

@@ -6,12 +6,15 @@ reaches every task at once. Spark's own cancellation cannot be used for that: it
 notice.
 """
 
-import socketserver
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
+from eventproc.concurrency.tasks import end
+from eventproc.endpoints.address import ListenAddress
+from eventproc.endpoints.listener import Listener
 from spark_integration.fleet.statistics import Report, decode, has_token
 
 GO: Final = b"go\n"
@@ -29,28 +32,39 @@ CONNECTION_SILENCE_MAX_S: Final = 30.0
 TOKEN_WAIT_MAX_S: Final = 5.0
 """A connection that has not sent the token in this time is closed."""
 
-CLOSE_POLL_S: Final = 0.05
-"""How often the server checks whether to stop listening."""
+STRANGERS_MAX: Final = 64
+"""The most connections besides one for each member and one for its successor."""
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-    allow_reuse_address = True
+class _Connection(asyncio.StreamReaderProtocol):
+    """A connection; until it has sent the token, it is cut if there are too many."""
+
+    def __init__(self, serve: Callable[..., Coroutine[Any, Any, None]]) -> None:
+        super().__init__(asyncio.StreamReader(limit=LINE_BYTES_MAX), self._begin)
+        self._serve = serve
+        self.is_of_member = False
+
+    async def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            # The member may have ended or reconnected, sent too much, or fallen silent.
+            with suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+                await self._serve(self, reader, writer)
+        finally:
+            writer.close()
 
 
 class ReportServer:
-    """Receives reports until it is closed, in threads of its own."""
+    """Receives reports until it is closed, in a thread of its own."""
 
     def __init__(
-        self, host: str, port: int, *, token: str, on_report: Callable[[Report], bool]
+        self, host: str, port: int, *, size: int, token: str, on_report: Callable[[Report], bool]
     ) -> None:
         """Start to listen.
 
         Args:
             host: The address to listen on.
             port: The port; any free one if 0.
+            size: How many members the fleet has.
             token: The secret that only the fleet's members know.
             on_report: Called with each report; returns whether its sender may continue.
 
@@ -59,56 +73,80 @@ class ReportServer:
         """
         self._token = token
         self._on_report = on_report
-        self._stopping = threading.Event()
-        self._is_closed = False
-        report_server = self
-
-        class ReportHandler(socketserver.StreamRequestHandler):
-            timeout = TOKEN_WAIT_MAX_S
-
-            def handle(self) -> None:
-                with suppress(OSError):  # the member has ended, or reconnects
-                    # Nothing else of a stranger is read.
-                    line = self.rfile.read(len(token.encode()))
-                    if not has_token(line, token):
-                        return
-                    self.connection.settimeout(CONNECTION_SILENCE_MAX_S)
-                    line += self.rfile.readline(LINE_BYTES_MAX)
-                    while answer := report_server.answer(line):
-                        self.wfile.write(answer)
-                        line = self.rfile.readline(LINE_BYTES_MAX)
-
-        self._server = _Server((host, port), ReportHandler)
+        self._stopping = asyncio.Event()
+        self._serving: set[asyncio.Task[None]] = set()
+        self._listener = Listener(
+            lambda: _Connection(self._serve),
+            connections_max=2 * size + STRANGERS_MAX,
+            is_idle=lambda each: not getattr(each, "is_of_member", False),
+        )
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._server.serve_forever,
-            args=(CLOSE_POLL_S,),
-            name="eventproc-fleet-reports",
-            daemon=True,
+            target=self._loop.run_forever, name="eventproc-fleet-reports", daemon=True
         )
         self._thread.start()
-
-    @property
-    def port(self) -> int:
+        try:
+            bound = self._call(self._listener.open(ListenAddress(host, port)))
+        except OSError:
+            self._end_thread()
+            raise
+        self.port = bound.port
         """The port on which the server listens."""
-        return int(self._server.server_address[1])
 
     def request_stop(self) -> None:
         """Answer ``stop`` to every report from now on, also to reports that wait already."""
-        self._stopping.set()
+        self._loop.call_soon_threadsafe(self._stopping.set)
 
-    def answer(self, line: bytes) -> bytes | None:
-        """Process a report, wait, and return the answer; ``None`` if the report is not valid."""
-        try:
+    async def _serve(
+        self,
+        connection: _Connection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """Answer the reports of one connection until it ends."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        # Nothing else of a stranger is read.
+        async with asyncio.timeout(TOKEN_WAIT_MAX_S):
+            line = await reader.readexactly(len(self._token.encode()))
+        if not has_token(line, self._token):
+            return
+        connection.is_of_member = True
+        while True:
+            async with asyncio.timeout(CONNECTION_SILENCE_MAX_S):
+                line += await reader.readline()
             report = decode(line, self._token)
-        except ValueError:
-            return None
-        may_continue = self._on_report(report)
-        if self._is_closed:
-            return None
-        return STOP if not may_continue or self._stopping.wait(HOLD_S) else GO
+            writer.write(await self._answer(report))
+            await writer.drain()
+            line = b""
+
+    async def _answer(self, report: Report) -> bytes:
+        """Pass a report on, wait, and return the answer."""
+        if not self._on_report(report):
+            return STOP
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_S):
+                await self._stopping.wait()
+        return STOP if self._stopping.is_set() else GO
 
     def close(self) -> None:
-        """Stop listening and answering."""
-        self._is_closed = True
-        self._server.shutdown()
-        self._server.server_close()
+        """Stop listening and answering. Repeating is harmless. Not from ``on_report``."""
+        if self._loop.is_closed():
+            return
+        self._call(self._close())
+        self._end_thread()
+
+    async def _close(self) -> None:
+        await self._listener.close()
+        await end(self._serving)
+        await asyncio.sleep(0)  # Their sockets are closed in the next turn.
+
+    def _call(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - what *work* returns
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _end_thread(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

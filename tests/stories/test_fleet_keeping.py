@@ -80,7 +80,7 @@ class FleetSetup:
 
     def __init__(self, *, size: int, places: int) -> None:
         registry = ObservedRegistry("orders", size, clock=time.monotonic)
-        report_server = ReportServer("127.0.0.1", 0, token="token", on_report=registry.note)
+        report_server = ReportServer("127.0.0.1", 0, size=2, token="token", on_report=registry.note)
         job = FleetJob(
             name="orders",
             host="127.0.0.1",

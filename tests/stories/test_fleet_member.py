@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from eventproc.testing import check_checkpoint_store
 from spark_integration import Phase, SourceRecipe, StoreRecipe
 from spark_integration.fleet.job import FleetJob, FleetWork
 from spark_integration.fleet.lazy_store import LazyStore
-from spark_integration.fleet.report_server import ReportServer
+from spark_integration.fleet.report_server import STRANGERS_MAX, ReportServer
 from spark_integration.fleet.statistics import Report
 from spark_integration.fleet.task import MemberTask
 
@@ -92,8 +92,23 @@ class FakeDriver:
         self.reports: list[Report] = []
         self.on_report: Callable[[Report], object] = lambda _report: None
         self.end_process: Callable[[], None] | None = None
-        self.report_server = ReportServer("127.0.0.1", 0, token="token", on_report=self._take)
+        self.report_server = ReportServer(
+            "127.0.0.1", 0, size=2, token="token", on_report=self._take
+        )
         self._is_overdue = False
+        self._closing: threading.Thread | None = None
+
+    def close_soon(self) -> None:
+        """Close the server from one of its own calls."""
+        if self._closing is None:
+            self._closing = threading.Thread(target=self.report_server.close)
+            self._closing.start()
+
+    def close(self) -> None:
+        """Close the server, and return when it is closed."""
+        if self._closing is not None:
+            self._closing.join()
+        self.report_server.close()
 
     def _take(self, report: Report) -> bool:
         self.reports.append(report)
@@ -122,7 +137,7 @@ class FakeDriver:
 def _driver() -> Iterator[FakeDriver]:
     driver = FakeDriver()
     yield driver
-    driver.report_server.close()
+    driver.close()
 
 
 def is_serving(report: Report) -> bool:
@@ -159,7 +174,7 @@ def test_a_member_that_starts_after_the_stop_request_claims_nothing(driver):
 
 def test_a_member_stops_when_its_driver_is_out_of_reach(driver):
     """After driver_patience, because the driver could not request a stop any more."""
-    driver.on_report = lambda report: is_serving(report) and driver.report_server.close()
+    driver.on_report = lambda report: is_serving(report) and driver.close_soon()
     HUB.publish(b"paper", partition_id="0")
     last = driver.serve()
 
@@ -201,7 +216,7 @@ def test_a_member_that_does_not_stop_ends_its_process(driver, way):
                 case "requested":
                     driver.report_server.request_stop()
                 case "unreachable":
-                    driver.report_server.close()
+                    driver.close_soon()
                 case _:
                     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -309,6 +324,22 @@ async def test_a_lazy_store_passes_the_store_contract():
             yield store
 
     await check_checkpoint_store(lambda: LazyStore(manager()), records=10, rounds=2)
+
+
+def test_strangers_are_cut_in_favour_of_new_connections(driver):
+    """Members never run into a limit, and the driver keeps its descriptors."""
+    address = ("127.0.0.1", driver.report_server.port)
+    with ExitStack() as stack:
+        strangers = [
+            stack.enter_context(socket.create_connection(address, PATIENCE_S))
+            for _ in range(STRANGERS_MAX + 5)
+        ]
+        with socket.create_connection(address, PATIENCE_S) as member:
+            member.sendall(b"token " + b"[" * 10 + b"\n")
+
+            assert member.recv(1) == b""
+        with suppress(ConnectionResetError):
+            assert strangers[0].recv(1) == b""
 
 
 def test_nothing_is_read_before_the_token(driver):

@@ -16,7 +16,10 @@ from eventproc.cli import main
         ("statsu", "Did you mean `eventproc status`?"),
         ("checkpoints lga", "Did you mean `eventproc checkpoints lag`?"),
         ("fly", "No such command 'fly' (see: eventproc --help)"),
-        ("status --stoer sqlite:a.db", "No such option: --stoer (Possible options: --filter, --sort, --store)"),
+        (
+            "status --stoer sqlite:a.db",
+            "No such option: --stoer (Possible options: --filter, --sort, --store)",
+        ),
     ],
 )
 def test_an_unknown_verb_or_option_leads_to_the_one_that_is_meant(words, hint, capsys):
