@@ -115,6 +115,16 @@ def test_an_exception_of_a_stores_close_does_not_fail_stop(caplog):
     assert lines_of(caplog, "store_close_failed") == [("WARNING", "store_close_failed")]
 
 
+async def test_a_store_whose_close_failed_can_be_used_by_the_next_processor():
+    """It is not said to be in use for ever."""
+    store: Any = MemoryCheckpointStore()
+    store.close = _raise_foreign
+    for _ in range(2):
+        guarded = GuardedStore(store, get_logger("eventproc.test"))
+        await guarded.open()
+        await guarded.close()
+
+
 def test_failures_of_a_store_call_are_logged_when_they_begin_and_end(caplog):
     """Once each, and again if the call fails again after it worked."""
     store: Any = MemoryCheckpointStore()
