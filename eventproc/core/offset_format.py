@@ -4,7 +4,7 @@ Rule 1: an offset shows its own format (Kafka's begin with ``kafka:``, those of 
 with ``queue:``). So the format is stored in the same write as the position, by every store, and old
 checkpoints are checked like live members.
 Rule 2: a record that does not show its format has AMQP offsets: a processor of an Azure SDK wrote
-it, or an earlier version of eventproc.
+it.
 """
 
 from collections.abc import Iterable, Mapping

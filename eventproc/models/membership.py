@@ -16,13 +16,13 @@ class MemberStatus(Enum):
     ACTIVE = "active"
     """It gets its share of the partitions."""
 
-    STANDBY = "reserve"
+    STANDBY = "standby"
     """It waits to replace a processor of another deployment, and gets no share until then."""
 
     LEAVING = "leaving"
     """It gets no share, and releases or hands over what it holds."""
 
-    RESTARTING = "away"
+    RESTARTING = "restarting"
     """It stopped and will start again under its owner id; it keeps what it owns until then."""
 
 

@@ -74,7 +74,7 @@ class Leases:
         self._lease_by_partition: dict[str, Lease] = {}
         self._locks = PartitionLocks()
         self._renewal_failure = ConditionLogger(log, "renewal_failed", "renewal_recovered")
-        self._generation = 0
+        self._loss_count = 0
         """Rises when all leases are lost: answers to earlier writes are then ignored."""
 
         self.has_foreign = False  # Whether processors of an Azure SDK are in the group.
@@ -117,10 +117,10 @@ class Leases:
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims for this processor, and keep a lease for each one won."""
         async with self._locks.hold([claim.partition_id for claim in claims]):
-            sent_at_s, generation = self._clock(), self._generation
+            sent_at_s, loss_count = self._clock(), self._loss_count
             results = await self.write(claims)
             for result in results:
-                if result.outcome is WriteOutcome.WON and generation == self._generation:
+                if result.outcome is WriteOutcome.WON and loss_count == self._loss_count:
                     self._confirm(result, sent_at_s)
             self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
             return results
@@ -197,7 +197,7 @@ class Leases:
 
         Writes under way give no lease, either: the partitions are the other one's.
         """
-        self._generation += 1
+        self._loss_count += 1
         for partition_id in list(self._lease_by_partition):
             del self._lease_by_partition[partition_id]
             self._on_lost(partition_id)
@@ -268,9 +268,9 @@ class Leases:
         ]
         if not claims:
             return []
-        sent_at_s, generation = self._clock(), self._generation
+        sent_at_s, loss_count = self._clock(), self._loss_count
         results = await self.write(claims)
-        if generation != self._generation:
+        if loss_count != self._loss_count:
             return []
         for result in results:
             partition_id = result.claim.partition_id

@@ -171,11 +171,6 @@ def test_a_foreign_member_counts_as_amqp():
     assert "live processors (net)" in run_virtual(story())
 
 
-def test_a_member_record_without_an_offset_format_counts_as_amqp():
-    """An earlier version of eventproc wrote it."""
-    assert Member(owner_id="a", incarnation="1").offset_format is AMQP
-
-
 @pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
 def test_the_offset_before_the_first_event_has_no_format(first, second):
     """A source of either format may begin there and skips no event."""

@@ -152,7 +152,7 @@ def _of_member(
     if former.incarnation != now.incarnation and former.has_record and now.has_record:
         return "restarted", f"{now.owner_id} was started anew", Tone.PLAIN
     if now.is_live and former.status is not now.status and now.status in _STATUS:
-        return now.status.name.lower(), f"{now.owner_id} {_STATUS[now.status]}", Tone.PLAIN
+        return now.status.value, f"{now.owner_id} {_STATUS[now.status]}", Tone.PLAIN
     return None
 
 

@@ -74,9 +74,9 @@ INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$def
 INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','KAFKA','a4','active',1,1.0,NULL,NULL,'Even','','','kafka','','000000000000000b',1767225600000000);
 INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','LEAVING','a3','leaving',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000008',1767225600000000);
 INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','QUEUE','a4','active',1,1.0,NULL,NULL,'Even','','','queue','','000000000000000c',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','RESTARTING','a3','away',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000009',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','STANDBY','a3','reserve',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000007',1767225600000000);
-INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','a.b/Köln 50%','a2','reserve',0,0.5,3,0,'Ring:bound=1.25','busy 0=0.25,*=0.0004','2026-11-22 (grün)','kafka','1.2.3','0000000000000005',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','RESTARTING','a3','restarting',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000009',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','STANDBY','a3','standby',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000007',1767225600000000);
+INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','a.b/Köln 50%','a2','standby',0,0.5,3,0,'Ring:bound=1.25','busy 0=0.25,*=0.0004','2026-11-22 (grün)','kafka','1.2.3','0000000000000005',1767225600000000);
 INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','defaults','a1','active',1,1.0,NULL,NULL,'Even','','','amqp','','0000000000000004',1767225600000000);
 INSERT INTO "member" VALUES('contoso.servicebus.windows.net:5671','orders','$default','long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-long-','a5','active',1,1.0,NULL,NULL,'Even','','','amqp','','000000000000000d',1767225600000000);
 CREATE TABLE ownership (

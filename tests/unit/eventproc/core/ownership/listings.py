@@ -183,7 +183,7 @@ def described(done: Actions) -> str:
     if step.yields_because is not None:
         words.append("yield")
     if step.write is not None:
-        words.append(f"write {step.write.status.name.lower()}")
+        words.append(f"write {step.write.status.value}")
     words += ["check owner id"] if done.is_resuming else []
     words += [f"claim {claim.partition_id}" for claim in done.moves.claims]
     words += [f"steal {done.moves.steal.partition_id}"] if done.moves.steal else []
