@@ -15,6 +15,7 @@ from checkpointstores.names import require_partition_id
 from eventproc.core.checkpoint_rules import checkpoint_after
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
+    NOT_BEGUN,
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
@@ -173,7 +174,7 @@ class MemoryCheckpointStore(CheckpointStore):
                     state=None,
                     state_sequence_number=None,
                     completed=(),
-                    delivery_count=0,
+                    isolation=NOT_BEGUN,
                     is_partial=True,
                 )
                 for checkpoint in records.checkpoint_by_partition.values()

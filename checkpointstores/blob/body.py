@@ -1,4 +1,4 @@
-"""The body of a checkpoint blob: state, completed ranges and delivery count.
+"""The body of a checkpoint blob: state, completed ranges and isolation.
 
 The body has a frame with magic, version and digest, and contains the sequence numbers that it
 belongs to. An Azure SDK that moves the checkpoint writes metadata only and keeps the body; the
@@ -14,7 +14,14 @@ from typing import Any, Final
 
 from eventproc.bounded_json import read_json
 from eventproc.errors import StoreCorruptError
-from eventproc.models import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, Checkpoint, SequenceRange
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    NOT_BEGUN,
+    STATE_BYTES_MAX,
+    Checkpoint,
+    Isolation,
+    SequenceRange,
+)
 
 _MAGIC: Final = b"evpstate"
 _DIGEST_BYTES: Final = 16
@@ -38,23 +45,23 @@ class CheckpointBody:
     """The sequence number of the checkpoint that the state was written with."""
 
     sequence_number: int = -1
-    """The sequence number that ``completed`` and ``delivery_count`` belong to."""
+    """The sequence number that ``completed`` and ``isolation`` belong to."""
 
     completed: tuple[SequenceRange, ...] = ()
-    delivery_count: int = 0
+    isolation: Isolation = NOT_BEGUN
 
 
 def frame_body(body: CheckpointBody | Checkpoint) -> bytes:
-    """Encode a body. A body without state, completed ranges and delivery count is empty."""
-    if not (body.state or body.completed or body.delivery_count):
+    """Encode a body. A body without state, completed ranges and isolation is empty."""
+    if not (body.state or body.completed) and body.isolation == NOT_BEGUN:
         return b""
     head: dict[str, Any] = {"sequence_number": body.sequence_number}
     if body.state:
         head["state_sequence_number"] = body.state_sequence_number
     if body.completed:
         head["completed"] = [[done.first, done.last] for done in body.completed]
-    if body.delivery_count:
-        head["delivery_count"] = body.delivery_count
+    if body.isolation != NOT_BEGUN:
+        head["isolation"] = str(body.isolation)
     encoded = json.dumps(head, separators=(",", ":")).encode()
     state = body.state or b""
     return _FRAME.pack(_MAGIC, _VERSION, len(encoded), _digest(encoded, state)) + encoded + state
@@ -97,7 +104,7 @@ def _unframe(body: bytes) -> CheckpointBody:
         state_sequence_number=head["state_sequence_number"] if state else None,
         sequence_number=head["sequence_number"],
         completed=tuple(SequenceRange(*pair) for pair in head.get("completed", ())),
-        delivery_count=head.get("delivery_count", 0),
+        isolation=Isolation.parse(str(head.get("isolation", NOT_BEGUN))),
     )
 
 

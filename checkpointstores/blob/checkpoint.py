@@ -8,7 +8,7 @@ from checkpointstores.blob.azure_layout import Position
 from checkpointstores.blob.body import CheckpointBody
 from checkpointstores.blob.container import BlobItem
 from eventproc.core.checkpoint_rules import completed_above
-from eventproc.models import Checkpoint, CheckpointUpdate
+from eventproc.models import NOT_BEGUN, Checkpoint, CheckpointUpdate
 
 
 def as_checkpoint(
@@ -17,7 +17,7 @@ def as_checkpoint(
     """Return the record in a blob; a partial record if *body* is ``None``, as in a listing.
 
     A processor of an Azure SDK moves the position and keeps the body, which then belongs to the old
-    position. Completed ranges above the new position are still valid; the delivery count is not.
+    position. Completed ranges above the new position are still valid; the isolation is not.
     """
     is_partial = body is None
     body = body or CheckpointBody()
@@ -29,7 +29,7 @@ def as_checkpoint(
         state=body.state,
         state_sequence_number=body.state_sequence_number,
         completed=() if number is None else completed_above(body.completed, number),
-        delivery_count=body.delivery_count if number == body.sequence_number else 0,
+        isolation=body.isolation if number == body.sequence_number else NOT_BEGUN,
         is_partial=is_partial,
         writer=position.writer,
         etag=item.etag,
@@ -42,10 +42,11 @@ def may_keep_body(update: CheckpointUpdate, replaces: Checkpoint | None) -> bool
 
     Then only metadata is written, so that a large state is not sent with every position.
     """
-    stored = (replaces.completed, replaces.delivery_count) if replaces else ((), 0)
+    nothing = ((), NOT_BEGUN)
+    stored = (replaces.completed, replaces.isolation) if replaces else nothing
     return (
         update.state is None
-        and (update.completed, update.delivery_count) == stored == ((), 0)
+        and (update.completed, update.isolation) == stored == nothing
         and not update.is_reset  # a reset also removes completed ranges of other positions
     )
 

@@ -18,12 +18,14 @@ from checkpointstores.postgres import statements as sql
 from checkpointstores.postgres.schema import in_schema
 from eventproc.core.checkpoint_rules import checkpoint_after
 from eventproc.models import (
+    NOT_BEGUN,
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
     GroupRecord,
+    Isolation,
     Member,
     MemberResult,
     MembershipSnapshot,
@@ -250,7 +252,7 @@ def _checkpoint_values(
         "state": update.state or None,
         "state_number": update.sequence_number if update.state else None,
         "completed": [n for done in update.completed for n in (done.first, done.last)],
-        "delivery_count": update.delivery_count,
+        "isolation": str(update.isolation),
         "etag": etag,
         "expected": None if replaces is None else replaces.etag,
         "keeps_state": keeps_state,
@@ -297,7 +299,7 @@ def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
     state: bytes | None = None,
     state_sequence_number: int | None = None,
     completed: Sequence[int] = (),
-    delivery_count: int = 0,
+    isolation: str = "",
 ) -> Checkpoint:
     return Checkpoint(
         partition_id=partition_id,
@@ -309,7 +311,7 @@ def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
         state=state,
         state_sequence_number=state_sequence_number,
         completed=tuple(map(SequenceRange, completed[::2], completed[1::2])),
-        delivery_count=delivery_count,
+        isolation=Isolation.parse(isolation) if isolation else NOT_BEGUN,
     )
 
 

@@ -55,7 +55,7 @@ CREATE TABLE eventproc.checkpoint (
     state bytea,
     state_sequence_number bigint,
     completed bigint[] NOT NULL,
-    delivery_count bigint NOT NULL,
+    isolation text NOT NULL,
     etag text NOT NULL,
     last_modified timestamptz NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
@@ -118,7 +118,7 @@ BEGIN
         UPDATE eventproc.checkpoint c SET
             "offset" = given."offset", sequence_number = given.sequence_number,
             writer = given.writer, completed = given.completed,
-            delivery_count = given.delivery_count, etag = given.etag,
+            isolation = given.isolation, etag = given.etag,
             state = CASE WHEN keeps_state THEN c.state ELSE given.state END,
             state_sequence_number = CASE
                 WHEN keeps_state THEN c.state_sequence_number ELSE given.state_sequence_number

@@ -105,7 +105,7 @@ FROM eventproc.checkpoint WHERE {OF_GROUP}
 """
 READ_CHECKPOINT: Final = f"""
 SELECT partition_id, "offset", sequence_number, writer, etag, last_modified,
-    state, state_sequence_number, completed, delivery_count
+    state, state_sequence_number, completed, isolation
 FROM eventproc.checkpoint WHERE {OF_GROUP} AND partition_id = %(partition_id)s
 """
 # Returns a row if the checkpoint was written. The time is in microseconds, because its text depends
@@ -115,7 +115,7 @@ SELECT (extract(epoch FROM written_at) * 1000000)::bigint, kept, kept_number
 FROM eventproc.write_checkpoint(
     ROW(
         %(namespace)s, %(eventhub)s, %(group)s, %(partition_id)s, %(offset)s, %(number)s,
-        %(writer)s, %(state)s, %(state_number)s, %(completed)s, %(delivery_count)s, %(etag)s, NULL
+        %(writer)s, %(state)s, %(state_number)s, %(completed)s, %(isolation)s, %(etag)s, NULL
     )::eventproc.checkpoint,
     %(expected)s, keeps_state => %(keeps_state)s, returns_state => %(returns_state)s,
     fails => %(fails)s

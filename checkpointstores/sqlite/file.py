@@ -62,7 +62,7 @@ CREATE TABLE checkpoint (
     sequence_number INTEGER NOT NULL,
     writer TEXT NOT NULL,
     completed TEXT NOT NULL,
-    delivery_count INTEGER NOT NULL,
+    isolation TEXT NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)

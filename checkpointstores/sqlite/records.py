@@ -22,6 +22,7 @@ from eventproc.models import (
     ClaimResult,
     ConsumerGroup,
     GroupRecord,
+    Isolation,
     Member,
     MemberResult,
     OwnershipClaim,
@@ -79,7 +80,7 @@ FROM checkpoint WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
 # One statement reads one snapshot, so that position and state belong together.
 _READ_CHECKPOINT: Final = """
 SELECT partition_id, c."offset", c.sequence_number, c.writer, c.etag, c.last_modified_us,
-    s.state, s.sequence_number, c.completed, c.delivery_count
+    s.state, s.sequence_number, c.completed, c.isolation
 FROM checkpoint c
     LEFT JOIN checkpoint_state s USING (namespace, eventhub, consumer_group, partition_id)
 WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
@@ -225,7 +226,7 @@ def read_checkpoint(
     row = db.execute(_READ_CHECKPOINT, (*group.key, partition_id)).fetchone()
     if row is None:
         return None
-    *position, state, state_number, completed, delivery_count = row
+    *position, state, state_number, completed, isolation = row
     try:
         done = tuple(SequenceRange(*pair) for pair in read_json(completed))
     except (ValueError, TypeError) as error:
@@ -238,7 +239,7 @@ def read_checkpoint(
         state=state,
         state_sequence_number=state_number,
         completed=done,
-        delivery_count=delivery_count,
+        isolation=Isolation.parse(isolation),
     )
 
 
@@ -273,7 +274,7 @@ def update_checkpoint(
         update.sequence_number,
         update.writer,
         json.dumps([[done.first, done.last] for done in update.completed]),
-        update.delivery_count,
+        str(update.isolation),
         _new_etag(),
         now_us,
     )

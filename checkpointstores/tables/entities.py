@@ -12,8 +12,10 @@ from typing import Any, Final
 from checkpointstores.member_enums import offset_format_of, status_of
 from checkpointstores.tables.table import Entity, Value
 from eventproc.models import (
+    NOT_BEGUN,
     Checkpoint,
     CheckpointUpdate,
+    Isolation,
     Member,
     OwnershipClaim,
     PartitionOwnership,
@@ -115,7 +117,7 @@ def checkpoint_values(update: CheckpointUpdate, write: str) -> dict[str, Value]:
         "sequence_number": update.sequence_number,
         "writer": update.writer,
         "completed": b"".join(_RANGE.pack(done.first, done.last) for done in update.completed),
-        "delivery_count": update.delivery_count,
+        "isolation": str(update.isolation),
         WRITE: write,
     }
 
@@ -131,7 +133,7 @@ def as_checkpoint(entity: Entity, state: bytes | None) -> Checkpoint:
         state=state,
         state_sequence_number=values["state_number"] if state else None,
         completed=tuple(SequenceRange(*pair) for pair in _RANGE.iter_unpack(values["completed"])),
-        delivery_count=values["delivery_count"],
+        isolation=Isolation.parse(values["isolation"]),
         etag=entity.etag,
         last_modified=entity.last_modified,
     )
@@ -139,7 +141,7 @@ def as_checkpoint(entity: Entity, state: bytes | None) -> Checkpoint:
 
 def as_partial(entity: Entity) -> Checkpoint:
     """Return the position in an entity of a listing."""
-    values = dict(entity.values) | {"completed": b"", "delivery_count": 0}
+    values = dict(entity.values) | {"completed": b"", "isolation": str(NOT_BEGUN)}
     return replace(as_checkpoint(replace(entity, values=values), None), is_partial=True)
 
 

@@ -170,7 +170,7 @@ def adoption(checkpoint: Checkpoint | None, writer: str) -> CheckpointUpdate | N
         replaces=checkpoint,
         writer=writer,
         completed=checkpoint.completed,
-        delivery_count=checkpoint.delivery_count,
+        isolation=checkpoint.isolation,
     )
 
 
@@ -205,7 +205,7 @@ def checkpoint_after(update: CheckpointUpdate, current: Checkpoint | None) -> Ch
         state=state,
         state_sequence_number=state_sequence_number if state else None,
         completed=update.completed,
-        delivery_count=update.delivery_count,
+        isolation=update.isolation,
         writer=update.writer,
         etag="",
         last_modified=datetime.min.replace(tzinfo=UTC),

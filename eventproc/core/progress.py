@@ -18,10 +18,17 @@ from itertools import chain
 from typing import Any
 
 from eventproc.core.checkpoint_rules import completed_above
-from eventproc.core.deliveries import mark_after_progress
+from eventproc.core.deliveries import isolation_after_progress
 from eventproc.core.snapshot import ProgressSnapshot
 from eventproc.core.window import NUMBER_OF, Placed, Window, above, frozen, without_body
-from eventproc.models import COMPLETED_RANGES_MAX, Checkpoint, ReceivedEvent, SequenceRange
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    NOT_BEGUN,
+    Checkpoint,
+    Isolation,
+    ReceivedEvent,
+    SequenceRange,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +43,12 @@ class _Place:
     enqueued_time: datetime | None = None
     state: bytes | None = None
     state_sequence_number: int | None = None
-    delivery_count: int = 0
+    isolation: Isolation = NOT_BEGUN
     revision: int = 0
 
 
 class PartitionProgress:
-    """Which events of one partition are done, with the handler's state and the delivery count.
+    """Which events of one partition are done, with the handler's state and the isolation.
 
     ``done_through``, ``state`` and the properties may be used by a handler's thread; everything
     else only by the event loop of the pump.
@@ -90,9 +97,9 @@ class PartitionProgress:
         return self._place.state_sequence_number
 
     @property
-    def delivery_count(self) -> int:
-        """The delivery count of the events after the position; see ``core.deliveries``."""
-        return self._place.delivery_count
+    def isolation(self) -> Isolation:
+        """The isolation of the events after the position; see ``core.deliveries``."""
+        return self._place.isolation
 
     @property
     def revision(self) -> int:
@@ -136,7 +143,7 @@ class PartitionProgress:
             offset=place.offset,
             state=place.state if self.has_state else None,
             completed=self._completed(place.sequence_number),
-            delivery_count=place.delivery_count,
+            isolation=place.isolation,
             revision=place.revision,
         )
 
@@ -171,7 +178,7 @@ class PartitionProgress:
             None,
             checkpoint.state,
             checkpoint.state_sequence_number,
-            checkpoint.delivery_count,
+            checkpoint.isolation,
             self._place.revision,
         )
         self._state = checkpoint.state
@@ -187,10 +194,10 @@ class PartitionProgress:
         """Have the next ``snapshot`` stored, even if it is the same as the last one."""
         self._change()
 
-    def count_delivery(self, delivery_count: int) -> None:
-        """Set the delivery count of the events after the position; see ``core.deliveries``."""
-        if delivery_count != self._place.delivery_count:
-            self._change(delivery_count=delivery_count)
+    def set_isolation(self, isolation: Isolation) -> None:
+        """Set the isolation of the events after the position; see ``core.deliveries``."""
+        if isolation != self._place.isolation:
+            self._change(isolation=isolation)
 
     # Events.
 
@@ -215,9 +222,9 @@ class PartitionProgress:
             end = bisect_right(events, found.last, begin, key=NUMBER_OF)
             self._window.mark_done(events[begin:end], before=True)
         left = self._window.not_done(events)
-        delivery_count = self.delivery_count
+        isolation = self.isolation
         self._move_over_done()
-        self.count_delivery(delivery_count)  # The next event is as suspect as before.
+        self.set_isolation(isolation)  # The next event is as suspect as before.
         return left
 
     def is_unhandled(self, event: ReceivedEvent) -> bool:
@@ -306,7 +313,7 @@ class PartitionProgress:
             enqueued_time,
             self._state,
             sequence_number if self.has_state else place.state_sequence_number,
-            mark_after_progress(place.delivery_count),
+            isolation_after_progress(place.isolation),
             place.revision + 1,
         )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eventproc.models import Checkpoint, CheckpointUpdate, SequenceRange
+from eventproc.models import Checkpoint, CheckpointUpdate, Isolation, SequenceRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +18,8 @@ class ProgressSnapshot:
     """Ranges done above ``sequence_number``: sorted, disjoint, ``COMPLETED_RANGES_MAX`` at most.
     """
 
-    delivery_count: int
-    """The delivery count stored with the position; see ``core.deliveries``."""
+    isolation: Isolation
+    """The isolation stored with the position; see ``core.deliveries``."""
 
     revision: int
     """The ``revision`` of the progress at that moment."""
@@ -34,7 +34,7 @@ class ProgressSnapshot:
             sequence_number=self.sequence_number,
             state=self.state,
             completed=self.completed,
-            delivery_count=self.delivery_count,
+            isolation=self.isolation,
             replaces=replaces,
             writer=writer,
         )

@@ -32,6 +32,14 @@ from eventproc.models.group_record import (
     GroupRecord,
     RecordResult,
 )
+from eventproc.models.isolation import (
+    ALONE,
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
+    Isolation,
+    alone,
+)
 from eventproc.models.membership import (
     Member,
     MemberResult,
@@ -56,10 +64,14 @@ from eventproc.models.stored_letter import (
 )
 
 __all__ = [
+    "ALONE",
     "COMPLETED_RANGES_MAX",
     "EVENT_FIELDS",
+    "IN_BATCH",
+    "IN_PART",
     "KAFKA_KEY",
     "KAFKA_TOMBSTONE",
+    "NOT_BEGUN",
     "NO_OFFSET",
     "RECORD_BYTES_MAX",
     "REPLAYED_FROM",
@@ -78,6 +90,7 @@ __all__ = [
     "EventBatch",
     "EventPosition",
     "GroupRecord",
+    "Isolation",
     "LastEnqueued",
     "LoadBalancingStrategy",
     "Member",
@@ -96,6 +109,7 @@ __all__ = [
     "SequenceRange",
     "StoredLetter",
     "WriteOutcome",
+    "alone",
     "body_bytes",
     "check_state",
     "describe_error",

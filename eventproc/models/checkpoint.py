@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from eventproc.errors import StateTooLargeError, StoreError
+from eventproc.models.isolation import NOT_BEGUN, Isolation
 
 STATE_BYTES_MAX: Final = 4 * 1024 * 1024
 """Largest handler state, in bytes. Each checkpoint writes all of it, so it must stay small."""
@@ -88,13 +89,12 @@ class Checkpoint:
     completed: tuple[SequenceRange, ...] = ()
     """The events above ``sequence_number`` that are handled already: sorted, disjoint ranges."""
 
-    delivery_count: int = 0
-    """How the events after this position were delivered by a pump that did not close normally:
-    0 not at all, 1 in an ordinary batch, 2 in a small part, 3 alone, 4 alone twice, and so on
+    isolation: Isolation = NOT_BEGUN
+    """How the events after this position were delivered by a pump that did not close normally
     (``core/deliveries.py``)."""
 
     is_partial: bool = False
-    """True for a checkpoint of a listing. It lacks state, ``completed`` and ``delivery_count``, so
+    """True for a checkpoint of a listing. It lacks state, ``completed`` and ``isolation``, so
     their values here are meaningless."""
 
     writer: str | None = None
@@ -128,7 +128,7 @@ class CheckpointUpdate:
     completed: tuple[SequenceRange, ...] = ()
     """All events handled above the position: sorted, disjoint. Replaces what is stored."""
 
-    delivery_count: int = 0
+    isolation: Isolation = NOT_BEGUN
     """As in ``Checkpoint``. Replaces what is stored."""
 
     is_reset: bool = False
@@ -150,8 +150,6 @@ class CheckpointUpdate:
                 f"to {self.sequence_number}; only a reset may do that"
             )
         check_state(self.partition_id, self.state)
-        if self.delivery_count < 0:
-            raise ValueError(f"delivery count {self.delivery_count} is below zero")
         _refuse_ranges(self.partition_id, self.sequence_number, self.completed)
 
 

@@ -1,23 +1,28 @@
-"""Finds events that kill the process, by a delivery count stored with the checkpoint.
+"""Finds events that kill the process, by an isolation stored with the checkpoint.
 
-``core.deliveries`` has the rules, and this module carries them out. The count is stored before the
-events that it covers are given to the handler.
+``core.deliveries`` has the rules, and this module carries them out. The isolation is stored
+before the events that it covers are given to the handler.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 
 from eventproc.core.deliveries import (
-    AMONG_MANY,
-    NO_MARK,
-    Isolation,
+    PoisonSearch,
     deliveries_of,
-    first_isolation,
-    isolation_after,
-    isolation_for,
-    mark_at_rest,
+    first_search,
+    isolation_at_rest,
+    search_after,
+    search_for,
 )
-from eventproc.models import CloseReason, LastEnqueued, ReceivedEvent
+from eventproc.models import (
+    IN_BATCH,
+    NOT_BEGUN,
+    CloseReason,
+    Isolation,
+    LastEnqueued,
+    ReceivedEvent,
+)
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.scope import PartitionScope
 
@@ -26,7 +31,7 @@ GiveUp = Callable[[ReceivedEvent, int], Awaitable[None]]
 
 
 class CrashGuard:
-    """Passes received events to the handler; stores the delivery count first where needed."""
+    """Passes received events to the handler; stores the isolation first where needed."""
 
     def __init__(
         self,
@@ -42,7 +47,7 @@ class CrashGuard:
         """Create the guard of one pump; nothing is stored before ``deliver``.
 
         Args:
-            checkpointer: Stores the delivery count with the progress.
+            checkpointer: Stores the isolation with the progress.
             scope: Ends the waits for the store, and logs that events are delivered one at a time.
             last_enqueued: Returns the newest event of the partition, as last reported.
             until_settled: Returns when the source's service knows the position that is stored.
@@ -63,13 +68,13 @@ class CrashGuard:
         self._was_delivered = was_delivered
         self._deliveries_max = deliveries_max
         self.is_forced = False
-        """Whether to deliver the first event once more, although its count is at the limit."""
+        """Whether to deliver the first event once more, although it is at the limit."""
 
-        self._isolation: Isolation | None = None
+        self._search: PoisonSearch | None = None
         """``None`` until the first event was delivered or given up."""
 
         self._covered_count: float = 0
-        """How many more events the stored delivery count covers."""
+        """How many more events the stored isolation covers."""
 
         self.is_done = deliveries_max is None
         """Whether the remaining events may be delivered without this guard."""
@@ -77,42 +82,40 @@ class CrashGuard:
     async def deliver(
         self, events: Sequence[ReceivedEvent], deliver: Deliver, give_up: GiveUp
     ) -> None:
-        """Deliver events through *deliver*, after storing the delivery count that covers them.
+        """Deliver events through *deliver*, after storing the isolation that covers them.
 
-        The first event goes to *give_up* if its count has reached the limit.
+        The first event goes to *give_up* if its deliveries have reached the limit.
         """
-        if self._isolation is None:
-            found, isolation = self._begin(events)
+        if self._search is None:
+            found, search = self._begin(events)
             deliveries = deliveries_of(found)
             if deliveries >= (self._deliveries_max or inf) and not self.is_forced:
-                await give_up(events[0], deliveries)  # Its count stays stored if that fails.
-                isolation, events = isolation_after(isolation, 1), events[1:]
-            self._isolation = isolation
+                await give_up(events[0], deliveries)  # Its isolation stays stored if that fails.
+                search, events = search_after(search, 1), events[1:]
+            self._search = search
         while events:
             part = events[: await self._cover(events[0].sequence_number, len(events))]
             await deliver(part)
-            self._isolation = isolation_after(self._isolation, len(part))
+            self._search = search_after(self._search, len(part))
             events = events[len(part) :]
 
-    def set_last_count(self, reason: CloseReason) -> None:
-        """Set the delivery count for the last checkpoint, as the partition closes."""
-        if self._isolation is None or reason is CloseReason.STALLED:
+    def set_last_isolation(self, reason: CloseReason) -> None:
+        """Set the isolation for the last checkpoint, as the partition closes."""
+        if self._search is None or reason is CloseReason.STALLED:
             return
         reached = self._progress.sequence_number
-        isolation = (
-            self._isolation if reached is None else isolation_for(self._isolation, reached + 1)
-        )
-        self._progress.count_delivery(mark_at_rest(isolation))
+        search = self._search if reached is None else search_for(self._search, reached + 1)
+        self._progress.set_isolation(isolation_at_rest(search))
 
-    def _begin(self, events: Sequence[ReceivedEvent]) -> tuple[int, Isolation]:
-        """Return the delivery count of the first event, and the isolation for it."""
-        found, newest = self._progress.delivery_count, self._last_enqueued()
-        first_new = next((e for e in events if not self._was_delivered(e)), None) if found else None
-        if first_new is events[0]:
-            found = (
-                NO_MARK  # The events of the dead process do not exist any more: purged, perhaps.
-            )
-        if found:
+    def _begin(self, events: Sequence[ReceivedEvent]) -> tuple[Isolation, PoisonSearch]:
+        """Return the isolation of the first event, and the search for it."""
+        found, newest = self._progress.isolation, self._last_enqueued()
+        first_new = None
+        if found != NOT_BEGUN:
+            first_new = next((e for e in events if not self._was_delivered(e)), None)
+        if first_new is events[0]:  # The dead process's events are not there any more: purged.
+            found = NOT_BEGUN
+        if found != NOT_BEGUN:
             self._log.warning("poison_isolation_started", delivery_count=deliveries_of(found))
         # Events that arrive together may have been delivered together before.
         last = inf if newest is None else max(newest.sequence_number, events[-1].sequence_number)
@@ -120,21 +123,21 @@ class CrashGuard:
             last = events[0].sequence_number - 1 + self._unsettled_max
         if first_new is not None:  # No process has received this one, or a later one.
             last = min(last, first_new.sequence_number - 1)
-        return found, first_isolation(found, last)
+        return found, first_search(found, last)
 
     async def _cover(self, sequence_number: int, count: int) -> int:
-        """Store the delivery count if needed; return how many of *count* events it covers."""
-        assert self._isolation is not None, "set by the first call of deliver"
-        isolation = isolation_for(self._isolation, sequence_number)
-        if isolation.mark != self._isolation.mark or self._covered_count <= 0:
-            self._progress.count_delivery(isolation.mark)
+        """Store the isolation if needed; return how many of *count* events it covers."""
+        assert self._search is not None, "set by the first call of deliver"
+        search = search_for(self._search, sequence_number)
+        if search.isolation != self._search.isolation or self._covered_count <= 0:
+            self._progress.set_isolation(search.isolation)
             async with self._stop_scope.waiting():
                 await self._checkpointer.flush()
-            if isolation.mark != AMONG_MANY:
+            if search.isolation != IN_BATCH:
                 await self._until_settled()
-            self._covered_count = isolation.events_max
-            self.is_done = isolation.mark == AMONG_MANY
-        self._isolation = isolation
+            self._covered_count = search.events_max
+            self.is_done = search.isolation == IN_BATCH
+        self._search = search
         covered = int(min(self._covered_count, count))
         self._covered_count -= covered
         return covered

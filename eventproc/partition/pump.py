@@ -381,7 +381,7 @@ class PartitionPump:
         until_s = now_s + 2 * part_s if self._close_until_s is None else self._close_until_s
         if self._is_initialized:
             await self._calls.close(self._context, reason, budget_s=part_s)
-        self._guard.set_last_count(reason)
+        self._guard.set_last_isolation(reason)
         try:
             least_s = asyncio.get_running_loop().time() + part_s
             async with asyncio.timeout_at(max(until_s, least_s)):

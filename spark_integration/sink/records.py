@@ -2,7 +2,7 @@
 
 Rule 1: before a task passes the first event of a partition to the handler, it writes a *begin
 record*: the checkpoint again, at the same position, with query, batch, run and task as its writer
-and a delivery count of 1 or more. That fences earlier writers, and a batch that finds a begin
+and an isolation of at least ``batch``. That fences earlier writers, and a batch that finds a begin
 record is a replay.
 Rule 2: the driver's commit replaces exactly the begin record, or fails.
 """
@@ -16,7 +16,7 @@ from eventproc.core.checkpoint_rules import (
     BEFORE_FIRST_SEQUENCE_NUMBER,
     completed_above,
 )
-from eventproc.models import Checkpoint, CheckpointUpdate
+from eventproc.models import IN_BATCH, NOT_BEGUN, Checkpoint, CheckpointUpdate
 from eventproc.statistics import DeliveryCounters
 from spark_integration.errors import FencedError, OrderLostError
 
@@ -154,7 +154,7 @@ def refuse_successor(found: Checkpoint | None, me: TaskId) -> None:
             "Stop this one; a query started from a copy needs a new checkpointLocation"
         )
     is_same_run = (other.batch_id, other.run_id) == (me.batch_id, me.run_id)
-    if is_same_run and other.task != me.task and found.delivery_count:
+    if is_same_run and other.task != me.task and found.isolation != NOT_BEGUN:
         raise two_tasks(found.partition_id, other.task, me.task)
 
 
@@ -176,7 +176,7 @@ def begin_update(
             completed=found.completed,
             # Not incremented: Spark also retries tasks whose process did not die, and a processor
             # that takes the partition over would give up an event with a high count.
-            delivery_count=max(1, found.delivery_count),
+            isolation=max(IN_BATCH, found.isolation),
         )
     if first != BEFORE_FIRST_SEQUENCE_NUMBER + 1:
         return None
@@ -186,7 +186,7 @@ def begin_update(
         sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER,
         replaces=found,
         writer=me.writer,
-        delivery_count=1,
+        isolation=IN_BATCH,
     )
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from eventproc.config import Backoff
 from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.models import (
+    NOT_BEGUN,
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
@@ -91,7 +92,7 @@ class Checkpoints:
         while not is_handled(first, found):
             is_begun = found is not None and found.writer == me.writer
             if not (is_begun and is_unsure):  # Otherwise an unanswered write may have made it.
-                is_replay = found is not None and found.delivery_count > 0
+                is_replay = found is not None and found.isolation != NOT_BEGUN
             update = begin_update(partition_id, found, first, me)
             if update is None or is_begun:
                 return StartedBatch(found, is_replay=is_replay)

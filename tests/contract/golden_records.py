@@ -11,6 +11,8 @@ from typing import Any
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.core.checkpoint_rules import initial_checkpoint, operators_writer, pumps_writer
 from eventproc.models import (
+    IN_BATCH,
+    IN_PART,
     CheckpointUpdate,
     ConsumerGroup,
     GroupRecord,
@@ -76,14 +78,14 @@ def at(number: int, **values: Any) -> CheckpointUpdate:
 
 
 DONE = (SequenceRange(44, 46), SequenceRange(50, 50))
-BEGUN = at(-1, offset="-1", writer=TASK.writer, delivery_count=1)
+BEGUN = at(-1, offset="-1", writer=TASK.writer, isolation=IN_BATCH)
 CHECKPOINTS: dict[str, list[CheckpointUpdate]] = {
     "position": [at(42)],
     "state": [at(42, state=STATE)],
     "state of an earlier position": [at(40, state=STATE), at(42)],
     "completed": [at(42, completed=DONE)],
-    "begun": [at(42, delivery_count=2)],
-    "everything": [at(40, state=STATE), at(42, completed=DONE, delivery_count=1)],
+    "begun": [at(42, isolation=IN_PART)],
+    "everything": [at(40, state=STATE), at(42, completed=DONE, isolation=IN_BATCH)],
     "state that was removed": [at(40, state=STATE), at(42, state=b"")],
     "Kafka": [at(42, offset="kafka:4711")],
     "before the first event": [initial_checkpoint("", pumps_writer("host-1", "0a1b", 9))],

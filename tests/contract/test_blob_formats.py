@@ -10,6 +10,8 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
+    ALONE,
+    NOT_BEGUN,
     CheckpointUpdate,
     ConsumerGroup,
     Member,
@@ -243,22 +245,21 @@ async def test_a_checkpoint_moved_by_an_azure_sdk_keeps_its_state_and_its_number
 
 
 @pytest.mark.parametrize(
-    ("number", "completed", "delivery_count"),
+    ("number", "completed", "isolation"),
     [
-        (7, (SequenceRange(9, 9), SequenceRange(12, 20)), 3),
-        (9, (SequenceRange(12, 20),), 0),
-        (15, (SequenceRange(16, 20),), 0),
-        (99, (), 0),
+        (7, (SequenceRange(9, 9), SequenceRange(12, 20)), ALONE),
+        (9, (SequenceRange(12, 20),), NOT_BEGUN),
+        (15, (SequenceRange(16, 20),), NOT_BEGUN),
+        (99, (), NOT_BEGUN),
     ],
 )
 async def test_a_checkpoint_moved_by_an_azure_sdk_keeps_ranges_above_it(
-    azure, store, number, completed, delivery_count
+    azure, store, number, completed, isolation
 ):
-    """Ranges below the new position are dropped, and the delivery count of another position is
-    0."""
+    """Ranges below the new position are dropped, and so is the isolation of another position."""
     done = (SequenceRange(9, 9), SequenceRange(12, 20))
     async with store:
-        await store.update_checkpoint(GROUP, an_update(7, completed=done, delivery_count=3))
+        await store.update_checkpoint(GROUP, an_update(7, completed=done, isolation=ALONE))
         blob = azure.get_blob_client(f"{HOME}/checkpoint/0")
         azure_metadata = blob.get_blob_properties().metadata
         blob.set_blob_metadata({"offset": "1", "sequencenumber": str(number)})
@@ -267,15 +268,14 @@ async def test_a_checkpoint_moved_by_an_azure_sdk_keeps_ranges_above_it(
         again = await store.read_checkpoint(GROUP, "0")
 
     assert azure_metadata == {"offset": "700", "sequencenumber": "7", "eventprocwriter": "pump-a"}
-    assert (read.completed, read.delivery_count) == (completed, delivery_count)
-    assert (again.completed, again.delivery_count) == ((), 0)
+    assert (read.completed, read.isolation) == (completed, isolation)
+    assert (again.completed, again.isolation) == ((), NOT_BEGUN)
 
 
-async def test_a_reset_clears_a_delivery_count_left_at_its_position(azure, store):
-    """A count hidden by an Azure SDK's write does not return when the position goes back to its
-    place."""
+async def test_a_reset_clears_an_isolation_left_at_its_position(azure, store):
+    """What an Azure SDK's write has hidden does not return when the position goes back."""
     async with store:
-        await store.update_checkpoint(GROUP, an_update(7, state=b"s", delivery_count=3))
+        await store.update_checkpoint(GROUP, an_update(7, state=b"s", isolation=ALONE))
         azure.get_blob_client(f"{HOME}/checkpoint/0").set_blob_metadata(
             {"offset": "900", "sequencenumber": "9"}
         )
@@ -283,7 +283,7 @@ async def test_a_reset_clears_a_delivery_count_left_at_its_position(azure, store
         await store.update_checkpoint(GROUP, an_update(7, read, is_reset=True))
         again = await store.read_checkpoint(GROUP, "0")
 
-    assert (read.delivery_count, again.delivery_count, again.state) == (0, 0, b"s")
+    assert (read.isolation, again.isolation, again.state) == (NOT_BEGUN, NOT_BEGUN, b"s")
 
 
 async def test_a_damaged_state_is_an_error(azure, store):

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from checkpointstores.postgres import PostgresCheckpointStore
-from eventproc.models import CheckpointUpdate, ConsumerGroup, SequenceRange, WriteOutcome
+from eventproc.models import IN_PART, CheckpointUpdate, ConsumerGroup, SequenceRange, WriteOutcome
 
 IDLE_MAX = timedelta(seconds=30)
 STATE = b"\x00'\\\xff" * 10
@@ -30,7 +30,7 @@ def update(number, replaces, state=None, offset="0"):
         writer="w",
         state=state,
         completed=(SequenceRange(number + 2, number + 3), SequenceRange(number + 5, number + 5)),
-        delivery_count=2,
+        isolation=IN_PART,
         replaces=replaces,
     )
 

@@ -20,11 +20,14 @@ from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
 from eventproc.models import (
+    IN_BATCH,
+    NOT_BEGUN,
     CheckpointUpdate,
     ConsumerGroup,
     OwnershipClaim,
     SequenceRange,
     WriteOutcome,
+    alone,
 )
 
 GROUPS = [
@@ -103,10 +106,10 @@ class StoreMachine(RuleBasedStateMachine):
         step=st.integers(0, 3),
         state=st.sampled_from([None, b"", b"x", b"yy"]),
         done=st.lists(st.integers(1, 9), max_size=3, unique=True).map(sorted),
-        delivery_count=st.integers(0, 2),
+        isolation=st.sampled_from([NOT_BEGUN, IN_BATCH, alone(2)]),
         age=st.integers(0, 2),
     )
-    def checkpoint(self, process, group, partition_id, step, state, done, delivery_count, age):
+    def checkpoint(self, process, group, partition_id, step, state, done, isolation, age):
         """Replace the latest checkpoint, or an older one."""
         history = self.checkpoints.setdefault((group, partition_id), [None])
         replaces = history[-1 - min(age, len(history) - 1)]
@@ -123,7 +126,7 @@ class StoreMachine(RuleBasedStateMachine):
                     writer=f"w{process}",
                     state=state,
                     completed=completed,
-                    delivery_count=delivery_count,
+                    isolation=isolation,
                 ),
             )
         )
@@ -140,7 +143,7 @@ class StoreMachine(RuleBasedStateMachine):
         else:
             expected_state = (state, number) if state else (None, None)
         assert (written.state, written.state_sequence_number) == expected_state
-        assert (written.completed, written.delivery_count) == (completed, delivery_count)
+        assert (written.completed, written.isolation) == (completed, isolation)
         assert (written.sequence_number, written.writer) == (number, f"w{process}")
         history.append(written)
 

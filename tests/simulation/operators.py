@@ -35,7 +35,7 @@ class Operator:
                 partition_id=partition_id,
                 offset=found.offset if event is None else event.offset,
                 sequence_number=(found.sequence_number if event is None else event.sequence_number),
-                delivery_count=found.delivery_count,
+                isolation=found.isolation,
                 replaces=found,
                 writer=self.store.actor.name,
             ),

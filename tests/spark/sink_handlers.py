@@ -14,7 +14,13 @@ from typing import Any
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
-from eventproc.models import CheckpointResult, CheckpointUpdate, ConsumerGroup, WriteOutcome
+from eventproc.models import (
+    NOT_BEGUN,
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    WriteOutcome,
+)
 from eventproc.ports import CheckpointStore
 
 FOLDER = "EVENTPROC_TEST_FOLDER"
@@ -103,7 +109,7 @@ class Faulty(CheckpointStore):
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
         """Write, or fail as the test requested."""
-        is_commit = update.delivery_count == 0
+        is_commit = update.isolation == NOT_BEGUN
         is_late = is_commit and update.sequence_number >= LATE
         if is_commit and is_first("die-before-commit"):
             os.kill(os.getpid(), signal.SIGKILL)

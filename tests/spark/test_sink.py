@@ -19,7 +19,14 @@ from pyspark.sql import SparkSession
 import spark_integration
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
-from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, OffsetFormat
+from eventproc.models import (
+    IN_BATCH,
+    NOT_BEGUN,
+    Checkpoint,
+    CheckpointUpdate,
+    ConsumerGroup,
+    OffsetFormat,
+)
 from spark_integration.sink.records import TaskId
 from spark_integration.sink.store import Checkpoints
 from tests.spark.conftest import COUNT, HUB, Place, Stream, expected, publish
@@ -95,9 +102,9 @@ async def test_the_sink_delivers_rows_in_order_and_checkpoints_them(sink, emulat
 
     assert sorted(handled) == [*expected("0", 0, COUNT), *expected("1", 0, COUNT + 1)]
     assert [place for place in handled if place[0] == "0"] == expected("0", 0, COUNT)
-    assert {p: (c.sequence_number, c.state, c.delivery_count) for p, c in found.items()} == {
-        "0": (COUNT - 1, b"%d" % SUM, 0),
-        "1": (COUNT, b"%d" % (SUM + 7), 0),
+    assert {p: (c.sequence_number, c.state, c.isolation) for p, c in found.items()} == {
+        "0": (COUNT - 1, b"%d" % SUM, NOT_BEGUN),
+        "1": (COUNT, b"%d" % (SUM + 7), NOT_BEGUN),
     }
     assert sink.handled(is_replay=True) == []
 
@@ -156,7 +163,7 @@ async def test_a_batch_without_commit_is_delivered_again_as_a_replay(sink):
     sink.run()
     again = await sink.checkpoints()
 
-    assert all(c.sequence_number == -1 and c.delivery_count == 1 for c in before.values())
+    assert all(c.sequence_number == -1 and c.isolation == IN_BATCH for c in before.values())
     assert sorted(sink.handled(is_replay=False)) == [
         *expected("0", 0, COUNT),
         *expected("1", 0, COUNT),
@@ -166,7 +173,7 @@ async def test_a_batch_without_commit_is_delivered_again_as_a_replay(sink):
         *expected("1", 0, COUNT),
     ]
     assert {c.state for c in again.values()} == {b"%d" % SUM}
-    assert {c.delivery_count for c in again.values()} == {0}
+    assert {c.isolation for c in again.values()} == {NOT_BEGUN}
 
 
 async def test_partitions_committed_before_a_crash_are_not_delivered_again(sink):
@@ -180,7 +187,7 @@ async def test_partitions_committed_before_a_crash_are_not_delivered_again(sink)
     assert done
     assert not [p for p, _ in sink.handled(is_replay=True) if p in done]
     assert {c.state for c in found.values()} == {b"%d" % SUM}
-    assert {(c.sequence_number, c.delivery_count) for c in found.values()} == {(COUNT - 1, 0)}
+    assert {(c.sequence_number, c.isolation) for c in found.values()} == {(COUNT - 1, NOT_BEGUN)}
 
 
 async def test_a_batch_that_spark_repeats_after_its_commit_is_not_handled_again(sink):
@@ -205,7 +212,7 @@ async def test_a_task_whose_worker_is_killed_is_retried_and_committed_once(sink)
     assert {p for p, _ in replayed} < {"0", "1"}
     assert len(replayed) == COUNT
     assert {c.state for c in found.values()} == {b"%d" % SUM}
-    assert {(c.sequence_number, c.delivery_count) for c in found.values()} == {(COUNT - 1, 0)}
+    assert {(c.sequence_number, c.isolation) for c in found.values()} == {(COUNT - 1, NOT_BEGUN)}
 
 
 async def test_a_driver_that_was_paused_is_fenced(sink, spark):

@@ -16,7 +16,7 @@ import pytest
 
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc.emulator import EventHubsEmulator
-from eventproc.models import Checkpoint, ConsumerGroup
+from eventproc.models import IN_BATCH, NOT_BEGUN, Checkpoint, ConsumerGroup, Isolation
 from tests.spark.conftest import COUNT, HERE, HUB, Place, expected, publish
 from tests.spark.sink_handlers import CONTAINER, FOLDER, STORAGE
 from tests.spark.standalone import Driver, Standalone, executor_above
@@ -101,9 +101,11 @@ def _setup(
     return Setup(cluster, source, tmp_path, storage, container)
 
 
-def where(checkpoints: dict[str, Checkpoint]) -> dict[str, tuple[int | None, bytes | None, int]]:
-    """Return position, state and delivery count of each partition."""
-    return {p: (c.sequence_number, c.state, c.delivery_count) for p, c in checkpoints.items()}
+def where(
+    checkpoints: dict[str, Checkpoint],
+) -> dict[str, tuple[int | None, bytes | None, Isolation]]:
+    """Return position, state and isolation of each partition."""
+    return {p: (c.sequence_number, c.state, c.isolation) for p, c in checkpoints.items()}
 
 
 SPECULATION = {
@@ -114,7 +116,7 @@ SPECULATION = {
     "spark_speculation_quantile": "0.5",
 }
 COMMITS = [("0", 99), ("0", COUNT - 1), ("1", 99), ("1", COUNT - 1)]
-DONE = dict.fromkeys(("0", "1"), (COUNT - 1, b"%d" % SUM, 0))
+DONE = dict.fromkeys(("0", "1"), (COUNT - 1, b"%d" % SUM, NOT_BEGUN))
 
 
 async def test_a_batch_survives_the_kill_of_an_executor_and_of_its_driver(setup):
@@ -135,7 +137,7 @@ async def test_a_batch_survives_the_kill_of_an_executor_and_of_its_driver(setup)
         assert driver.wait() == 0, driver.text
 
     assert by_attempts in (expected("0", 100, COUNT), expected("1", 100, COUNT))
-    assert {(c.sequence_number, c.delivery_count) for c in before.values()} == {(99, 1)}
+    assert {(c.sequence_number, c.isolation) for c in before.values()} == {(99, IN_BATCH)}
     assert where(await setup.checkpoints()) == DONE
     assert setup.commits() == COMMITS
     assert {*setup.handled(is_replay=False), *by_attempts} == {*FIRST, *SECOND}
@@ -163,7 +165,7 @@ async def test_a_driver_that_was_frozen_is_fenced_by_its_successor(setup, emulat
     assert not (setup.folder / "stall-in-handler").exists(), "no attempt was slow"
     assert "FencedError: the checkpoint of partition" in frozen.text
     assert "is not written over it" in frozen.text
-    assert where(before) == {**DONE, "0": (COUNT + 29, b"%d" % (SUM + 30), 0)}
+    assert where(before) == {**DONE, "0": (COUNT + 29, b"%d" % (SUM + 30), NOT_BEGUN)}
     assert await setup.checkpoints() == before
     assert setup.commits() == sorted([*COMMITS, ("0", COUNT + 29)])
     assert setup.handled(is_replay=True) == SECOND

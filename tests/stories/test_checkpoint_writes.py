@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from itertools import cycle
 
 import pytest
 
@@ -12,7 +13,7 @@ from eventproc import (
     StoreUnavailableError,
 )
 from eventproc.core.checkpoint_rules import operators_writer
-from eventproc.models import CheckpointResult, WriteOutcome
+from eventproc.models import IN_BATCH, NOT_BEGUN, CheckpointResult, WriteOutcome
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
@@ -94,10 +95,11 @@ def test_without_progress_that_can_be_stored_nothing_is_counted(has_position):
         fixture, checkpointer = await opened(EAGER)
         if has_position:
             await write(checkpointer, 0)
+        isolations = cycle((IN_BATCH, NOT_BEGUN))
         async with writing(checkpointer):
             for _ in range(20):
                 if not has_position:
-                    checkpointer.progress.count_delivery(1 - checkpointer.progress.delivery_count)
+                    checkpointer.progress.set_isolation(next(isolations))
                 checkpointer.note(1)
                 await seconds(0)
             await checkpointer.flush()

@@ -12,7 +12,7 @@ from eventproc import (
     FailurePolicy,
 )
 from eventproc.dead_letters import MemoryDeadLetterSink
-from eventproc.models import CheckpointUpdate, SequenceRange
+from eventproc.models import IN_BATCH, CheckpointUpdate, SequenceRange, alone
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
@@ -36,7 +36,7 @@ def test_only_an_event_that_is_not_completed_can_be_the_poison_event():
                 replaces=None,
                 writer="dead",
                 completed=(SequenceRange(1, 3),),
-                delivery_count=6,
+                isolation=alone(4),
             )
             await store.update_checkpoint(scene.group, update)
         async with scene.processor(sink=sink, failure_policy=LETTER, key_concurrency=3):
@@ -60,7 +60,7 @@ def test_events_completed_at_the_end_by_a_dead_owner_move_the_position():
                 replaces=None,
                 writer="dead",
                 completed=(SequenceRange(17, 19),),
-                delivery_count=1,
+                isolation=IN_BATCH,
             )
             await store.update_checkpoint(scene.group, update)
         async with scene.processor(failure_policy=STOP, key_concurrency=3):

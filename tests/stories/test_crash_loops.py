@@ -11,6 +11,7 @@ import pytest
 
 from eventproc import Checkpoint, CheckpointPolicy, EventPosition, FailureAction, FailurePolicy
 from eventproc.dead_letters import MemoryDeadLetterSink
+from eventproc.models import IN_BATCH, IN_PART, NOT_BEGUN, alone
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
@@ -79,10 +80,10 @@ class ProcessSequence:
         await seconds(100)  # Its lease expires.
         return True
 
-    def counts(self):
-        """Position and delivery count of the stored checkpoint."""
+    def progress(self):
+        """Position and isolation of the stored checkpoint."""
         checkpoint = self.scene.checkpoint()
-        return checkpoint and (checkpoint.sequence_number, checkpoint.delivery_count)
+        return checkpoint and (checkpoint.sequence_number, checkpoint.isolation)
 
 
 @pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
@@ -94,21 +95,21 @@ def test_a_poison_event_is_isolated_and_given_up(settings):
         scene.publish(20)
         sink = MemoryDeadLetterSink()
         processes = ProcessSequence(scene, sink=sink, failure_policy=LETTER, **settings)
-        counts = []
+        found = []
         while await processes.run_next(for_s=300):
-            counts.append(processes.counts())
-            assert len(counts) < DEATHS_MAX, "no end of deaths"
-        return scene, processes, counts, sink.letters
+            found.append(processes.progress())
+            assert len(found) < DEATHS_MAX, "no end of deaths"
+        return scene, processes, found, sink.letters
 
-    scene, processes, counts, (letter,) = run_virtual(story())
+    scene, processes, found, (letter,) = run_virtual(story())
 
-    assert counts == [(-1, 1), (-1, 2), (6, 3), (6, 4), (6, 5), (6, 6)]
+    assert found == [(-1, IN_BATCH), (-1, IN_PART), *((6, alone(n)) for n in range(1, 5))]
     assert processes.handlers[2].sizes == [1] * 8
     assert letter.event.sequence_number == 7
     assert (letter.attempt_count, letter.error_type) == (5, "")
     assert set(scene.numbers()) == set(range(20)) - {7}
     assert scene.checkpointed() == 19
-    assert scene.checkpoint().delivery_count == 0
+    assert scene.checkpoint().isolation == NOT_BEGUN
 
 
 def test_a_poison_event_far_from_the_checkpoint_is_isolated_soon():
@@ -122,22 +123,22 @@ def test_a_poison_event_far_from_the_checkpoint_is_isolated_soon():
         processes = ProcessSequence(
             scene, sink=sink, failure_policy=LETTER, checkpoint_policy=seldom, batch_size_max=10
         )
-        counts = []
+        found = []
         while await processes.run_next(for_s=300, poison=1405):
-            counts.append(processes.counts())
-        return scene, counts, [letter.event.sequence_number for letter in sink.letters]
+            found.append(processes.progress())
+        return scene, found, [letter.event.sequence_number for letter in sink.letters]
 
-    scene, counts, letters = run_virtual(story())
+    scene, found, letters = run_virtual(story())
 
-    assert counts[0] == (-1, 1)
-    assert 1405 - 37 <= counts[1][0] <= 1404
-    assert counts[1][1] == 2
-    assert counts[2:] == [(1404, count) for count in range(3, 7)]
+    assert found[0] == (-1, IN_BATCH)
+    assert 1405 - 37 <= found[1][0] <= 1404
+    assert found[1][1] == IN_PART
+    assert found[2:] == [(1404, alone(count)) for count in range(1, 5)]
     assert letters == [1405]
     assert set(scene.numbers()) == set(range(1500)) - {1405}
 
 
-def test_a_process_that_delivered_nothing_keeps_the_delivery_count():
+def test_a_process_that_delivered_nothing_keeps_the_isolation():
     """It has learnt nothing about the event."""
 
     async def story():
@@ -146,15 +147,15 @@ def test_a_process_that_delivered_nothing_keeps_the_delivery_count():
         processes = ProcessSequence(scene, failure_policy=STOP)
         await processes.run_next(for_s=30, poison=0)
         await processes.run_next(for_s=30, poison=0)
-        before = processes.counts()
+        before = processes.progress()
         scene.hub.stall("0")
         async with scene.processor(None, "b", failure_policy=STOP):
             await seconds(30)
-        return before, processes.counts(), scene.numbers()
+        return before, processes.progress(), scene.numbers()
 
     before, after, numbers = run_virtual(story())
 
-    assert before == after == (-1, 2)
+    assert before == after == (-1, IN_PART)
     assert numbers == []
 
 
@@ -169,7 +170,7 @@ def test_a_poison_event_may_stop_its_partition():
         while await processes.run_next(for_s=300):
             deaths += 1
             assert deaths < DEATHS_MAX, "no end of deaths"
-        stopped_at, count = processes.counts()
+        stopped_at, count = processes.progress()
         alive = DyingHandler(scene, asyncio.Event(), poison=None)
         async with scene.processor(lambda: alive, "last", failure_policy=STOP) as processor:
             await seconds(30)
@@ -180,12 +181,12 @@ def test_a_poison_event_may_stop_its_partition():
 
     deaths, stopped_at, count, stopped, scene = run_virtual(story())
 
-    assert (deaths, stopped_at, count, stopped) == (6, 6, 6, ("0",))
+    assert (deaths, stopped_at, count, stopped) == (6, 6, alone(4), ("0",))
     assert scene.checkpointed() == 19
-    assert scene.checkpoint().delivery_count == 0
+    assert scene.checkpoint().isolation == NOT_BEGUN
 
 
-def test_an_orderly_end_resets_the_delivery_count():
+def test_an_orderly_end_resets_the_isolation():
     """The process did not die, even if no event was handled."""
 
     async def story():
@@ -202,9 +203,9 @@ def test_an_orderly_end_resets_the_delivery_count():
                 await seconds(20)
                 stored.append(scene.checkpoint())
             stored.append(scene.checkpoint())
-        return [checkpoint and checkpoint.delivery_count for checkpoint in stored]
+        return [checkpoint and checkpoint.isolation for checkpoint in stored]
 
-    assert run_virtual(story()) == [1, 0, 1, 0]
+    assert run_virtual(story()) == [IN_BATCH, NOT_BEGUN, IN_BATCH, NOT_BEGUN]
 
 
 def test_deaths_without_a_delivery_are_not_counted():
@@ -225,9 +226,9 @@ def test_deaths_without_a_delivery_are_not_counted():
             await seconds(100)
         scene.publish(3)
         await processes.run_next(for_s=30, poison=None)
-        return processes.counts(), scene.numbers()
+        return processes.progress(), scene.numbers()
 
-    assert run_virtual(story()) == ((5, 0), [0, 1, 2, 3, 4, 5])
+    assert run_virtual(story()) == ((5, NOT_BEGUN), [0, 1, 2, 3, 4, 5])
 
 
 def test_without_deliveries_max_nothing_is_counted():
@@ -238,9 +239,9 @@ def test_without_deliveries_max_nothing_is_counted():
         scene.publish(20)
         processes = ProcessSequence(scene)
         await processes.run_next(for_s=60)
-        return processes.counts()
+        return processes.progress()
 
-    assert run_virtual(story()) == (-1, 0)
+    assert run_virtual(story()) == (-1, NOT_BEGUN)
 
 
 @pytest.mark.parametrize(
@@ -259,15 +260,15 @@ def test_deliveries_of_the_first_event_are_counted(position):
         await seconds(10)
         scene.publish(3)
         await begun
-        counts = [processes.counts()]
+        found = [processes.progress()]
         while await processes.run_next(for_s=300, poison=0):
-            counts.append(processes.counts())
-            assert len(counts) < DEATHS_MAX, "no end of deaths"
-        return counts, [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+            found.append(processes.progress())
+            assert len(found) < DEATHS_MAX, "no end of deaths"
+        return found, [letter.event.sequence_number for letter in sink.letters], scene.numbers()
 
-    counts, letters, numbers = run_virtual(story())
+    found, letters, numbers = run_virtual(story())
 
-    assert counts == [(-1, 1), (-1, 2), (-1, 3), (-1, 4), (-1, 5), (-1, 6)]
+    assert found == [(-1, IN_BATCH), (-1, IN_PART), *((-1, alone(n)) for n in range(1, 5))]
     assert letters == [0]
     assert numbers == [1, 2]
 
@@ -325,12 +326,12 @@ def test_after_a_crash_few_checkpoints_are_written(batch_size_max):
         await processes.run_next(for_s=300, poison=0)
         before = stored.write_count
         await processes.run_next(for_s=300, poison=None)
-        return stored.write_count - before, scene.numbers(), processes.counts()
+        return stored.write_count - before, scene.numbers(), processes.progress()
 
-    written, numbers, counts = run_virtual(story())
+    written, numbers, found = run_virtual(story())
 
     assert numbers == list(range(970))
-    assert counts == (969, 0)
+    assert found == (969, NOT_BEGUN)
     assert written <= 40
 
 
@@ -351,7 +352,7 @@ def test_an_orderly_end_before_the_poison_event_keeps_the_isolation():
 
         async with scene.processor(lambda: Slow(scene), "slow", failure_policy=LETTER, sink=sink):
             await seconds(100)
-        between = processes.counts()
+        between = processes.progress()
         deaths = 1
         while await processes.run_next(for_s=300, poison=250):
             deaths += 1
@@ -360,5 +361,5 @@ def test_an_orderly_end_before_the_poison_event_keeps_the_isolation():
     between, deaths, letters = run_virtual(story())
 
     assert between[0] > 30
-    assert between[1] == 1
+    assert between[1] == IN_BATCH
     assert (deaths, letters) == (6, [250])

@@ -7,7 +7,7 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, FailureAction, FailurePolicy
 from eventproc.dead_letters import MemoryDeadLetterSink
-from eventproc.models import CheckpointUpdate, EventPosition
+from eventproc.models import CheckpointUpdate, EventPosition, alone
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
@@ -59,7 +59,7 @@ def test_no_handled_event_is_given_up_as_the_poison_event(settings):
             offset="3",
             sequence_number=3,
             replaces=None,
-            delivery_count=6,
+            isolation=alone(4),
             writer="a/1/1",
         )
         async with store:

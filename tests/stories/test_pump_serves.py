@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc import CheckpointPolicy, EventPosition, FailurePolicy, StoreRejectedError
-from eventproc.models import CloseReason, SequenceRange
+from eventproc.models import CloseReason, SequenceRange, alone
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.pump import RECEIVE_WAIT_MAX, RECEIVE_WAIT_MIN
 from eventproc.ports import PartitionReceiver
@@ -355,7 +355,7 @@ def test_a_pump_that_is_forced_delivers_an_event_whose_count_is_at_the_limit():
         pump = await fixture.pump()
         if is_forced:
             pump.force()
-        await fixture.checkpoints.store_by("b/1/1", -1, delivery_count=4)
+        await fixture.checkpoints.store_by("b/1/1", -1, isolation=alone(2))
         asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
         return await pump.run(), fixture.scene.numbers()
 

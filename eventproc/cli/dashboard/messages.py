@@ -165,7 +165,7 @@ def _state(member: WatchedMember, expiration_s: float) -> str:
         return "restarting"
     if is_late(member.silent_s, expiration_s):
         return "late"
-    return member.status.value
+    return member.status.name.lower()
 
 
 def _finding(finding: Finding, numbers: _Numbers) -> Json:

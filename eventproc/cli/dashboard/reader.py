@@ -17,7 +17,7 @@ from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoint_rules import is_moved_by_operator
 from eventproc.core.watching.group import HubEnd, WatchedGroup, WatchedMember, WatchedPartition
 from eventproc.errors import SourceError, StoreCorruptError
-from eventproc.models import Checkpoint, Member, PartitionProperties
+from eventproc.models import NOT_BEGUN, Checkpoint, Member, PartitionProperties
 from eventproc.ports import EventSource
 from eventproc.resources.names import name_of
 
@@ -162,7 +162,7 @@ class GroupReader:
             is_moved_by_operator=checkpoint is not None and is_moved_by_operator(checkpoint),
             error=row.checkpoint_error,
             pause=row.pause,
-            delivery_count=0 if whole is None else whole.delivery_count,
+            isolation=NOT_BEGUN if whole is None else whole.isolation,
             done_above_count=0
             if whole is None
             else sum(done.last - done.first + 1 for done in whole.completed),

@@ -34,7 +34,7 @@ from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, is_of_other_hub
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.core.ownership.liveness import live_members
 from eventproc.errors import ConfigurationError, EventProcError
-from eventproc.models import Checkpoint, OffsetFormat, PartitionProperties
+from eventproc.models import NOT_BEGUN, Checkpoint, OffsetFormat, PartitionProperties
 from eventproc.ownership.compatibility import NAMES
 from eventproc.ports import EventSource
 
@@ -185,7 +185,7 @@ def _is_in_place(record: Record, move: CheckpointMove) -> bool:
         not record.is_damaged
         and (found.sequence_number, found.offset) == (move.sequence_number, move.offset)
         and found.completed == move.completed
-        and found.delivery_count == 0
+        and found.isolation == NOT_BEGUN
         and is_state_in_place
     )
 

@@ -25,9 +25,18 @@ from eventproc.core.checkpoint_rules import (
     pump_owner,
     starting_position,
 )
-from eventproc.core.deliveries import ALONE, AMONG_MANY, IN_PART, NO_MARK
 from eventproc.errors import ConfigurationError, StoreCorruptError
-from eventproc.models import Checkpoint, ConsumerGroup, EventPosition, PartitionProperties
+from eventproc.models import (
+    ALONE,
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
+    Checkpoint,
+    ConsumerGroup,
+    EventPosition,
+    Isolation,
+    PartitionProperties,
+)
 
 RECORD_FIELDS: Final = (
     "partition_id",
@@ -38,7 +47,7 @@ RECORD_FIELDS: Final = (
     "state_sequence_number",
     "is_state_damaged",
     "completed",
-    "delivery_count",
+    "isolation",
     "writer",
 )
 LAG_FIELDS: Final = (
@@ -109,16 +118,16 @@ def records_table(group: ConsumerGroup, records: Mapping[str, Record]) -> Render
             f"{found.last_modified:%Y-%m-%d %H:%M:%S}",
             state_text(record),
             f"{_done_count(found):,}" if found.completed else "",
-            _begun_text(found.delivery_count),
+            _begun_text(found.isolation),
             cell(_writer_text(found)),
         )
     return Group(title_of(group), table)
 
 
-def _begun_text(mark: int) -> str:
+def _begun_text(isolation: Isolation) -> str:
     """Return how the events after the position were delivered last."""
-    texts = {NO_MARK: "", AMONG_MANY: "in a batch", IN_PART: "in a part", ALONE: "alone"}
-    return texts.get(mark, f"alone, {mark - ALONE + 1} times")
+    texts = {NOT_BEGUN: "", IN_BATCH: "in a batch", IN_PART: "in a part", ALONE: "alone"}
+    return texts.get(isolation, f"alone, {isolation.alone_count} times")
 
 
 def state_text(record: Record) -> str:
@@ -167,7 +176,7 @@ def record_rows(records: Mapping[str, Record]) -> list[dict[str, object]]:
             "state_sequence_number": record.checkpoint.state_sequence_number,
             "is_state_damaged": record.is_damaged,
             "completed": [[done.first, done.last] for done in record.checkpoint.completed],
-            "delivery_count": record.checkpoint.delivery_count,
+            "isolation": str(record.checkpoint.isolation),
             "writer": record.checkpoint.writer,
         }
         for record in records.values()

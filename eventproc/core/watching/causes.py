@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.core.deliveries import IN_PART, deliveries_of
+from eventproc.core.deliveries import deliveries_of
 from eventproc.core.watching.finding import Finding, Kind, WatchRules
 from eventproc.core.watching.group import WatchedGroup, listed, span_text
 from eventproc.core.watching.memory import CHANGES_SPAN_S, RATE_SPAN_S, Memory, PartitionMemory
-from eventproc.models import MemberStatus
+from eventproc.models import IN_PART, MemberStatus
 
 CHANGES_THAT_CONFLICT: Final = 4
 """This many changes of the owner within ``CHANGES_SPAN_S``, among at most ``RIVALS_MAX`` members,
@@ -49,9 +49,7 @@ class Case:
         if p.pause is not None:
             return Kind.PAUSED, f"{p.pause.since.isoformat()} {p.pause.reason}"
         if self.is_not_moving(known):
-            has_own_cause = (
-                p.is_moved_by_operator or p.delivery_count >= IN_PART or p.done_above_count
-            )
+            has_own_cause = p.is_moved_by_operator or p.isolation >= IN_PART or p.done_above_count
             is_alone = has_own_cause or known.owners_since_move >= OWNERS_THAT_FAILED
             return Kind.NOT_MOVING, p.partition_id if is_alone else f"{p.owner_id}/"
         owners = {owner_id for _, owner_id in known.changes if owner_id is not None}
@@ -185,12 +183,12 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
             ", but has not begun at the position to which an operator moved the checkpoint.",
             f"Restart {p.owner_id}: a processor of this library begins there within seconds.",
         )
-    if known.owners_since_move >= OWNERS_THAT_FAILED or p.delivery_count >= IN_PART:
+    if known.owners_since_move >= OWNERS_THAT_FAILED or p.isolation >= IN_PART:
         return (
             f". Processes end while they handle {next_event} or one soon after it: "
             + (
-                f"at least {deliveries_of(p.delivery_count)} had these events when they ended."
-                if p.delivery_count >= IN_PART
+                f"at least {deliveries_of(p.isolation)} had these events when they ended."
+                if p.isolation >= IN_PART
                 else f"{known.owners_since_move} owners in a row did not get past it."
             ),
             (

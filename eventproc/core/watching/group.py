@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eventproc.core.pauses import Pause
-from eventproc.models import MemberStatus
+from eventproc.models import NOT_BEGUN, Isolation, MemberStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class WatchedPartition:
     error: str | None = None
     """Why the checkpoint cannot be read."""
 
-    delivery_count: int = 0
+    isolation: Isolation = NOT_BEGUN
     """As in ``Checkpoint``; 0 as long as the whole checkpoint was not read."""
 
     done_above_count: int = 0

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from eventproc.errors import StoreUnavailableError
-from eventproc.models import GroupRecord, Member, MemberStatus, WriteOutcome
+from eventproc.models import IN_BATCH, NOT_BEGUN, GroupRecord, Member, MemberStatus, WriteOutcome
 from eventproc.testing.store_contract.bench import (
     Bench,
     claim_one,
@@ -63,16 +63,14 @@ async def own_checkpoint_is_recognised(bench: Bench) -> None:
     """A checkpoint whose first answer was lost is won: first, advanced, with state, adopted."""
     group = bench.new_group()
     checkpoint = None
-    for number, state, writer, delivery_count in (
-        (1, None, "pump-a", 0),
-        (2, None, "pump-a", 0),
-        (3, b"three", "pump-a", 0),
-        (3, None, "pump-b", 1),
-        (4, b"", "pump-b", 0),
+    for number, state, writer, isolation in (
+        (1, None, "pump-a", NOT_BEGUN),
+        (2, None, "pump-a", NOT_BEGUN),
+        (3, b"three", "pump-a", NOT_BEGUN),
+        (3, None, "pump-b", IN_BATCH),
+        (4, b"", "pump-b", NOT_BEGUN),
     ):
-        update = update_of(
-            number, checkpoint, state=state, writer=writer, delivery_count=delivery_count
-        )
+        update = update_of(number, checkpoint, state=state, writer=writer, isolation=isolation)
         async with losing(bench, 1):
             checkpoint = await store_checkpoint(bench.store, group, update)
         require(

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from eventproc.models import (
+    NOT_BEGUN,
     Checkpoint,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
+    Isolation,
     OwnershipClaim,
     PartitionOwnership,
     SequenceRange,
@@ -135,7 +137,7 @@ def update_of(
     offset: str | None = None,
     is_reset: bool = False,
     completed: Sequence[SequenceRange] = (),
-    delivery_count: int = 0,
+    isolation: Isolation = NOT_BEGUN,
 ) -> CheckpointUpdate:
     """Build an update, with defaults for what a clause does not test."""
     return CheckpointUpdate(
@@ -147,7 +149,7 @@ def update_of(
         state=state,
         is_reset=is_reset,
         completed=tuple(completed),
-        delivery_count=delivery_count,
+        isolation=isolation,
     )
 
 

@@ -4,11 +4,15 @@ import asyncio
 from dataclasses import replace
 
 from eventproc.models import (
+    ALONE,
     COMPLETED_RANGES_MAX,
+    IN_BATCH,
+    NOT_BEGUN,
     STATE_BYTES_MAX,
     Checkpoint,
     ConsumerGroup,
     SequenceRange,
+    alone,
 )
 from eventproc.ports import CheckpointStore
 from eventproc.testing.store_contract.bench import (
@@ -231,31 +235,31 @@ async def largest_state_is_stored(bench: Bench) -> None:
 
 
 async def completed_ranges_come_back(bench: Bench) -> None:
-    """Completed ranges and the delivery count are read as written, and replaced by each update."""
+    """Completed ranges and the isolation are read as written, and replaced by each update."""
     group = bench.new_group()
     largest = tuple(
         SequenceRange(at, at + 1) for at in range(100, 3 * COMPLETED_RANGES_MAX + 100, 3)
     )
     checkpoint = None
-    for number, completed, delivery_count in (
-        (7, (SequenceRange(9, 9), SequenceRange(11, 20)), 0),
-        (7, (SequenceRange(9, 20),), 3),
-        (8, (SequenceRange(9, 20),), 3),
-        (8, (), 2**31),
-        (9, largest, 1),
-        (10, (), 0),
-        (11, (SequenceRange(2**62, 2**63 - 1),), 1),
+    for number, completed, isolation in (
+        (7, (SequenceRange(9, 9), SequenceRange(11, 20)), NOT_BEGUN),
+        (7, (SequenceRange(9, 20),), ALONE),
+        (8, (SequenceRange(9, 20),), ALONE),
+        (8, (), alone(2**31)),
+        (9, largest, IN_BATCH),
+        (10, (), NOT_BEGUN),
+        (11, (SequenceRange(2**62, 2**63 - 1),), IN_BATCH),
     ):
         checkpoint = await store_checkpoint(
             bench.store,
             group,
-            update_of(number, checkpoint, completed=completed, delivery_count=delivery_count),
+            update_of(number, checkpoint, completed=completed, isolation=isolation),
         )
         read = await read_back(bench.other, group)
         require(
-            (read.completed, read.delivery_count) == (completed, delivery_count),
-            "completed ranges and the delivery count must be read as written: "
-            f"{read.completed[:3]}, {read.delivery_count}",
+            (read.completed, read.isolation) == (completed, isolation),
+            "completed ranges and the isolation must be read as written: "
+            f"{read.completed[:3]}, {read.isolation}",
         )
         require(read == checkpoint, "a won update must return what is stored")
 
@@ -265,13 +269,16 @@ async def completed_ranges_leave_the_state(bench: Bench) -> None:
     group = bench.new_group()
     checkpoint = await store_checkpoint(bench.store, group, update_of(7, None, state=b"seven"))
     done = (SequenceRange(9, 9),)
-    for number, completed, delivery_count in ((7, (), 1), (7, done, 0), (8, done, 0), (8, (), 0)):
+    for number, completed, isolation in (
+        (7, (), IN_BATCH),
+        (7, done, NOT_BEGUN),
+        (8, done, NOT_BEGUN),
+        (8, (), NOT_BEGUN),
+    ):
         for is_listed in (False, True):
             if is_listed:
                 (checkpoint,) = await bench.other.list_checkpoints(group)
-            update = update_of(
-                number, checkpoint, completed=completed, delivery_count=delivery_count
-            )
+            update = update_of(number, checkpoint, completed=completed, isolation=isolation)
             checkpoint = await store_checkpoint(bench.store, group, update)
             read = await read_back(bench.other, group)
             require(
@@ -279,8 +286,7 @@ async def completed_ranges_leave_the_state(bench: Bench) -> None:
                 f"an update without state must keep the state and its position: {read}",
             )
             require(
-                (read.completed, read.delivery_count) == (completed, delivery_count)
-                and read == checkpoint,
+                (read.completed, read.isolation) == (completed, isolation) and read == checkpoint,
                 f"an update must be stored as it is, also over a listed checkpoint: {read}",
             )
 
@@ -289,10 +295,10 @@ async def listing_leaves_all_fields_out_or_none(bench: Bench) -> None:
     """A listed checkpoint has all fields, or it is partial and has only its position."""
     group = bench.new_group()
     done = [SequenceRange(9, 9)]
-    update = update_of(7, None, state=b"seven", completed=done, delivery_count=3)
+    update = update_of(7, None, state=b"seven", completed=done, isolation=ALONE)
     whole = await store_checkpoint(bench.store, group, update)
     position = replace(
-        whole, state=None, state_sequence_number=None, completed=(), delivery_count=0
+        whole, state=None, state_sequence_number=None, completed=(), isolation=NOT_BEGUN
     )
     (listed,) = await bench.other.list_checkpoints(group)
     require(
@@ -302,16 +308,16 @@ async def listing_leaves_all_fields_out_or_none(bench: Bench) -> None:
 
 
 async def reset_leaves_nothing_behind(bench: Bench) -> None:
-    """After a reset completed ranges, delivery count and state from before it are gone."""
+    """After a reset completed ranges, isolation and state from before it are gone."""
     group = bench.new_group()
-    counted = await store_checkpoint(bench.store, group, update_of(7, None, delivery_count=5))
+    counted = await store_checkpoint(bench.store, group, update_of(7, None, isolation=alone(3)))
     moved = await store_checkpoint(
         bench.store, group, update_of(9, counted, state=b"s", completed=[SequenceRange(11, 12)])
     )
     await store_checkpoint(bench.other, group, update_of(7, moved, state=b"", is_reset=True))
     read = await read_back(bench.store, group)
     require(
-        (read.state, read.completed, read.delivery_count) == (None, (), 0),
+        (read.state, read.completed, read.isolation) == (None, (), NOT_BEGUN),
         f"a reset must leave nothing behind: {read}",
     )
 
@@ -320,7 +326,7 @@ async def place_before_the_first_event_is_stored(bench: Bench) -> None:
     """Offset and sequence number -1 come back, so that a new owner can adopt them."""
     group = bench.new_group()
     written = await store_checkpoint(
-        bench.store, group, update_of(-1, None, offset="-1", delivery_count=1)
+        bench.store, group, update_of(-1, None, offset="-1", isolation=IN_BATCH)
     )
     read = await read_back(bench.other, group)
     require(read == written, f"the place before the first event must be read as written: {read}")

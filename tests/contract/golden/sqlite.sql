@@ -8,23 +8,23 @@ CREATE TABLE checkpoint (
     sequence_number INTEGER NOT NULL,
     writer TEXT NOT NULL,
     completed TEXT NOT NULL,
-    delivery_count INTEGER NOT NULL,
+    isolation TEXT NOT NULL,
     etag TEXT NOT NULL,
     last_modified_us INTEGER NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
 ) WITHOUT ROWID, STRICT;
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','Kafka','kafka:4711',42,'Köln 50%/0a1b/8','[]',0,'0000000000000018',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','before the first event','-1',-1,'host-1/0a1b/9','[]',0,'0000000000000019',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun','4200',42,'Köln 50%/0a1b/8','[]',2,'0000000000000013',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun by the Spark sink','-1',-1,'spark/0b1c2d3e/7/4f5a6b7c/3','[]',1,'000000000000001b',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','committed by the Spark sink','4200',42,'spark/0b1c2d3e/7/4f5a6b7c/3','[]',0,'000000000000001d',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','completed','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]',0,'0000000000000012',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','everything','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]',1,'0000000000000015',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','moved by an operator','4200',42,'operator//0a1b','[]',0,'000000000000001a',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','position','4200',42,'Köln 50%/0a1b/8','[]',0,'000000000000000e',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state','4200',42,'Köln 50%/0a1b/8','[]',0,'000000000000000f',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state of an earlier position','4200',42,'Köln 50%/0a1b/8','[]',0,'0000000000000011',1767225600000000);
-INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state that was removed','4200',42,'Köln 50%/0a1b/8','[]',0,'0000000000000017',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','Kafka','kafka:4711',42,'Köln 50%/0a1b/8','[]','none','0000000000000018',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','before the first event','-1',-1,'host-1/0a1b/9','[]','none','0000000000000019',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun','4200',42,'Köln 50%/0a1b/8','[]','part','0000000000000013',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','begun by the Spark sink','-1',-1,'spark/0b1c2d3e/7/4f5a6b7c/3','[]','batch','000000000000001b',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','committed by the Spark sink','4200',42,'spark/0b1c2d3e/7/4f5a6b7c/3','[]','none','000000000000001d',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','completed','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]','none','0000000000000012',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','everything','4200',42,'Köln 50%/0a1b/8','[[44, 46], [50, 50]]','batch','0000000000000015',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','moved by an operator','4200',42,'operator//0a1b','[]','none','000000000000001a',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','position','4200',42,'Köln 50%/0a1b/8','[]','none','000000000000000e',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state','4200',42,'Köln 50%/0a1b/8','[]','none','000000000000000f',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state of an earlier position','4200',42,'Köln 50%/0a1b/8','[]','none','0000000000000011',1767225600000000);
+INSERT INTO "checkpoint" VALUES('contoso.servicebus.windows.net:5671','orders','$default','state that was removed','4200',42,'Köln 50%/0a1b/8','[]','none','0000000000000017',1767225600000000);
 CREATE TABLE checkpoint_state (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     partition_id TEXT NOT NULL,

@@ -23,6 +23,8 @@ from eventproc.admin import (
 )
 from eventproc.core.checkpoint_rules import operators_writer
 from eventproc.models import (
+    ALONE,
+    NOT_BEGUN,
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
@@ -158,7 +160,7 @@ def test_a_start_after_a_move_says_that_an_operator_moved_the_checkpoint(caplog)
     assert all(is_moved is None for number, is_moved in marks if number != 3)
 
 
-def test_a_move_drops_completed_ranges_and_the_delivery_count():
+def test_a_move_drops_completed_ranges_and_the_isolation():
     """They belong to the position before. State is kept only if the operator asks for it."""
 
     async def scenario():
@@ -173,7 +175,7 @@ def test_a_move_drops_completed_ranges_and_the_delivery_count():
             writer="a/1/1",
             state=b"seven",
             completed=(SequenceRange(9, 9),),
-            delivery_count=3,
+            isolation=ALONE,
         )
         await store.update_checkpoint(scene.group, update)
         kept = (await move(scene, 3, state=None)).checkpoint
@@ -182,7 +184,7 @@ def test_a_move_drops_completed_ranges_and_the_delivery_count():
 
     kept, dropped = run_virtual(scenario())
 
-    assert (kept.completed, kept.delivery_count) == ((), 0)
+    assert (kept.completed, kept.isolation) == ((), NOT_BEGUN)
     assert (kept.sequence_number, kept.state, kept.state_sequence_number) == (3, b"seven", 7)
     assert (dropped.sequence_number, dropped.state) == (5, None)
 

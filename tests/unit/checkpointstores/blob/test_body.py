@@ -15,7 +15,15 @@ from checkpointstores.blob.body import (
     unframe_body,
 )
 from eventproc.errors import StoreCorruptError
-from eventproc.models import COMPLETED_RANGES_MAX, STATE_BYTES_MAX, SequenceRange
+from eventproc.models import (
+    COMPLETED_RANGES_MAX,
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
+    STATE_BYTES_MAX,
+    SequenceRange,
+    alone,
+)
 
 NUMBERS = st.integers(-1, 2**63 - 1)
 RANGES = st.lists(NUMBERS, max_size=20, unique=True).map(
@@ -23,13 +31,16 @@ RANGES = st.lists(NUMBERS, max_size=20, unique=True).map(
         SequenceRange(*pair) for pair in zip(sorted(ends)[::2], sorted(ends)[1::2], strict=False)
     )
 )
+ISOLATIONS = st.sampled_from([NOT_BEGUN, IN_BATCH, IN_PART]) | st.builds(
+    alone, st.integers(1, 2**31)
+)
 BODIES = st.builds(
     CheckpointBody,
     state=st.binary(min_size=1),
     state_sequence_number=NUMBERS,
     sequence_number=NUMBERS,
     completed=RANGES,
-    delivery_count=st.integers(0, 2**31),
+    isolation=ISOLATIONS,
 )
 
 
@@ -39,22 +50,22 @@ def test_any_body_is_restored(body):
     assert unframe_body(frame_body(body), "blob") == body
 
 
-@given(NUMBERS, RANGES.filter(bool), st.integers(0, 9))
-def test_a_body_may_have_completed_ranges_and_a_delivery_count_without_state(
-    number, completed, count
+@given(NUMBERS, RANGES.filter(bool), ISOLATIONS)
+def test_a_body_may_have_completed_ranges_and_an_isolation_without_state(
+    number, completed, isolation
 ):
-    """Handlers without state may use key lanes and delivery counts, too."""
-    body = CheckpointBody(sequence_number=number, completed=completed, delivery_count=count)
+    """Handlers without state may use key lanes and isolations, too."""
+    body = CheckpointBody(sequence_number=number, completed=completed, isolation=isolation)
 
     assert unframe_body(frame_body(body), "blob") == body
 
 
 def test_the_head_of_a_body_names_only_what_there_is():
     """It is stored with every state; the keys are those that readers of all versions know."""
-    counted = CheckpointBody(sequence_number=7, delivery_count=1)
+    counted = CheckpointBody(sequence_number=7, isolation=IN_BATCH)
     ranged = CheckpointBody(sequence_number=7, completed=(SequenceRange(9, 10),))
 
-    assert frame_body(counted).endswith(b'{"sequence_number":7,"delivery_count":1}')
+    assert frame_body(counted).endswith(b'{"sequence_number":7,"isolation":"batch"}')
     assert frame_body(ranged).endswith(b'{"sequence_number":7,"completed":[[9,10]]}')
 
 
@@ -73,7 +84,7 @@ def test_the_largest_body_is_within_the_limit():
         state_sequence_number=top,
         sequence_number=top,
         completed=(SequenceRange(top, top),) * COMPLETED_RANGES_MAX,
-        delivery_count=top,
+        isolation=alone(10**18 - 1),
     )
 
     assert len(frame_body(largest)) <= BODY_BYTES_MAX
@@ -81,11 +92,11 @@ def test_the_largest_body_is_within_the_limit():
 
 def test_unknown_fields_of_a_later_version_are_ignored():
     """As long as it keeps the frame."""
-    head = json.dumps({"sequence_number": 7, "delivery_count": 2, "colour": "blue"}).encode()
+    head = json.dumps({"sequence_number": 7, "isolation": "part", "colour": "blue"}).encode()
     digest = blake2b(head, digest_size=16).digest()
     body = struct.pack(">8sHI16s", b"evpstate", 1, len(head), digest) + head
 
-    assert unframe_body(body, "blob") == CheckpointBody(sequence_number=7, delivery_count=2)
+    assert unframe_body(body, "blob") == CheckpointBody(sequence_number=7, isolation=IN_PART)
 
 
 @given(st.binary(max_size=200).filter(lambda body: not body.startswith(b"evpstate")))

@@ -7,6 +7,8 @@ import pytest
 
 from checkpointstores.blob.azure_layout import RecordKind, folder
 from eventproc.models import (
+    ALONE,
+    NOT_BEGUN,
     Checkpoint,
     SequenceRange,
     WriteOutcome,
@@ -52,11 +54,11 @@ def test_checkpoints_without_a_usable_position_or_body_are_logged(caplog):
     ],
 )
 def test_a_checkpoint_that_an_azure_sdk_moved_keeps_the_ranges_above_it(metadata, completed):
-    """The body is still that of the old position: its delivery count belongs there."""
+    """The body is still that of the old position: its isolation belongs there."""
     done = (SequenceRange(9, 9), SequenceRange(12, 20))
 
     async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        await stored(store, update_of(7, state=b"s", completed=done, delivery_count=3))
+        await stored(store, update_of(7, state=b"s", completed=done, isolation=ALONE))
         container.write(CHECKPOINT_BLOB, metadata, container.blobs[CHECKPOINT_BLOB].body)
         moved = await store.read_checkpoint(GROUP, "0")
         reset = await stored(store, update_of(7, moved, is_reset=True))
@@ -64,7 +66,7 @@ def test_a_checkpoint_that_an_azure_sdk_moved_keeps_the_ranges_above_it(metadata
 
     moved, is_reset_as_written = played(story)
     assert (moved.state, moved.state_sequence_number) == (b"s", 7)
-    assert (moved.completed, moved.delivery_count) == (completed, 0)
+    assert (moved.completed, moved.isolation) == (completed, NOT_BEGUN)
     assert is_reset_as_written
 
 

@@ -23,6 +23,8 @@ from eventproc.errors import (
     StoreUnavailableError,
 )
 from eventproc.models import (
+    IN_PART,
+    NOT_BEGUN,
     CheckpointUpdate,
     ConsumerGroup,
     Member,
@@ -191,7 +193,7 @@ async def test_after_later_damage_reads_raise_and_writes_have_an_unknown_outcome
         with pytest.raises(StoreCorruptError, match="is damaged"):
             await store.read_checkpoint(GROUP, "7")
         known = [c for c in await store.list_checkpoints(GROUP) if c.partition_id == "7"]
-        update = replace(an_update("7", 2), replaces=known[0], state=b"y" * 1000)
+        update = replace(an_update("7", IN_PART), replaces=known[0], state=b"y" * 1000)
         results = [await store.update_checkpoint(GROUP, update) for _ in range(3)]
 
     logged = [r for r in caplog.records if getattr(r, "event", "") == "store_write_unknown"]
@@ -290,7 +292,7 @@ async def test_a_closed_store_raises(tmp_path):
     assert not isinstance(caught.value, StoreError)
 
 
-def an_update(partition_id, delivery_count=0):
+def an_update(partition_id, isolation=NOT_BEGUN):
     """A first checkpoint of this partition."""
     return CheckpointUpdate(
         partition_id=partition_id,
@@ -298,7 +300,7 @@ def an_update(partition_id, delivery_count=0):
         sequence_number=1,
         replaces=None,
         writer="w",
-        delivery_count=delivery_count,
+        isolation=isolation,
     )
 
 
@@ -330,7 +332,7 @@ async def test_a_value_that_sqlite_cannot_store_fails_only_its_own_write(tmp_pat
         store._thread.submit(is_released.wait, 20)  # Until all writes are queued.
         writes = asyncio.gather(
             store.update_checkpoint(GROUP, an_update("0")),
-            store.update_checkpoint(GROUP, an_update("1", 2**63)),
+            store.announce_member(GROUP, Member(owner_id="a", incarnation="1", capacity=2**63)),
             store.claim_ownership(GROUP, pair),
             store.update_checkpoint(GROUP, an_update("2")),
             return_exceptions=True,

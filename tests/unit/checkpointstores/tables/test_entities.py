@@ -14,12 +14,16 @@ from checkpointstores.tables.entities import (
 )
 from checkpointstores.tables.table import Entity, Key
 from eventproc.models import (
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
     CheckpointUpdate,
     Member,
     MemberStatus,
     OffsetFormat,
     OwnershipClaim,
     SequenceRange,
+    alone,
 )
 from tests.unit.checkpointstores.tables.test_renewals import NOW
 
@@ -72,8 +76,12 @@ def test_words_of_a_later_version_are_read_as_defaults():
     assert found.status is MemberStatus.ACTIVE
 
 
-@given(numbers, st.integers(0, 9), st.sets(st.integers(1, 50)))
-def test_a_checkpoint_comes_back(number, delivery_count, done):
+@given(
+    numbers,
+    st.sampled_from([NOT_BEGUN, IN_BATCH, IN_PART, *map(alone, range(1, 9))]),
+    st.sets(st.integers(1, 50)),
+)
+def test_a_checkpoint_comes_back(number, isolation, done):
     """With the ranges above its position."""
     completed = tuple(SequenceRange(2**60 + 2 * n, 2**60 + 2 * n) for n in sorted(done))
     update = CheckpointUpdate(
@@ -83,14 +91,14 @@ def test_a_checkpoint_comes_back(number, delivery_count, done):
         replaces=None,
         writer="w",
         completed=completed,
-        delivery_count=delivery_count,
+        isolation=isolation,
     )
     values = checkpoint_values(update, "name") | {"state_number": 7}
     found = as_checkpoint(entity(values), b"state")
     partial = as_partial(entity(values))
 
     assert (found.offset, found.sequence_number) == ("o", update.sequence_number)
-    assert (found.completed, found.delivery_count) == (completed, delivery_count)
+    assert (found.completed, found.isolation) == (completed, isolation)
     assert (found.state, found.state_sequence_number, found.writer) == (b"state", 7, "w")
     assert partial.is_partial
     assert (partial.offset, partial.completed, partial.state) == ("o", (), None)

@@ -19,6 +19,7 @@ from eventproc.core.checkpoint_rules import (
     starting_position,
 )
 from eventproc.models import (
+    IN_PART,
     Checkpoint,
     CheckpointUpdate,
     EventPosition,
@@ -40,7 +41,7 @@ def stored(offset: str | None = "4096", sequence_number: int | None = 7) -> Chec
         sequence_number=sequence_number,
         state=b"7",
         completed=DONE,
-        delivery_count=2,
+        isolation=IN_PART,
         etag="1",
         last_modified=datetime(2026, 1, 1, tzinfo=UTC),
     )
@@ -73,7 +74,7 @@ def test_adoption_writes_the_checkpoint_back_under_another_writer():
         writer="me/1",
         state=None,
         completed=DONE,
-        delivery_count=2,
+        isolation=IN_PART,
     )
 
 

@@ -7,28 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.deliveries import (
-    ALONE,
     ALONE_COUNT,
-    AMONG_MANY,
-    IN_PART,
     PART_MIN,
-    Isolation,
+    PoisonSearch,
     deliveries_of,
-    first_isolation,
-    isolation_after,
-    isolation_for,
-    mark_after_progress,
-    mark_at_rest,
+    first_search,
+    isolation_after_progress,
+    isolation_at_rest,
+    search_after,
+    search_for,
 )
+from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, Isolation, alone
 
 
 @dataclass
 class Stored:
-    """The stored checkpoint, and how many delivery counts were written into it."""
+    """The stored checkpoint, and how many isolations were written into it."""
 
     position: int = -1
-    mark: int = 0
-    mark_count: int = 0
+    isolation: Isolation = NOT_BEGUN
+    write_count: int = 0
 
 
 @dataclass
@@ -45,36 +43,39 @@ class ProcessRun:
 
 def serve(stored: Stored, run: ProcessRun, poison: int, count: int, deliveries_max: int) -> str:
     """Let one process serve the partition as ``CrashGuard`` would; return how that ended."""
-    isolation = first_isolation(stored.mark, count - 1)
-    position, mark, covered, delivered = stored.position, stored.mark, 0.0, 0
-    if deliveries_of(mark) >= deliveries_max:
+    search = first_search(stored.isolation, count - 1)
+    position, isolation, covered, delivered = stored.position, stored.isolation, 0.0, 0
+    if deliveries_of(isolation) >= deliveries_max:
         return f"gave up {position + 1}"
     while position < count - 1:
         if delivered >= run.ends_after:
-            stored.position, stored.mark = (
+            stored.position, stored.isolation = (
                 position,
-                mark_at_rest(isolation_for(isolation, position + 1)),
+                isolation_at_rest(search_for(search, position + 1)),
             )
             return "stopped"
-        before, isolation = isolation, isolation_for(isolation, position + 1)
-        if isolation.mark != before.mark or covered <= 0:
-            mark, covered = isolation.mark, isolation.events_max
-            stored.position, stored.mark = position, mark
-            stored.mark_count += 1
+        before, search = search, search_for(search, position + 1)
+        if search.isolation != before.isolation or covered <= 0:
+            isolation, covered = search.isolation, search.events_max
+            stored.position, stored.isolation = position, isolation
+            stored.write_count += 1
         size = int(min(run.batch_size, covered, count - 1 - position))
-        assert size > 0, "a delivery count covers at least one event"
+        assert size > 0, "an isolation covers at least one event"
         covered -= size
         for number in range(position + 1, position + 1 + size):
             if number == poison:
                 return "died"
-            position, mark = number, mark_after_progress(mark)
+            position, isolation = number, isolation_after_progress(isolation)
             if run.own_checkpoint_every and number % run.own_checkpoint_every == 0:
-                stored.position, stored.mark = position, mark
-        isolation = isolation_after(isolation, size)
+                stored.position, stored.isolation = position, isolation
+        search = search_after(search, size)
         delivered += size
-    stored.position, stored.mark = position, mark_at_rest(isolation_for(isolation, count))
+    stored.position, stored.isolation = position, isolation_at_rest(search_for(search, count))
     return "finished"
 
+
+LADDER = [NOT_BEGUN, IN_BATCH, IN_PART, *map(alone, range(1, 9))]
+"""Each isolation, as processes die with the events, one after the other."""
 
 RUNS = st.builds(
     ProcessRun,
@@ -103,48 +104,48 @@ def test_only_the_poison_event_is_given_up(data, count, deliveries_max):
 
 
 @given(st.integers(0, 50_000), RUNS)
-def test_an_unclean_end_costs_few_writes_of_delivery_counts(count, run):
+def test_an_unclean_end_costs_few_writes_of_isolations(count, run):
     """Twice the square root of the events that follow, or one for each of the smallest parts."""
-    stored = Stored(mark=AMONG_MANY)
+    stored = Stored(isolation=IN_BATCH)
     run.ends_after = 10**9
     serve(stored, run, poison=-1, count=count, deliveries_max=5)
 
-    assert stored.mark_count <= count // PART_MIN + 2
-    assert stored.mark_count <= PART_MIN + 2 * isqrt(count) + 2
-    assert stored.mark == 0
+    assert stored.write_count <= count // PART_MIN + 2
+    assert stored.write_count <= PART_MIN + 2 * isqrt(count) + 2
+    assert stored.isolation == NOT_BEGUN
 
 
-@given(st.integers(2, 10), st.integers(101, 2000), RUNS)
-def test_after_a_death_in_a_part_one_part_is_delivered_event_by_event(mark, count, run):
+@given(st.sampled_from(LADDER[2:]), st.integers(101, 2000), RUNS)
+def test_after_a_death_in_a_part_one_part_is_delivered_event_by_event(isolation, count, run):
     """Then parts grow again: the death had another reason, or the poison event was passed."""
-    stored = Stored(mark=mark)
+    stored = Stored(isolation=isolation)
     run.ends_after = 10**9
     serve(stored, run, poison=-1, count=count, deliveries_max=50)
 
-    assert stored.mark_count <= ALONE_COUNT + count // PART_MIN + 3
+    assert stored.write_count <= ALONE_COUNT + count // PART_MIN + 3
 
 
-@given(st.integers(0, 10), st.integers(-1, 100), st.integers(-1, 100))
-def test_delivery_counts_rise_only_by_a_death(found, number, last):
-    """Neither successful deliveries nor a clean stop raise the stored mark."""
-    isolation = first_isolation(found, last)
-    later = isolation_for(isolation_after(isolation, 1), number)
+@given(st.sampled_from(LADDER), st.integers(-1, 100), st.integers(-1, 100))
+def test_isolations_rise_only_by_a_death(found, number, last):
+    """Neither successful deliveries nor a clean stop raise the stored isolation."""
+    search = first_search(found, last)
+    later = search_for(search_after(search, 1), number)
 
-    assert later.mark <= max(isolation.mark, ALONE)
-    assert mark_at_rest(later) <= IN_PART
-    assert mark_at_rest(isolation) <= max(0, found)
-    assert mark_after_progress(isolation.mark) <= IN_PART
+    assert later.isolation <= max(search.isolation, ALONE)
+    assert isolation_at_rest(later) <= IN_PART
+    assert isolation_at_rest(search) <= found
+    assert isolation_after_progress(search.isolation) <= IN_PART
 
 
 def test_only_an_event_delivered_alone_counts_more_than_one_delivery():
     """Deliveries among other events count as one, however many there were."""
-    assert [deliveries_of(mark) for mark in range(6)] == [0, 1, 1, 2, 3, 4]
-    assert Isolation(mark=ALONE).events_max == 1
+    assert [deliveries_of(isolation) for isolation in LADDER[:6]] == [0, 1, 1, 2, 3, 4]
+    assert PoisonSearch(isolation=ALONE).events_max == 1
 
 
 def test_an_event_after_one_that_was_delivered_alone_counts_from_the_beginning():
     """No process died with it yet, however often one died with the event before."""
-    isolation = isolation_for(first_isolation(ALONE + 3, 9), 4)
-    following = isolation_for(isolation_after(isolation, 1), 5)
+    search = search_for(first_search(alone(4), 9), 4)
+    following = search_for(search_after(search, 1), 5)
 
-    assert (isolation.mark, following.mark) == (ALONE + 4, ALONE)
+    assert (search.isolation, following.isolation) == (alone(5), ALONE)

@@ -1,4 +1,4 @@
-"""How far one lane with a state is: position, state, delivery count, completed ranges."""
+"""How far one lane with a state is: position, state, isolation, completed ranges."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.progress import PartitionProgress
+from eventproc.models import IN_BATCH, IN_PART, alone
 from tests.unit.eventproc.core.events import event, events, numbers
 from tests.unit.eventproc.core.progresses import histories, ranges, restored, snapshot, stored
 
@@ -255,32 +256,32 @@ def test_an_event_that_a_former_owner_completed_moves_no_position():
     assert progress.done_through(event(4))
 
 
-# The delivery count.
+# The isolation.
 
 
-def test_progress_limits_the_delivery_count():
+def test_progress_limits_the_isolation():
     """The events after a new position were not delivered alone yet."""
-    progress = restored(delivery_count=4)
+    progress = restored(isolation=alone(2))
     progress.admit(events([1]))
     progress.done(events([1]))
 
-    assert snapshot(progress).delivery_count == 2
+    assert snapshot(progress).isolation == IN_PART
 
 
-def test_passing_the_events_of_a_former_owner_keeps_the_delivery_count():
+def test_passing_the_events_of_a_former_owner_keeps_the_isolation():
     """The next event is as suspect as before."""
-    progress = restored([(1, 2)], delivery_count=4)
+    progress = restored([(1, 2)], isolation=alone(2))
     progress.admit(events([1, 2, 3]))
 
     assert snapshot(progress).sequence_number == 2
-    assert snapshot(progress).delivery_count == 4
+    assert snapshot(progress).isolation == alone(2)
 
 
 def test_only_changes_raise_the_revision():
     """What equals the stored checkpoint is not written again."""
-    progress = restored(delivery_count=1, state=b"s")
+    progress = restored(isolation=IN_BATCH, state=b"s")
     assert progress.revision == 0
-    progress.count_delivery(1)
+    progress.set_isolation(IN_BATCH)
     progress.state = progress.state
     progress.begin_call()
     progress.end_call(keeps_state=True)
@@ -288,7 +289,7 @@ def test_only_changes_raise_the_revision():
     assert progress.revision == 0
     seen = [0]
     for change in (
-        lambda: progress.count_delivery(2),
+        lambda: progress.set_isolation(IN_PART),
         lambda: progress.done_through(event(1)),
         lambda: progress.done(events([2])),
         lambda: setattr(progress, "state", b"new"),

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from math import inf
 
 from eventproc.logs import get_logger
-from eventproc.models import LastEnqueued, ReceivedEvent
+from eventproc.models import Isolation, LastEnqueued, ReceivedEvent, alone
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.pumps.stop_scope import StoppedError, StopScope
@@ -15,7 +15,7 @@ from tests.unit.eventproc.core.events import events, numbers
 from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
 
 LIMIT = 5
-AT_LIMIT = LIMIT + 1  # The mark of an event that was delivered alone, in the fifth of five deaths.
+AT_LIMIT = alone(LIMIT - 1)  # One death before was in a batch or a part.
 
 
 class GuardFixture:
@@ -23,7 +23,7 @@ class GuardFixture:
 
     def __init__(
         self,
-        found: int,
+        found: Isolation,
         *,
         newest: int | None = None,
         limit: int | None = LIMIT,
@@ -53,21 +53,21 @@ class GuardFixture:
             was_delivered=lambda event: event.sequence_number < new_from,
             deliveries_max=limit,
         )
-        self.settled_at: list[int] = []
+        self.settled_at: list[Isolation] = []
         self._found = found
         self.parts: list[list[int]] = []
-        self.marks: list[int] = []
+        self.isolations: list[Isolation | None] = []
         self.given_up: list[tuple[int, int]] = []
         self.fails_at: int | None = None
         self.at_delivery: Callable[[], object] = lambda: None
 
     async def open(self, *, is_position_known: bool = True) -> None:
-        """Adopt the partition, after event 0 and with the delivery count that was found."""
+        """Adopt the partition, after event 0 and with the isolation that was found."""
         await self.checkpoints.store.open()
         await self.checkpointer.adopt()
         if is_position_known:
             self.progress.pin(0, "o0")
-        self.progress.count_delivery(self._found)
+        self.progress.set_isolation(self._found)
 
     async def deliver(self, delivered: Iterable[int]) -> None:
         """Receive these events together, and pass them to the guard."""
@@ -76,13 +76,13 @@ class GuardFixture:
     async def _settle(self) -> None:
         checkpoint = self.scene.checkpoint()
         assert checkpoint is not None
-        self.settled_at.append(checkpoint.delivery_count)
+        self.settled_at.append(checkpoint.isolation)
 
     async def _hand(self, part):
         self.at_delivery()
         self.parts.append(numbers(part))
         checkpoint = self.scene.checkpoint()
-        self.marks.append(-1 if checkpoint is None else checkpoint.delivery_count)
+        self.isolations.append(None if checkpoint is None else checkpoint.isolation)
         if self.fails_at in numbers(part):
             raise StoppedError
         self.progress.done(part)
@@ -99,7 +99,7 @@ class GuardFixture:
 
 
 @asynccontextmanager
-async def guarded(found: int, *, newest: int | None = None) -> AsyncIterator[GuardFixture]:
+async def guarded(found: Isolation, *, newest: int | None = None) -> AsyncIterator[GuardFixture]:
     """Open a guard of partition 0, and check that no event was lost or delivered twice."""
     fixture = GuardFixture(found, newest=newest)
     await fixture.open()

@@ -10,7 +10,15 @@ from eventproc import (
     StoreUnavailableError,
 )
 from eventproc.core.checkpoint_rules import operators_writer
-from eventproc.models import CheckpointResult, CheckpointUpdate, SequenceRange, WriteOutcome
+from eventproc.models import (
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
+    CheckpointResult,
+    CheckpointUpdate,
+    SequenceRange,
+    WriteOutcome,
+)
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene
 from tests.unit.eventproc.partition.checkpoint_fixture import (
@@ -203,26 +211,26 @@ def test_after_the_mark_of_a_former_hub_nothing_is_written():
     assert run_virtual(scenario())
 
 
-def test_a_delivery_count_is_adopted_and_reset_by_the_next_write():
+def test_an_isolation_is_adopted_and_reset_by_the_next_write():
     """Although the position of that write is the same."""
 
     async def scenario():
         scene = Scene()
         fixture, former, following = await former_and_next(scene)
-        former.progress.count_delivery(2)
+        former.progress.set_isolation(IN_PART)
         await former.flush()
         fixture.owner = "b"
         found = await following.adopt()
         assert found is not None
         following.progress.restore(found)
-        following.progress.count_delivery(0)
+        following.progress.set_isolation(NOT_BEGUN)
         await following.flush()
         return found, scene.checkpoint()
 
     found, stored = run_virtual(scenario())
 
-    assert (found.sequence_number, found.delivery_count) == (5, 2)
-    assert (stored.sequence_number, stored.delivery_count) == (5, 0)
+    assert (found.sequence_number, found.isolation) == (5, IN_PART)
+    assert (stored.sequence_number, stored.isolation) == (5, NOT_BEGUN)
 
 
 def test_completed_ranges_are_stored_with_the_position():
@@ -235,7 +243,7 @@ def test_completed_ranges_are_stored_with_the_position():
         stored = scene.checkpoint()
         assert stored is not None
         former.progress.restore(replace(stored, completed=done))
-        former.progress.count_delivery(1)
+        former.progress.set_isolation(IN_BATCH)
         await former.flush()
         fixture.owner = "b"
         found = await following.adopt()

@@ -1,19 +1,12 @@
-"""Isolating an event that kills the process: which events are delivered for one stored count."""
+"""Isolating an event that kills the process: which events are delivered for one write."""
 
 import asyncio
 from datetime import timedelta
 
 import pytest
 
-from eventproc.core.deliveries import (
-    ALONE,
-    ALONE_COUNT,
-    AMONG_MANY,
-    IN_PART,
-    NO_MARK,
-    PART_MIN,
-)
-from eventproc.models import CloseReason
+from eventproc.core.deliveries import ALONE_COUNT, PART_MIN
+from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, CloseReason, alone
 from eventproc.pumps.stop_scope import StoppedError
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import seconds
@@ -27,7 +20,7 @@ def test_every_event_received_at_first_is_delivered_alone(newest):
     async def scenario():
         async with guarded(IN_PART, newest=newest) as fixture:
             await fixture.deliver(range(1, 6))
-        return fixture.parts, fixture.marks
+        return fixture.parts, fixture.isolations
 
     assert run_virtual(scenario()) == ([[1], [2], [3], [4], [5]], [ALONE] * 5)
 
@@ -36,29 +29,29 @@ def test_without_a_death_the_guard_ends_with_its_first_event():
     """One count is stored, and it covers all further events."""
 
     async def scenario():
-        async with guarded(NO_MARK) as fixture:
+        async with guarded(NOT_BEGUN) as fixture:
             before = fixture.guard.is_done
             await fixture.deliver(range(1, 50))
-        return before, fixture.parts, fixture.marks, fixture.guard.is_done
+        return before, fixture.parts, fixture.isolations, fixture.guard.is_done
 
-    assert run_virtual(scenario()) == (False, [[*range(1, 50)]], [AMONG_MANY], True)
+    assert run_virtual(scenario()) == (False, [[*range(1, 50)]], [IN_BATCH], True)
 
 
 def test_the_guard_ends_behind_the_last_event_that_a_dead_process_can_have_received():
     """Not before: each later batch is looked at again."""
 
     async def scenario():
-        async with guarded(AMONG_MANY, newest=9) as fixture:
+        async with guarded(IN_BATCH, newest=9) as fixture:
             seen = []
             for first in range(1, 16, 5):
                 await fixture.deliver(range(first, first + 5))
                 seen.append(fixture.guard.is_done)
-        return fixture.parts, fixture.marks, seen
+        return fixture.parts, fixture.isolations, seen
 
-    parts, marks, seen = run_virtual(scenario())
+    parts, isolations, seen = run_virtual(scenario())
 
     assert parts == [[*range(1, 6)], [*range(6, 11)], [*range(11, 16)]]
-    assert marks == [IN_PART, IN_PART, AMONG_MANY]
+    assert isolations == [IN_PART, IN_PART, IN_BATCH]
     assert seen == [False, False, True]
 
 
@@ -66,32 +59,32 @@ def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_a
     """They come again as the first ones, whatever the source reports as the newest event."""
 
     async def scenario():
-        fixture = GuardFixture(AMONG_MANY, newest=2, unsettled_max=6)
+        fixture = GuardFixture(IN_BATCH, newest=2, unsettled_max=6)
         await fixture.open()
         for batch in (range(1, 3), range(3, 6), [6, 7]):
             await fixture.deliver(batch)
-        return fixture.parts, fixture.marks
+        return fixture.parts, fixture.isolations
 
-    parts, marks = run_virtual(scenario())
+    parts, isolations = run_virtual(scenario())
 
     assert parts == [[1, 2], [3, 4, 5], [6], [7]]
-    assert marks == [IN_PART, IN_PART, ALONE, AMONG_MANY]
+    assert isolations == [IN_PART, IN_PART, ALONE, IN_BATCH]
 
 
 @pytest.mark.parametrize(
-    ("new_from", "marks"),
+    ("new_from", "isolations"),
     [
-        (1, [AMONG_MANY, AMONG_MANY]),
-        (2, [ALONE, AMONG_MANY, AMONG_MANY]),
-        (4, [IN_PART, AMONG_MANY]),
+        (1, [IN_BATCH, IN_BATCH]),
+        (2, [ALONE, IN_BATCH, IN_BATCH]),
+        (4, [IN_PART, IN_BATCH]),
         (6, [IN_PART, IN_PART]),
     ],
 )
-def test_an_event_that_no_process_received_is_no_suspect(new_from, marks):
+def test_an_event_that_no_process_received_is_no_suspect(new_from, isolations):
     """A service that counts deliveries tells which ones are new, as far as the first read goes."""
 
     async def scenario():
-        fixture = GuardFixture(AMONG_MANY, unsettled_max=100, new_from=new_from)
+        fixture = GuardFixture(IN_BATCH, unsettled_max=100, new_from=new_from)
         await fixture.open()
         await fixture.deliver(range(1, 6))
         await fixture.deliver([6, 7])
@@ -99,7 +92,7 @@ def test_an_event_that_no_process_received_is_no_suspect(new_from, marks):
 
     fixture = run_virtual(scenario())
 
-    assert fixture.marks == marks
+    assert fixture.isolations == isolations
     assert [number for part in fixture.parts for number in part] == [*range(1, 8)]
 
 
@@ -110,9 +103,9 @@ def test_an_event_behind_those_that_the_service_sends_ahead_is_no_suspect():
         fixture = GuardFixture(IN_PART, unsettled_max=2, new_from=5)
         await fixture.open()
         await fixture.deliver(range(1, 7))
-        return fixture.marks
+        return fixture.isolations
 
-    assert run_virtual(scenario()) == [ALONE, ALONE, AMONG_MANY]
+    assert run_virtual(scenario()) == [ALONE, ALONE, IN_BATCH]
 
 
 def test_a_new_event_is_not_given_up_for_one_that_is_gone():
@@ -127,7 +120,7 @@ def test_a_new_event_is_not_given_up_for_one_that_is_gone():
     fixture = run_virtual(scenario())
 
     assert fixture.given_up == []
-    assert (fixture.parts, fixture.marks) == ([[1, 2, 3, 4, 5]], [AMONG_MANY])
+    assert (fixture.parts, fixture.isolations) == ([[1, 2, 3, 4, 5]], [IN_BATCH])
 
 
 def test_suspects_are_delivered_when_the_service_knows_the_position():
@@ -135,27 +128,27 @@ def test_suspects_are_delivered_when_the_service_knows_the_position():
 
     async def scenario():
         fixture = GuardFixture(IN_PART, unsettled_max=3)
-        fixture.at_delivery = lambda: fixture.settled_at.append(0)
+        fixture.at_delivery = lambda: fixture.settled_at.append(NOT_BEGUN)
         await fixture.open()
         await fixture.deliver(range(1, 6))
-        return fixture.marks, fixture.settled_at
+        return fixture.isolations, fixture.settled_at
 
-    marks, settled_at = run_virtual(scenario())
+    isolations, settled_at = run_virtual(scenario())
 
-    assert marks == [ALONE, ALONE, ALONE, AMONG_MANY]
-    assert settled_at == [ALONE, 0, ALONE, 0, ALONE, 0, 0]
+    assert isolations == [ALONE, ALONE, ALONE, IN_BATCH]
+    assert settled_at == [ALONE, NOT_BEGUN] * 3 + [NOT_BEGUN]
 
 
 def test_the_last_suspect_is_delivered_alone_at_once():
     """No other event of the part can have killed the process, so its count tells this one's."""
 
     async def scenario():
-        async with guarded(AMONG_MANY, newest=6) as fixture:
+        async with guarded(IN_BATCH, newest=6) as fixture:
             for batch in (range(1, 6), [6, 7]):
                 await fixture.deliver(batch)
-        return fixture.parts, fixture.marks
+        return fixture.parts, fixture.isolations
 
-    assert run_virtual(scenario()) == ([[*range(1, 6)], [6], [7]], [IN_PART, ALONE, AMONG_MANY])
+    assert run_virtual(scenario()) == ([[*range(1, 6)], [6], [7]], [IN_PART, ALONE, IN_BATCH])
 
 
 @pytest.mark.parametrize("is_given_up", [False, True])
@@ -174,15 +167,15 @@ def test_events_alone_are_followed_by_parts(is_given_up):
     assert fixture.given_up == ([(1, LIMIT)] if is_given_up else [])
     alone_count = ALONE_COUNT - is_given_up
     assert fixture.sizes()[: alone_count + 1] == [1] * alone_count + [PART_MIN]
-    first = [ALONE] if is_given_up else [ALONE + 1]
-    assert fixture.marks[: alone_count + 1] == first + [ALONE] * (alone_count - 1) + [IN_PART]
+    first = [ALONE] if is_given_up else [alone(2)]
+    assert fixture.isolations[: alone_count + 1] == first + [ALONE] * (alone_count - 1) + [IN_PART]
 
 
 def test_one_count_is_stored_for_each_part_and_not_for_each_batch():
     """A part may come in several batches; the write before the next one covers its events."""
 
     async def scenario():
-        async with guarded(AMONG_MANY) as fixture:
+        async with guarded(IN_BATCH) as fixture:
             positions = []
             fixture.at_delivery = lambda: positions.append(fixture.scene.checkpointed())
             batch_sizes = [PART_MIN - 1, 1, 10, 10, 10, 10]
@@ -215,7 +208,7 @@ def test_parts_of_events_after_those_alone_store_one_count_each():
 
 @pytest.mark.parametrize("limit", [LIMIT, None])
 @pytest.mark.parametrize("is_forced", [False, True])
-@pytest.mark.parametrize("found", [AT_LIMIT - 1, AT_LIMIT])
+@pytest.mark.parametrize("found", [alone(LIMIT - 2), AT_LIMIT])
 def test_an_event_is_given_up_when_its_count_is_at_the_limit(limit, is_forced, found):
     """Not if an operator resumed the partition, and never without a limit."""
 
@@ -242,32 +235,32 @@ def test_a_give_up_that_fails_keeps_the_count_for_the_next_pump():
         fixture.fails_at = 1
         with pytest.raises(StoppedError):
             await fixture.deliver([1, 2])
-        fixture.guard.set_last_count(CloseReason.SHUTDOWN)
-        return fixture.progress.delivery_count, fixture.parts
+        fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
+        return fixture.progress.isolation, fixture.parts
 
     assert run_virtual(scenario()) == (AT_LIMIT, [])
 
 
 @pytest.mark.parametrize(
-    ("reason", "reached", "mark"),
+    ("reason", "reached", "isolation"),
     [
-        (CloseReason.SHUTDOWN, 3, AMONG_MANY),  # 4 to 9 are suspects still.
+        (CloseReason.SHUTDOWN, 3, IN_BATCH),  # 4 to 9 are suspects still.
         (CloseReason.SHUTDOWN, 8, IN_PART),  # Only 9 is left.
-        (CloseReason.SHUTDOWN, 9, NO_MARK),
+        (CloseReason.SHUTDOWN, 9, NOT_BEGUN),
         (CloseReason.STALLED, 3, IN_PART),  # The event at which it hangs may be the one.
     ],
 )
-def test_the_count_that_is_stored_when_the_partition_closes(reason, reached, mark):
+def test_the_count_that_is_stored_when_the_partition_closes(reason, reached, isolation):
     """Events that are no longer suspects are delivered by the next owner in batches again."""
 
     async def scenario():
-        fixture = GuardFixture(AMONG_MANY, newest=9)
+        fixture = GuardFixture(IN_BATCH, newest=9)
         await fixture.open()
         await fixture.deliver(range(1, reached + 1))
-        fixture.guard.set_last_count(reason)
-        return fixture.progress.delivery_count
+        fixture.guard.set_last_isolation(reason)
+        return fixture.progress.isolation
 
-    assert run_virtual(scenario()) == mark
+    assert run_virtual(scenario()) == isolation
 
 
 def test_an_event_that_was_not_handled_does_not_count_among_those_alone():
@@ -279,8 +272,8 @@ def test_an_event_that_was_not_handled_does_not_count_among_those_alone():
         fixture.fails_at = ALONE_COUNT
         with pytest.raises(StoppedError):
             await fixture.deliver(range(1, ALONE_COUNT + 10))
-        fixture.guard.set_last_count(CloseReason.SHUTDOWN)
-        return fixture.sizes(), fixture.progress.delivery_count
+        fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
+        return fixture.sizes(), fixture.progress.isolation
 
     assert run_virtual(scenario()) == ([1] * ALONE_COUNT, IN_PART)
 
@@ -289,22 +282,22 @@ def test_a_partition_without_a_position_closes():
     """Reading began at a time, there is no checkpoint, and no event was handled yet."""
 
     async def scenario():
-        fixture = GuardFixture(NO_MARK)
+        fixture = GuardFixture(NOT_BEGUN)
         await fixture.open(is_position_known=False)
         fixture.fails_at = 1
         with pytest.raises(StoppedError):
             await fixture.deliver([1])
-        fixture.guard.set_last_count(CloseReason.SHUTDOWN)
-        return fixture.progress.delivery_count, fixture.scene.checkpoint()
+        fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
+        return fixture.progress.isolation, fixture.scene.checkpoint()
 
-    assert run_virtual(scenario()) == (NO_MARK, None)
+    assert run_virtual(scenario()) == (NOT_BEGUN, None)
 
 
 def test_a_stop_ends_the_wait_for_the_count_to_be_stored():
     """The store does not answer; no event is delivered without its count."""
 
     async def scenario():
-        fixture = GuardFixture(NO_MARK)
+        fixture = GuardFixture(NOT_BEGUN)
         await fixture.open()
         fixture.checkpoints.is_failing = True
         asyncio.get_running_loop().call_later(
@@ -319,7 +312,7 @@ def test_a_stop_ends_the_wait_for_the_count_to_be_stored():
     assert run_virtual(scenario()) == (StoppedError, [], 3)
 
 
-@pytest.mark.parametrize("found", [NO_MARK, AMONG_MANY, ALONE])
+@pytest.mark.parametrize("found", [NOT_BEGUN, IN_BATCH, ALONE])
 def test_the_isolation_is_warned_of_with_the_count_that_was_found(found, caplog):
     """Only after a death, and once."""
 
@@ -337,4 +330,4 @@ def test_the_isolation_is_warned_of_with_the_count_that_was_found(found, caplog)
         for record in caplog.records
         if vars(record).get("event") == "poison_isolation_started"
     ]
-    assert warned == {NO_MARK: [], AMONG_MANY: [1], ALONE: [2]}[found]
+    assert warned == {NOT_BEGUN: [], IN_BATCH: [1], ALONE: [2]}[found]

@@ -15,6 +15,7 @@ from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
     ConsumerGroup,
+    Isolation,
 )
 from eventproc.ports import CheckpointStore, DeadLetterSink
 from spark_integration import StoreRecipe
@@ -134,10 +135,10 @@ class SinkHarness:
     async def read(self) -> Checkpoint | None:
         return await self.store.read_checkpoint(GROUP, "0")
 
-    async def position(self) -> tuple[int | None, bytes | None, int]:
+    async def position(self) -> tuple[int | None, bytes | None, Isolation]:
         found = await self.read()
         assert found is not None
-        return found.sequence_number, found.state, found.delivery_count
+        return found.sequence_number, found.state, found.isolation
 
 
 async def sink_harness() -> SinkHarness:

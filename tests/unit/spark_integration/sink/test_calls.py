@@ -17,6 +17,7 @@ from eventproc import (
     RowError,
 )
 from eventproc.models import (
+    NOT_BEGUN,
     STATE_BYTES_MAX,
     DeadLetter,
 )
@@ -97,7 +98,7 @@ async def test_a_blocking_handler_has_the_same_context():
     await partition.take(rows(0, 2))
     await harness.commit(partition)
 
-    assert await harness.position() == (1, b"seen", 0)
+    assert await harness.position() == (1, b"seen", NOT_BEGUN)
 
 
 class Checkpointing(PartitionHandler):
@@ -201,7 +202,7 @@ async def test_a_failed_call_does_not_change_the_state():
     await harness.commit(partition)
 
     assert handler.calls == [[0, 1, 2], [0], [1], [2]]
-    assert await harness.position() == (2, b"3", 0)
+    assert await harness.position() == (2, b"3", NOT_BEGUN)
 
 
 async def test_events_covered_by_a_deferred_checkpoint_are_not_delivered_again():
@@ -212,7 +213,7 @@ async def test_events_covered_by_a_deferred_checkpoint_are_not_delivered_again()
     await harness.commit(partition)
 
     assert handler.calls == [[0, 1, 2]]
-    assert await harness.position() == (2, b"3", 0)
+    assert await harness.position() == (2, b"3", NOT_BEGUN)
 
 
 class Columns(RecordingHandler):
@@ -238,7 +239,7 @@ async def test_a_handler_may_take_columns():
     await harness.checkpoints.commit(commit_update(TASK, report))
 
     assert seen.numbers == [3, 4, 5, 6, 7]
-    assert await harness.position() == (7, b"3", 0)
+    assert await harness.position() == (7, b"3", NOT_BEGUN)
     assert report.counters.handled_count == 5
 
 
@@ -256,7 +257,7 @@ async def test_a_handler_of_columns_may_set_its_state_in_close():
     await partition.take(rows(0, 3))
     await harness.commit(partition)
 
-    assert await harness.position() == (2, b"closed", 0)
+    assert await harness.position() == (2, b"closed", NOT_BEGUN)
 
 
 async def test_a_handler_that_fails_on_columns_fails_the_task():
@@ -361,4 +362,4 @@ async def test_checkpoint_without_an_event_marks_what_is_done_so_far():
     await harness.commit(partition)
 
     assert seen.numbers == [0, 1, 2]
-    assert await harness.position() == (2, b"3", 0)
+    assert await harness.position() == (2, b"3", NOT_BEGUN)

@@ -9,7 +9,7 @@ from eventproc import (
     CloseReason,
     ReceivedEvent,
 )
-from eventproc.models import SequenceRange
+from eventproc.models import IN_BATCH, NOT_BEGUN, SequenceRange
 from spark_integration.errors import (
     HandlerFailedError,
     OrderLostError,
@@ -34,11 +34,11 @@ async def test_handled_rows_are_reported_and_committed():
     marked = await harness.position()
     await harness.commit(partition)
 
-    assert marked == (-1, None, 1)
+    assert marked == (-1, None, IN_BATCH)
     assert seen.numbers == [0, 1, 2, 3, 4]
     assert seen.closed == [CloseReason.SHUTDOWN]
     assert seen.replays == {False}
-    assert await harness.position() == (4, b"5", 0)
+    assert await harness.position() == (4, b"5", NOT_BEGUN)
 
 
 @pytest.mark.parametrize("begin", [0, 3])
@@ -52,7 +52,7 @@ async def test_rows_covered_by_a_checkpoint_are_not_delivered(begin):
 
     assert seen.numbers == [3, 4, 7, 8]
     assert partition.repeated_count == 5 - begin
-    assert await harness.position() == (8, b"4", 0)
+    assert await harness.position() == (8, b"4", NOT_BEGUN)
 
 
 async def test_a_batch_without_new_rows_writes_nothing():
@@ -156,7 +156,7 @@ async def test_the_state_that_a_handler_sets_in_close_is_committed():
     await partition.take(rows(0, 4))
     await harness.commit(partition)
 
-    assert await harness.position() == (3, b"6", 0)
+    assert await harness.position() == (3, b"6", NOT_BEGUN)
 
 
 class FailsToStart(RecordingHandler):

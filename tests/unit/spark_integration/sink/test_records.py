@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventproc.models import Checkpoint, SequenceRange
+from eventproc.models import ALONE, IN_BATCH, NOT_BEGUN, Checkpoint, SequenceRange
 from eventproc.statistics import DeliveryCounters
 from spark_integration.sink.records import (
     BatchSummary,
@@ -122,13 +122,15 @@ def test_a_checkpoint_without_a_sequence_number_covers_only_its_completed_ranges
     assert [covered_to(STORED), is_handled(4, STORED), is_handled(5, STORED)] == [4, True, False]
 
 
-@pytest.mark.parametrize(("before", "marked"), [(0, 1), (1, 1), (3, 3)])
+@pytest.mark.parametrize(
+    ("before", "marked"), [(NOT_BEGUN, IN_BATCH), (IN_BATCH, IN_BATCH), (ALONE, ALONE)]
+)
 def test_a_begin_record_marks_the_events_after_it_as_delivered(before, marked):
-    """A count that a processor left is kept: it gives events up for high counts."""
-    update = begin_update("0", replace(STORED, delivery_count=before), 5, TASK)
+    """An isolation that a processor left is kept: it gives up events that were alone."""
+    update = begin_update("0", replace(STORED, isolation=before), 5, TASK)
 
     assert update is not None
-    assert (update.sequence_number, update.delivery_count) == (4, marked)
+    assert (update.sequence_number, update.isolation) == (4, marked)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_a_begin_record_marks_the_events_after_it_as_delivered(before, marked):
 )
 def test_checkpoints_of_other_queries_and_of_earlier_runs_refuse_no_task(writer):
     """An earlier batch or run may have had the partition in another task."""
-    refuse_successor(replace(STORED, writer=writer.writer, delivery_count=1), TASK)
+    refuse_successor(replace(STORED, writer=writer.writer, isolation=IN_BATCH), TASK)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from eventproc.errors import (
     StoreUnavailableError,
 )
 from eventproc.models import (
+    ALONE,
+    NOT_BEGUN,
     CheckpointResult,
     CheckpointUpdate,
     ConsumerGroup,
@@ -71,7 +73,7 @@ async def test_a_lost_answer_changes_nothing(is_carried_out):
     await harness.commit(partition)
 
     assert (seen.numbers, seen.replays) == ([0, 1, 2, 3, 4], {False})
-    assert await harness.position() == (4, b"5", 0)
+    assert await harness.position() == (4, b"5", NOT_BEGUN)
 
 
 async def test_a_store_that_stays_unreachable_fails_the_batch():
@@ -232,7 +234,7 @@ async def test_a_batch_that_was_begun_but_not_committed_is_a_replay(begin):
     await harness.commit(partition)
 
     assert [*marks, again.replays] == [{False}, {True}, {True}, {True}]
-    assert await harness.position() == (begin + 2, b"%d" % (begin + 3), 0)
+    assert await harness.position() == (begin + 2, b"%d" % (begin + 3), NOT_BEGUN)
 
 
 async def test_a_frozen_task_is_fenced_by_a_later_begin_record():
@@ -305,7 +307,7 @@ async def test_a_repeated_commit_succeeds():
     for _ in range(2):
         await harness.checkpoints.commit(commit_update(TASK, report))
 
-    assert await harness.position() == (4, b"5", 0)
+    assert await harness.position() == (4, b"5", NOT_BEGUN)
 
 
 async def test_two_attempts_at_a_task_share_a_begin_record():
@@ -317,7 +319,7 @@ async def test_two_attempts_at_a_task_share_a_begin_record():
     await slow.take(rows(2, 5))
     await harness.commit(slow)
 
-    assert await harness.position() == (4, b"5", 0)
+    assert await harness.position() == (4, b"5", NOT_BEGUN)
 
 
 async def test_the_commit_of_another_attempt_at_the_task_does_not_count():
@@ -330,7 +332,7 @@ async def test_the_commit_of_another_attempt_at_the_task_does_not_count():
 
     with pytest.raises(FencedError, match="4 is not written over it"):
         await harness.commit(whole)
-    assert await harness.position() == (2, b"3", 0)
+    assert await harness.position() == (2, b"3", NOT_BEGUN)
 
 
 async def test_events_that_a_processor_handles_before_the_begin_record_are_not_repeated():
@@ -388,11 +390,11 @@ async def test_a_processor_that_writes_between_the_rows_fences_a_batch():
     assert (await harness.position())[0] == 1
 
 
-async def test_begin_records_keep_the_delivery_count():
-    """A processor gives up events for high counts, and Spark's retries are not crashes."""
+async def test_begin_records_keep_the_isolation():
+    """A processor gives up events that were alone, and Spark's retries are not crashes."""
     harness = await sink_harness()
-    await harness.write(1, delivery_count=3)
+    await harness.write(1, isolation=ALONE)
     for _ in range(2):
         await harness.partition(RecordingHandler()).take(rows(2, 4))
 
-    assert (await harness.position())[2] == 3
+    assert (await harness.position())[2] == ALONE

@@ -25,6 +25,9 @@ from eventproc.cli.group.targets import parse_target
 from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
+    ALONE,
+    IN_PART,
+    NOT_BEGUN,
     CheckpointUpdate,
     EventPosition,
     OwnershipClaim,
@@ -194,7 +197,7 @@ def test_planned_changes_are_shown_and_nothing_is_written():
 
 
 def test_a_checkpoint_at_the_requested_position_is_not_written():
-    """Its owner would restart for nothing. A delivery count or state to drop makes it necessary."""
+    """Its owner would restart for nothing. An isolation or state to drop makes it necessary."""
 
     async def scenario(scene, connection):
         await checkpoint(connection, 7)
@@ -202,7 +205,7 @@ def test_a_checkpoint_at_the_requested_position_is_not_written():
         done = await carry_out(connection, again, expiration=LIFE)
         writer = scene.checkpoint().writer
         scene.account.records(scene.group).checkpoint_by_partition.clear()
-        await checkpoint(connection, 7, state=b"s", delivery_count=3)
+        await checkpoint(connection, 7, state=b"s", isolation=ALONE)
         kept = await plan(connection, "8", keeps_state=True)
         needed = [kept[0].is_needed, (await plan(connection, "8"))[0].is_needed]
         await carry_out(connection, kept, expiration=LIFE)
@@ -212,7 +215,7 @@ def test_a_checkpoint_at_the_requested_position_is_not_written():
 
     assert (done, writer) == ({}, "a/1/1")
     assert needed == [True, True]
-    assert (stored.delivery_count, stored.state) == (0, b"s")
+    assert (stored.isolation, stored.state) == (NOT_BEGUN, b"s")
 
 
 def test_a_foreign_owner_causes_a_warning():
@@ -328,11 +331,11 @@ def test_lag_of_a_group_that_handled_nothing_counts_what_the_hub_retains(has_beg
 
 
 def test_the_list_of_checkpoints_shows_all_their_parts():
-    """State, completed ranges, delivery count and writer, too."""
+    """State, completed ranges, isolation and writer, too."""
 
     async def scenario(_, connection):
         done = (SequenceRange(9, 10), SequenceRange(15, 15))
-        await checkpoint(connection, 7, state=b"1234", completed=done, delivery_count=2)
+        await checkpoint(connection, 7, state=b"1234", completed=done, isolation=IN_PART)
         console = Console(width=140)
         with console.capture() as capture:
             console.print(records_table(connection.group, await read_records(connection)))

@@ -7,6 +7,7 @@ import pytest
 
 from eventproc.core.pauses import Pause
 from eventproc.core.watching.finding import Kind
+from eventproc.models import IN_BATCH, IN_PART, alone
 from tests.unit.eventproc.core.watching.readings import end, group, member, partition, watched
 
 
@@ -146,15 +147,15 @@ def test_later_events_that_are_handled_show_the_one_that_is_not():
     assert "40 later events are handled: event 11 alone holds the checkpoint back" in finding.text
 
 
-def test_a_delivery_count_shows_an_event_that_ends_its_process():
+def test_an_isolation_shows_an_event_that_ends_its_process():
     """The last delivery is that of the present owner, which lives."""
 
-    def text_at(mark):
-        return only(findings(lambda at_s: group(at_s, [stuck(at_s, delivery_count=mark)]))).text
+    def text_at(isolation):
+        return only(findings(lambda at_s: group(at_s, [stuck(at_s, isolation=isolation)]))).text
 
-    assert "Processes end while they handle event 11" not in text_at(1)
-    assert "at least 1 had these events when they ended" in text_at(2)
-    assert "at least 3 had these events when they ended" in text_at(4)
+    assert "Processes end while they handle event 11" not in text_at(IN_BATCH)
+    assert "at least 1 had these events when they ended" in text_at(IN_PART)
+    assert "at least 3 had these events when they ended" in text_at(alone(2))
 
 
 def test_owners_in_a_row_without_progress_show_it_too():
