@@ -26,16 +26,16 @@ EXAMPLES: Final = "Examples:"
 DURATION_NOTE: Final = "A DURATION is a number with its unit: 500ms, 10s, 2m, 1.5h."
 
 _WHERE: Final = (
-    "which process has partition 3, and how far behind    eventproc status",
-    "what is paused, since when and why                   eventproc status",
-    "how long the oldest event has waited                 eventproc checkpoints lag",
-    "get the events since 08:00 again                     eventproc checkpoints reset",
-    "skip an event that cannot be handled                 eventproc checkpoints reset",
-    "deliver again what was given up                      eventproc dead-letters replay",
-    "move a group to another store                        eventproc checkpoints export, import",
-    "create a container, also one for dead letters        eventproc store init",
-    "health of a running process, for probes              eventproc run --http PORT",
-    "show an event, delete a group                        no verb: see docs/operations.md",
+    "who has partition 3, and how far behind    eventproc status",
+    "what is paused, since when and why         eventproc status",
+    "how long the oldest event has waited       eventproc checkpoints lag",
+    "get the events since 08:00 again           eventproc checkpoints reset",
+    "skip an event that cannot be handled       eventproc checkpoints reset",
+    "deliver again what was given up            eventproc dead-letters replay",
+    "move a group to another store              eventproc checkpoints export",
+    "create a container, also for dead letters  eventproc store init",
+    "health of a running process, for probes    eventproc run --http PORT",
+    "show an event, delete a group              no verb: see docs/operations.md",
 )
 
 
