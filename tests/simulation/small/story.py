@@ -83,7 +83,6 @@ NEVER_PAUSED: Final = FOREIGN | {function.__name__ for function in suspects.NEVE
 """Foreign members take no notice of a pause; others wait for a certain event."""
 STANDBY: Final = {function.__name__ for function in planned.STANDBY}
 NEVER_COOPERATIVE: Final = {function.__name__ for function in suspects.NEVER_COOPERATIVE}
-NEEDS: Final[dict[str, tuple[str, ...]]] = suspects.NEEDS
 
 CONDITIONS: Final = (
     *("slow store", "clocks", "busy", "own checkpoints", "early receivers", "failing"),
@@ -152,7 +151,7 @@ def draw(seed: int) -> SmallStory:
 
 def _needed(names: Iterable[str]) -> set[str]:
     """Return the conditions that these situations make no sense without."""
-    return {condition for name in names for condition in NEEDS.get(name, ())}
+    return {condition for name in names for condition in suspects.NEEDS.get(name, ())}
 
 
 def _config(story: SmallStory) -> EventProcessorConfig:
