@@ -82,7 +82,7 @@ def _no_tls(error: ssl.SSLError) -> ConnectionFailure:
         return ConnectionFailure(
             "the server's certificate is not trusted "
             f"({getattr(found, 'verify_message', found)}). If a CA of your own signed it, give "
-            "the CA's certificates as CA bundle",
+            "the CA's certificates as ca_bundle (--ca-bundle)",
             is_setting=True,
         )
     reason = (error.reason or type(error).__name__).lower().replace("_", " ")

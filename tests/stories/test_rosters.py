@@ -339,7 +339,7 @@ def test_the_roster_is_closed_with_the_processor():
 def test_a_roster_needs_a_published_placement():
     """Otherwise each processor would plan from what it has read itself."""
     scene = Pods(1)
-    with pytest.raises(ConfigurationError, match=r"Use Published\(Ordinal\(\.\.\.\)\)"):
+    with pytest.raises(ConfigurationError, match=r"as text Published:Ordinal"):
         scene.processor(owner_id="a-0", roster=scene.cluster.roster("a-0"), placement=Ordinal())
 
 

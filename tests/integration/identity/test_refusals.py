@@ -121,7 +121,12 @@ def test_a_missing_ca_bundle_is_named(refused, part):
 @pytest.mark.parametrize(
     ("user", "status", "code", "reason"),
     [
-        ("anna:secret", None, BAD_INPUT, "it wants user and password: give --proxy with both"),
+        (
+            "anna:secret",
+            None,
+            BAD_INPUT,
+            "it wants user and password: give http://USER:PASSWORD@HOST:PORT",
+        ),
         (None, 403, BAD_INPUT, "does it allow this host and port?"),
         (None, 502, UNREACHABLE, "refuses the connection (status 502)"),
     ],
@@ -153,7 +158,7 @@ def test_a_proxy_that_is_away_may_come_back(refused, hub, part):
         ((), {"AZURE_STORAGE_CONNECTION_STRING": "x"}, "give --storage-account, which uses an"),
         (("--proxy", "proxy:8080"), {}, "--proxy: give http://HOST:PORT"),
         (("--proxy", "http://u:hush@proxy"), {}, "--proxy: give http://HOST:PORT"),
-        (("--storage-account", "http://127.0.0.1/a"), {}, "must begin with https://"),
+        (("--storage-account", "http://127.0.0.1/a"), {}, "begin it with https://"),
         (("--storage-account", "Contoso"), {}, "give the account's name, for example contoso"),
     ],
 )

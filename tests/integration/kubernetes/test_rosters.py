@@ -164,7 +164,7 @@ def test_outside_of_a_cluster_a_kubeconfig_is_needed(monkeypatch):
     """The message says so."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(
-        ConfigurationError, match=r"this process is in no pod.*[^.]\. Run in a pod.*pass kubeconfig"
+        ConfigurationError, match=r"this process is in no pod.*[^.]\. Run in a pod.*kubeconfig=PATH"
     ):
         read(StatefulSetRoster(**POD))
 
@@ -190,9 +190,7 @@ def test_the_pod_is_known_by_the_environment(monkeypatch):
 
 def test_a_host_that_is_no_pod_of_a_stateful_set_is_refused():
     """Before anything is sent."""
-    with pytest.raises(
-        ConfigurationError, match="'laptop', which is no name of a StatefulSet's po"
-    ):
+    with pytest.raises(ConfigurationError, match="'laptop': this is no name of a StatefulSet's po"):
         StatefulSetRoster(pod_name="laptop")
 
 
