@@ -299,7 +299,7 @@ def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
     state: bytes | None = None,
     state_sequence_number: int | None = None,
     completed: Sequence[int] = (),
-    isolation: str = "",
+    isolation: str = str(NOT_BEGUN),
 ) -> Checkpoint:
     return Checkpoint(
         partition_id=partition_id,
@@ -311,7 +311,7 @@ def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
         state=state,
         state_sequence_number=state_sequence_number,
         completed=tuple(map(SequenceRange, completed[::2], completed[1::2])),
-        isolation=Isolation.parse(isolation) if isolation else NOT_BEGUN,
+        isolation=Isolation.parse(isolation),
     )
 
 
