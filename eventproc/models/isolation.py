@@ -22,7 +22,7 @@ class IsolationMode(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Isolation:
-    """With which other events they were delivered, and how often alone."""
+    """How events were delivered: with which other events, and how often alone."""
 
     mode: IsolationMode
     alone_count: int = 0

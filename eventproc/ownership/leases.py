@@ -100,7 +100,7 @@ class Leases:
     def remaining_s(self, partition_id: str, *, epoch: int | None = None) -> float:
         """For how many seconds the lease of the partition may be trusted; zero or less: not.
 
-        With an *epoch*: only if it is the lease with this one, and not a later one. Called in the
+        With an *epoch*, only the lease with that epoch counts, not a later one. Called in the
         handlers' thread, too.
         """
         lease = self._lease_by_partition.get(partition_id)

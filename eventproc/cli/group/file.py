@@ -1,6 +1,6 @@
 """Export checkpoints to a JSON file, and import them into another store or group.
 
-States are encoded in base64. Delivery counts are not exported: they count crashes of the exporting
+States are encoded in base64. Isolations are not exported: they tell of crashes of the exporting
 group's processes.
 """
 

@@ -89,7 +89,7 @@ def test_positions_before_the_first_event_are_valid_in_any_hub(own):
 
 
 def test_an_offset_that_names_no_time_of_creation_takes_the_present_one(own):
-    """An earlier release wrote it."""
+    """A source may not say when its hub was created, as Kafka does not."""
     reader = reader_of(own)
     reached = latest(reader, reader.initialOffset())
     older = {name: value for name, value in reached.items() if name != "created"}
