@@ -141,8 +141,8 @@ class HubRecreatedError(StoreError):
             )
         super().__init__(
             f"{known}. To handle the events of the hub from the first, use `eventproc checkpoints "
-            f"reset --partition {partition_id} --to earliest`, or give another target. With "
-            "recreated_hub=EARLIEST (--recreated-hub earliest), processors begin at the first "
+            f"reset --partition {partition_id} --to earliest`, or give another target. "
+            "Processors with the setting recreated_hub=EARLIEST begin at the first by themselves "
             "whenever a hub was created again"
         )
 

@@ -41,8 +41,9 @@ _LACKS_RIGHT: Final = frozenset(
 """Error codes that mean that the credential is valid but lacks the right for the request."""
 
 _WHY_BY_CODE: Final = {
-    "ContainerNotFound": "the container does not exist; create it with `eventproc store init`, or "
-    "let a processor create it when it starts (create_container=True, --create-container)",
+    "ContainerNotFound": "the container does not exist; create it with `eventproc store init "
+    "--store blob:{name}`, or let a processor create it when it starts (create_container=True, "
+    "--create-container)",
     "ResourceNotFound": NO_ACCOUNT,
 }
 
@@ -165,7 +166,7 @@ def error_for(
             "(az storage blob lease break), and let that program use another container"
         )
     if code in _WHY_BY_CODE:
-        why = _WHY_BY_CODE[code]
+        why = _WHY_BY_CODE[code].format(name=place.rpartition("/")[2])
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"
     elif expired_at:

@@ -152,8 +152,9 @@ def error_for(
         return StoreUnavailableError(f"table {place} cannot answer now {answer}")
     if code == "TableNotFound":
         why = (
-            "the table does not exist; create it with `eventproc store init`, or let a processor "
-            "create it when it starts (create_table=True, --create-container)"
+            "the table does not exist; create it with `eventproc store init --store "
+            f"tables:{place.rpartition('/')[2]}`, or let a processor create it when it starts "
+            "(create_table=True, --create-container)"
         )
     elif not status:
         why = f"no request can be signed with the credential ({code}); is the account key complete?"

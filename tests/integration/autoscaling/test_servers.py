@@ -145,8 +145,8 @@ def test_one_vote_is_printed_after_two_readings(command, env, publish):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--min", "5", "--max", "2"), "--min (5) is above --max (2)"),
-        (("--drain-target", "20s"), "--start-time (30 s) is not below --drain-target (20 s)"),
+        (("--min", "5", "--max", "2"), "--min is 5 and --max is 2: "),
+        (("--drain-target", "20s"), "--start-time is 30 s and --drain-target is 20 s: "),
         (("--rate-of-one", "0"), "--rate-of-one is 0.0"),
         (("--http", "here"), "--http is 'here': give PORT for"),
         (("--grpc", "1.2.3.4:6000"), "--grpc 1.2.3.4:6000 cannot be listened on"),
