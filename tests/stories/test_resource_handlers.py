@@ -66,7 +66,7 @@ def test_handlers_that_can_work_are_accepted(cls):
         (NotAwaitable, "write `async def`, or inherit from BlockingResourceHandler"),
         (Awaitable, "write `def`, or inherit from ResourceHandler"),
         (NoArgument, r"write drain\(self, held\)"),
-        (Needing, r"lambda: Needing\(...\)"),
+        (Needing, r"`def make\(\): return Needing\(...\)`"),
     ],
 )
 def test_handlers_that_cannot_work_are_refused_with_the_remedy(cls, remedy):

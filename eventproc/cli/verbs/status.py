@@ -77,7 +77,8 @@ def status(
     if every <= timedelta(0):
         raise ConfigurationError(f"--every {every.total_seconds():g}s: give a time above 0")
     console = standard_output()
-    is_live = watch and output is options.RowsFormat.TABLE and console.is_terminal
+    can_be_redrawn = console.is_terminal and not console.is_dumb_terminal
+    is_live = watch and output is options.RowsFormat.TABLE and can_be_redrawn
     header = True
 
     def show(view: GroupView) -> None:

@@ -62,7 +62,11 @@ def test_the_error_says_if_the_request_was_repeated():
     [
         (403, "AuthorizationPermissionMismatch", "lacks the right to write blobs (403 Auth"),
         (403, "AuthenticationFailed", "the credential is refused (403 AuthenticationFailed)"),
-        (404, "ContainerNotFound", "does not exist; create it with `eventproc store init --store blob:"),
+        (
+            404,
+            "ContainerNotFound",
+            "does not exist; create it with `eventproc store init --store blob:",
+        ),
         (0, "AzureSigningError", "is the account key complete?"),
         (400, "InvalidHeaderValue", "the service refuses the request (400 InvalidHeaderValue)"),
     ],

@@ -22,7 +22,12 @@ EMPTY = group_view()
 
 def terminal(width=100, height=24):
     return Console(
-        file=StringIO(), force_terminal=True, color_system=None, width=width, height=height
+        file=StringIO(),
+        force_terminal=True,
+        color_system=None,
+        width=width,
+        height=height,
+        _environ={"TERM": "xterm"},
     )
 
 
