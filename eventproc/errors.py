@@ -108,8 +108,8 @@ class HubRecreatedError(StoreError):
     Its position means nothing in the new hub, so the partition is not served until an operator
     moves the checkpoint. With ``RecreatedHub.EARLIEST`` this is never raised.
 
-    Only a checkpoint that is older than the hub proves it. Otherwise the partition ended before the
-    position, and the message names the other possible causes, too.
+    A checkpoint that is older than the hub proves it. If that is not known, the partition ended
+    before the position, which has other possible causes; the message names them, too.
     """
 
     is_final = True
@@ -213,7 +213,7 @@ class DeadLetterError(EventProcError):
 
 
 class LetterDamagedError(EventProcError):
-    """What lies in the place of a dead letter is none; the message says what is wrong with it."""
+    """What is stored as a dead letter cannot be read as one; the message says what is wrong."""
 
 
 class LetterRefusedError(EventProcError):

@@ -8,10 +8,10 @@ _DIGITS_MAX: Final = 18
 
 
 class IsolationMode(IntEnum):
-    """With which other events. A higher mode is delivered with fewer of them."""
+    """Beside how many others an event was delivered: the higher the mode, the fewer."""
 
     NONE = 0
-    """Not at all."""
+    """The event was not delivered."""
 
     BATCH = 1
     PART = 2
@@ -40,7 +40,7 @@ class Isolation:
 
     @classmethod
     def parse(cls, text: str) -> "Isolation":
-        """Return what a stored word says. One that is not known counts as ``batch``.
+        """Return what a stored word says. An unknown word counts as ``batch``.
 
         Then the events are delivered in small parts next, which is never wrong.
         """

@@ -25,15 +25,16 @@ class Gathering:
     """How long a batch waits for more events after its first one."""
 
     least: int = 1
-    """It waits no longer when it has this many."""
+    """So many events complete the batch: then it waits no longer."""
 
     wait: timedelta = timedelta(0)
 
 
 AT_ONCE: Final = Gathering()
 FOR_COLUMNS: Final = Gathering(4096, timedelta(milliseconds=10))
-"""A batch of columns costs as much as many events. The time is far less than polling for events
-costs elsewhere, and enough for thousands of them where there is a backlog."""
+"""To build a batch of columns costs as much as to handle many events, so a batch waits for more.
+The wait is too short for a handler to matter, and long enough for thousands of events where there
+is a backlog."""
 
 
 class PartitionReceiver(ABC):
