@@ -1,4 +1,4 @@
-"""``Ring``: a hash ring with a bound, or the equal arcs of the document."""
+"""``Ring``: a hash ring with a bound, or equal arcs (``literal``)."""
 
 from collections import Counter
 from dataclasses import replace
@@ -34,7 +34,7 @@ def group_of(resources: int, members: int, owned: str = ""):
 
 
 def test_of_ten_on_ten_each_member_has_one():
-    """The arcs of the document leave five of these ten members without a resource."""
+    """Equal arcs leave five of these ten members without a resource."""
     assert set(counts(group_of(10, 10), Ring()).values()) == {1}
     assert sorted(counts(group_of(10, 10), Ring(literal=True)).values()) == [0] * 5 + [
         *(1, 2, 2, 2, 3),
