@@ -67,7 +67,7 @@ def hold(
     process: ProcessOptions,
     config: Annotated[ResourceProcessorConfig, ConfigOptions(RESOURCES, ResourceProcessorConfig())],
 ) -> int:
-    """Hold a share of a group's resources: connections, licence keys, jobs, tenants.
+    """Hold some of a group's resources, or its only one: connections, licence keys, jobs, tenants.
 
     A resource is anything with a name that one process at a time should hold. With one name, such
     as --resources nightly-job, one process holds it and the others stand by.
