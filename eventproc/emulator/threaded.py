@@ -1,12 +1,11 @@
 """The emulator in a thread of its own: for tests, notebooks and programs without an event loop."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import ParamSpec, Self, TypeVar
 
+from eventproc.concurrency.loop_thread import LoopThread
 from eventproc.emulator.amqp.message import StoredEvent
 from eventproc.emulator.faults import LastingFault
 from eventproc.emulator.hub.configuration import (
@@ -68,8 +67,7 @@ class EventHubsEmulator:
             tokens=tokens,
         )
         self._server: EmulatorServer | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: LoopThread | None = None
 
     def __enter__(self) -> Self:
         """Start."""
@@ -87,11 +85,7 @@ class EventHubsEmulator:
             ConfigurationError: The port is taken, or the directory has other files.
         """
         assert self._thread is None, "opened twice"
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="event-hubs-emulator", daemon=True
-        )
-        self._thread.start()
+        self._thread = LoopThread("event-hubs-emulator")
         try:
             self._server = self._call(EmulatorServer, self.configuration)
             self._await(self._server.open())
@@ -101,15 +95,13 @@ class EventHubsEmulator:
 
     def close(self) -> None:
         """Stop the server and its thread, and release the files. Repeating is harmless."""
-        if self._thread is None or self._loop is None:
+        if self._thread is None:
             return
         if self._server is not None:
             self._await(self._server.close())
             self._server = None
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self._thread = self._loop = None
+        self._thread.close()
+        self._thread = None
 
     def start(self) -> None:
         """Listen again, on the same port and with the same events, after ``stop``."""
@@ -126,8 +118,8 @@ class EventHubsEmulator:
         return self._server
 
     def _await(self, coroutine: Coroutine[object, object, T]) -> T:
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        assert self._thread is not None
+        return self._thread.call(coroutine)
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function on the loop's thread; return its result or raise its error."""

@@ -7,11 +7,11 @@ notice.
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
+from eventproc.concurrency.loop_thread import LoopThread
 from eventproc.concurrency.tasks import end
 from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.listener import Listener
@@ -80,22 +80,18 @@ class ReportServer:
             connections_max=2 * size + STRANGERS_MAX,
             is_idle=lambda each: not getattr(each, "is_of_member", False),
         )
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="eventproc-fleet-reports", daemon=True
-        )
-        self._thread.start()
+        self._thread = LoopThread("eventproc-fleet-reports")
         try:
-            bound = self._call(self._listener.open(ListenAddress(host, port)))
+            bound = self._thread.call(self._listener.open(ListenAddress(host, port)))
         except OSError:
-            self._end_thread()
+            self._thread.close()
             raise
         self.port = bound.port
         """The port on which the server listens."""
 
     def request_stop(self) -> None:
         """Answer ``stop`` to every report from now on, also to reports that wait already."""
-        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.call_soon(self._stopping.set)
 
     async def _serve(
         self,
@@ -133,20 +129,12 @@ class ReportServer:
 
     def close(self) -> None:
         """Stop listening and answering. Repeating is harmless. Not from ``on_report``."""
-        if self._loop.is_closed():
+        if self._thread.is_closed:
             return
-        self._call(self._close())
-        self._end_thread()
+        self._thread.call(self._close())
+        self._thread.close()
 
     async def _close(self) -> None:
         await self._listener.close()
         await end(self._serving)
         await asyncio.sleep(0)  # Their sockets are closed in the next turn.
-
-    def _call(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - what *work* returns
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _end_thread(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

@@ -5,15 +5,14 @@ They stay open, because connecting to an event hub takes longer than publishing 
 Rule: a publisher that failed is closed, and not used again.
 """
 
-import asyncio
-import threading
 from collections import OrderedDict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
+from eventproc.concurrency.loop_thread import LoopThread
 from eventproc.errors import SourceUnavailableError
 from eventproc.models import OutgoingEvent
 from eventproc.ports import EventPublisher
@@ -30,12 +29,8 @@ class Connections:
     """Publishers by target, on an event loop in a thread of their own."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._thread = LoopThread("eventproc-publish")
         self._open: OrderedDict[Target, tuple[EventPublisher, AsyncExitStack]] = OrderedDict()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="eventproc-publish", daemon=True
-        )
-        self._thread.start()
 
     def publish(self, target: Target, events: Sequence[OutgoingEvent], patience: timedelta) -> None:
         """Publish events, and return when all are acknowledged; connect first if necessary.
@@ -44,17 +39,12 @@ class Connections:
             ConfigurationError: the target cannot work on this machine.
             EventRefusedError, SourceError: see ``EventPublisher.publish``.
         """
-        self._run(self._publish(target, events, patience))
+        self._thread.call(self._publish(target, events, patience))
 
     def close(self) -> None:
         """Close all publishers, and end the thread."""
-        self._run(self._close_beyond(0))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        self._thread.call(self._close_beyond(0))
+        self._thread.close()
 
     async def _publish(
         self, target: Target, events: Sequence[OutgoingEvent], patience: timedelta
