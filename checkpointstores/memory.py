@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 from checkpointstores.names import require_partition_id
-from eventproc.core.checkpoint_rules import checkpoint_after
+from eventproc.core.checkpoints import checkpoint_after
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     NOT_BEGUN,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.checkpoint_rules import operators_writer
+from eventproc.core.checkpoints import operators_writer
 from eventproc.core.ownership.liveness import fresh_owners
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
 from eventproc.errors import ConfigurationError, EventProcError, StoreUnavailableError

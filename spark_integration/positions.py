@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from eventproc.core.checkpoint_rules import is_of_former_hub, is_older_than_hub
+from eventproc.core.checkpoints import is_of_former_hub, is_older_than_hub
 from eventproc.core.offset_format import offset_format_in
 from eventproc.errors import ConfigurationError, HubRecreatedError
 from eventproc.models import Checkpoint, EventPosition, OffsetFormat

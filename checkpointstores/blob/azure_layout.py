@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 
 from checkpointstores.member_enums import offset_format_of, status_of
 from eventproc.bounded_json import read_json
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     NO_OFFSET,

@@ -7,7 +7,7 @@ from checkpointstores.blob import azure_layout as layout
 from checkpointstores.blob.azure_layout import Position
 from checkpointstores.blob.body import CheckpointBody
 from checkpointstores.blob.container import BlobItem
-from eventproc.core.checkpoint_rules import completed_above
+from eventproc.core.checkpoints import completed_above
 from eventproc.models import NOT_BEGUN, Checkpoint, CheckpointUpdate
 
 

@@ -27,7 +27,7 @@ from checkpointstores.blob.spelling import SpellingWatch
 from checkpointstores.names import require_partition_id
 from checkpointstores.requests import ConditionFailedError
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import checkpoint_after
+from eventproc.core.checkpoints import checkpoint_after
 from eventproc.errors import StoreError
 from eventproc.models import (
     Checkpoint,

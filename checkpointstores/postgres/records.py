@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from checkpointstores.member_enums import offset_format_of, status_of
 from checkpointstores.postgres import statements as sql
 from checkpointstores.postgres.schema import in_schema
-from eventproc.core.checkpoint_rules import checkpoint_after
+from eventproc.core.checkpoints import checkpoint_after
 from eventproc.models import (
     NOT_BEGUN,
     Checkpoint,

@@ -38,7 +38,7 @@ from checkpointstores.tables.table import (
     Write,
 )
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import checkpoint_after
+from eventproc.core.checkpoints import checkpoint_after
 from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import handled_in_hub
+from eventproc.core.checkpoints import handled_in_hub
 from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in, unreadable
 from eventproc.core.scaling.readings import PartitionReading, Reading

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET
 from eventproc.core.ownership.liveness import fresh_owners, live_members
 from eventproc.models import (
     Checkpoint,

@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from eventproc.core.checkpoint_rules import completed_above
+from eventproc.core.checkpoints import completed_above
 from eventproc.core.deliveries import isolation_after_progress
 from eventproc.core.snapshot import ProgressSnapshot
 from eventproc.core.window import NUMBER_OF, Placed, Window, above, frozen, without_body

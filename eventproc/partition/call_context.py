@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
 from typing import Any
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.progress import PartitionProgress
 from eventproc.errors import StateRefusedError, TransactionsRefusedError
 from eventproc.handler import PartitionContext

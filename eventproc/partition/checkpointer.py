@@ -15,7 +15,7 @@ from datetime import datetime
 
 from eventproc.concurrency.tasks import is_cancelled, retrieve_outcome
 from eventproc.config import CheckpointPolicy, RecreatedHub
-from eventproc.core import checkpoint_rules as rules
+from eventproc.core import checkpoints
 from eventproc.core.offset_format import is_of_other_format
 from eventproc.core.progress import PartitionProgress
 from eventproc.core.snapshot import ProgressSnapshot
@@ -150,18 +150,20 @@ class Checkpointer:
     ) -> CheckpointResult:
         found = await self._read()
         # Stays true if the answer to the adoption is lost, and what is read next is our own write.
-        self.is_adopted_from_operator |= found is not None and rules.is_moved_by_operator(found)
-        update = rules.adoption(found, self._writer)
-        if found is not None and rules.is_of_former_hub(found, hub_created_at):
+        self.is_adopted_from_operator |= found is not None and checkpoints.is_moved_by_operator(
+            found
+        )
+        update = checkpoints.adoption(found, self._writer)
+        if found is not None and checkpoints.is_of_former_hub(found, hub_created_at):
             policy, number = self._recreated_hub, found.sequence_number
             is_stopped = policy is RecreatedHub.STOP
             self._recreation.note(is_error=is_stopped, policy=policy.value, sequence_number=number)
             if is_stopped:
-                is_older = rules.is_older_than_hub(found, hub_created_at)
+                is_older = checkpoints.is_older_than_hub(found, hub_created_at)
                 raise HubRecreatedError(self._partition_id, number, is_older_than_hub=is_older)
-            update = rules.restart_in_new_hub(found, self._writer)
+            update = checkpoints.restart_in_new_hub(found, self._writer)
         if found is None and is_from_first:
-            update = rules.initial_checkpoint(self._partition_id, self._writer)
+            update = checkpoints.initial_checkpoint(self._partition_id, self._writer)
         if update is None:
             return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)
         # Verified after the read: otherwise this write could fence a newer owner.
@@ -178,7 +180,7 @@ class Checkpointer:
         Raises:
             OwnershipLostError: another processor owns the partition; it notices the new hub itself.
         """
-        self._writer = rules.former_hubs_writer(self._writer)
+        self._writer = checkpoints.former_hubs_writer(self._writer)
         self.progress.touch()
         await self.flush()
         self.lose()
@@ -280,7 +282,7 @@ class Checkpointer:
         assert progress is not None, "there is a position to write"
         if progress.revision == self._stored_revision:
             return True
-        if rules.is_behind(progress.sequence_number, self.stored):
+        if checkpoints.is_behind(progress.sequence_number, self.stored):
             # The stored position is further on.
             self._note_stored(progress.revision, handled_count)
             return True
@@ -347,7 +349,7 @@ class Checkpointer:
         """
         try:
             found = await self._read()
-            if found is not None and rules.is_moved_by_operator(found):
+            if found is not None and checkpoints.is_moved_by_operator(found):
                 self._log.warning(
                     "checkpoint_moved_by_operator", sequence_number=found.sequence_number
                 )
@@ -357,7 +359,7 @@ class Checkpointer:
                 self._log.error("offset_format_mismatched", offset=found.offset)
                 self.lose()
                 return True
-            is_foreign = rules.is_written_by_another(found, self.stored, self._writer)
+            is_foreign = checkpoints.is_written_by_another(found, self.stored, self._writer)
             if is_foreign and (self.is_exact or not await self.verify()):
                 self.lose()
                 return True

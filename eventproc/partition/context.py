@@ -10,7 +10,7 @@ from threading import get_ident
 from typing import Any
 
 from eventproc.concurrency.tasks import to_the_end
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.window import NUMBER_OF
 from eventproc.errors import OwnershipLostError, TransactionsRefusedError
 from eventproc.models import LastEnqueued, ReceivedEvent

@@ -15,7 +15,7 @@ from typing import Final
 
 from eventproc.concurrency.tasks import users_code
 from eventproc.config import EventProcessorConfig
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import measured_by

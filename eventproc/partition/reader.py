@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from eventproc.core.checkpoint_rules import is_beyond_end, precedes_hub
+from eventproc.core.checkpoints import is_beyond_end, precedes_hub
 from eventproc.errors import (
     OwnershipLostError,
     ReceiverDisplacedError,

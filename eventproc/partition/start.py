@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from eventproc.core.checkpoint_rules import (
+from eventproc.core.checkpoints import (
     BEFORE_FIRST_OFFSET,
     BEFORE_FIRST_SEQUENCE_NUMBER,
     starting_position,

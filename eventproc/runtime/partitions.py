@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 from eventproc.config import EventProcessorConfig
-from eventproc.core.checkpoint_rules import pumps_writer
+from eventproc.core.checkpoints import pumps_writer
 from eventproc.core.progress import PartitionProgress
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc.logs import Logger

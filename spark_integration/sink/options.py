@@ -106,7 +106,7 @@ class GroupRecipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HubOptions:
+class HubRecipe:
     """How a hub is reached."""
 
     network: NetworkRecipe = field(default_factory=NetworkRecipe)
@@ -147,7 +147,7 @@ class SinkOptions:
     """The ``module:function`` that makes a ``DeadLetterSink``."""
 
     defers_checkpoints: bool = False
-    hub: HubOptions = field(default_factory=HubOptions)
+    hub: HubRecipe = field(default_factory=HubRecipe)
     """How the hub is reached, if the group is given by a connection string."""
 
     patience: PositiveSpan = timedelta(minutes=1)
@@ -255,7 +255,7 @@ def parse_sink_options(
         ),
         dead_letters=given.text("deadLetters"),
         defers_checkpoints=given.flag("deferCheckpoints", otherwise=False),
-        hub=HubOptions(
+        hub=HubRecipe(
             network=network,
             transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
             custom_endpoint=given.text("customEndpoint"),

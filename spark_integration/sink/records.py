@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.core.checkpoint_rules import (
+from eventproc.core.checkpoints import (
     BEFORE_FIRST_OFFSET,
     BEFORE_FIRST_SEQUENCE_NUMBER,
     completed_above,

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import Final, TypeVar
 
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET
 from eventproc.errors import ConfigurationError, SourceUnavailableError, StoreUnavailableError
 from eventproc.logs import ConditionLogger, get_logger
 from eventproc.models import (

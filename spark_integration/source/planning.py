@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from eventproc.core.checkpoint_rules import precedes_hub
+from eventproc.core.checkpoints import precedes_hub
 
 Offsets = Mapping[str, int]
 """The sequence number of the next event to read, by partition id."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.core.checkpoint_rules import initial_checkpoint, operators_writer, pumps_writer
+from eventproc.core.checkpoints import initial_checkpoint, operators_writer, pumps_writer
 from eventproc.models import (
     IN_BATCH,
     IN_PART,

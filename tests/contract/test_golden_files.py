@@ -8,7 +8,7 @@ import json
 import pytest
 
 from eventproc.cli.group.file import ExportedCheckpoint, ExportedGroup, as_text, read_file
-from eventproc.core.checkpoint_rules import operators_writer, pump_owner, pumps_writer
+from eventproc.core.checkpoints import operators_writer, pump_owner, pumps_writer
 from eventproc.core.offset_format import offset_format_of
 from eventproc.dead_letters.blob import BlobDeadLetterSink
 from eventproc.models import DeadLetter, OffsetFormat, ReceivedEvent

@@ -7,7 +7,7 @@ from random import Random
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Checkpoint, CheckpointPolicy, StoreUnavailableError
 from eventproc.admin import CheckpointMove, move_checkpoint
-from eventproc.core.checkpoint_rules import is_moved_by_operator
+from eventproc.core.checkpoints import is_moved_by_operator
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene

@@ -16,7 +16,7 @@ from eventproc import (
     ReceivedEvent,
     Roster,
 )
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.handler import HandlerFactory
 from eventproc.simulation.fleet import Fleet
 from eventproc.telemetry import Telemetry

@@ -12,7 +12,7 @@ from eventproc import (
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.core.checkpoint_rules import operators_writer
+from eventproc.core.checkpoints import operators_writer
 from eventproc.models import IN_BATCH, NOT_BEGUN, CheckpointResult, WriteOutcome
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.testing.virtual_time import run_virtual

@@ -7,7 +7,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import ConfigurationError, EventProcessor, EventProcessorConfig
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.models import (
     Checkpoint,

@@ -14,7 +14,7 @@ from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.readings import Readings, read_group
 from eventproc.cli.group.view import MemberRow, PartitionRow, view_of
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import is_moved_by_operator
+from eventproc.core.checkpoints import is_moved_by_operator
 from eventproc.core.watching.group import HubEnd, WatchedGroup, WatchedMember, WatchedPartition
 from eventproc.errors import SourceError, StoreCorruptError
 from eventproc.models import NOT_BEGUN, Checkpoint, Member, PartitionProperties

@@ -30,7 +30,7 @@ from eventproc.cli.group.targets import (
     refuse_future,
 )
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, is_of_other_hub
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, is_of_other_hub
 from eventproc.core.offset_format import offset_format_in, offset_format_of
 from eventproc.core.ownership.liveness import live_members
 from eventproc.errors import ConfigurationError, EventProcError

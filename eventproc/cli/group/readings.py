@@ -10,7 +10,7 @@ from typing import Final
 
 from eventproc.admin import read_pauses
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import pump_owner
+from eventproc.core.checkpoints import pump_owner
 from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, unreadable
 from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
 from eventproc.errors import StoreCorruptError

@@ -19,7 +19,7 @@ from eventproc.cli.group.lookup import first_event
 from eventproc.cli.group.view import in_order, lag_of
 from eventproc.cli.terminal.console import cell
 from eventproc.concurrency.tasks import together
-from eventproc.core.checkpoint_rules import (
+from eventproc.core.checkpoints import (
     is_moved_by_operator,
     is_of_other_hub,
     pump_owner,

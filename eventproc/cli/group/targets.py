@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, is_beyond_end
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, is_beyond_end
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, PartitionProperties
 from eventproc.validation.option_values import parse_position

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from eventproc.cli.group.readings import Readings, age_of
-from eventproc.core.checkpoint_rules import (
+from eventproc.core.checkpoints import (
     handled_in_hub,
     is_of_other_hub,
     is_older_than_hub,

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from eventproc.cli.arguments.address import StoreAddress
+from eventproc.cli.arguments.config_options import RESOURCES
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_function, load_resource_handler
 from eventproc.cli.arguments.options import make_health
 from eventproc.cli.arguments.rosters import make_roster
-from eventproc.cli.arguments.settings import RESOURCES
 from eventproc.cli.terminal.exits import OK
 from eventproc.cli.workers.process import ProcessOptions
 from eventproc.config import ResourceProcessorConfig

@@ -7,12 +7,12 @@ import typer
 
 from eventproc.cli.arguments import delivery
 from eventproc.cli.arguments.address import HubAddress
+from eventproc.cli.arguments.config_options import PROCESSOR
 from eventproc.cli.arguments.dead_letters import make_sink
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.handlers import load_handler
 from eventproc.cli.arguments.options import make_health
 from eventproc.cli.arguments.rosters import make_roster
-from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.cli.terminal.exits import FAILED, OK, print_error
 from eventproc.cli.workers.process import ProcessOptions
 from eventproc.concurrency.garbage import exclude_imports_from_collections

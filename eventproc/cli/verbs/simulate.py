@@ -12,9 +12,9 @@ import typer
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.arguments import options
+from eventproc.cli.arguments.config_options import BALANCING
 from eventproc.cli.arguments.grouped import ConfigOptions
 from eventproc.cli.arguments.scaling import ScalingOptions, SimulatedScalingOptions
-from eventproc.cli.arguments.settings import BALANCING
 from eventproc.cli.terminal.exits import OK
 from eventproc.cli.terminal.simulated import show_report, show_scaling
 from eventproc.config import EventProcessorConfig

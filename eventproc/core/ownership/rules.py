@@ -13,7 +13,7 @@ from eventproc.models import LoadBalancingStrategy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings of one processor that its cycle depends on. "Me" is that processor."""
+    """What the cycle of one processor depends on. "Me" is that processor."""
 
     owner_id: str
     strategy: LoadBalancingStrategy

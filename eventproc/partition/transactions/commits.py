@@ -15,7 +15,7 @@ from contextlib import (
 )
 from datetime import timedelta
 
-from eventproc.core.checkpoint_rules import is_behind
+from eventproc.core.checkpoints import is_behind
 from eventproc.errors import (
     CommitUnknownError,
     OwnershipLostError,

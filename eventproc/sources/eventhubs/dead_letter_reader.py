@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from eventproc.core.checkpoint_rules import operators_writer
+from eventproc.core.checkpoints import operators_writer
 from eventproc.core.progress import PartitionProgress
 from eventproc.errors import (
     ConfigurationError,

@@ -21,7 +21,7 @@ from azure.eventhub import EventData
 from azure.eventhub.aio import PartitionContext
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
-from eventproc.core.checkpoint_rules import is_beyond_end
+from eventproc.core.checkpoints import is_beyond_end
 from eventproc.errors import (
     ReceiverDisplacedError,
     SourceError,

@@ -8,7 +8,7 @@ Layers, each of which imports only those below it:
 - ``feed``, ``client``, ``columns``, which needs Arrow
 - ``batch``
 - ``event``
-- ``offsets``, ``errors``, ``options``, ``producer_settings``, ``address``
+- ``offsets``, ``errors``, ``options``, ``producer_config``, ``address``
 
 Only ``client`` imports ``confluent_kafka``.
 """

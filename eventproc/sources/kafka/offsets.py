@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET
 from eventproc.core.offset_format import KAFKA_OFFSET_PREFIX
 from eventproc.errors import SourceRejectedError
 from eventproc.models import EventPosition

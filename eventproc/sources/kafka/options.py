@@ -95,14 +95,14 @@ class KafkaOptions:
         check_settings(self)
 
 
-def check_config(config: Mapping[str, object]) -> None:
+def check_config(config: Mapping[str, object], refused: Mapping[str, str] = REFUSED) -> None:
     """Check settings for librdkafka.
 
     Raises:
-        ConfigurationError: one is in ``REFUSED``; the message says why, and does not contain the
+        ConfigurationError: one is in *refused*; the message says why, and does not contain the
             setting's value.
     """
     for name in config:
-        reason = REFUSED.get(name)
+        reason = refused.get(name)
         if reason is not None:
             raise ConfigurationError(f"{name!r} cannot be set: {reason}", setting="config")

@@ -21,11 +21,12 @@ from eventproc.settings import SECRET, checked
 from eventproc.sources.kafka.address import address_of, identity_settings
 from eventproc.sources.kafka.client import Producer
 from eventproc.sources.kafka.errors import TokenError, error_for
-from eventproc.sources.kafka.producer_settings import (
+from eventproc.sources.kafka.options import check_config
+from eventproc.sources.kafka.producer_config import (
     DEFAULTS,
     FIXED,
     MESSAGE_BYTES_MAX,
-    check_producer_config,
+    REFUSED,
 )
 from eventproc.sources.kafka.tokens import Tokens
 
@@ -67,7 +68,7 @@ class KafkaPublisher(EventPublisher):
         config: Annotated[Mapping[str, object] | None, SECRET] = None,
     ) -> None:
         self._address = address_of(bootstrap_servers, topic, topic)
-        check_producer_config(config or {})
+        check_config(config or {}, REFUSED)
         self._settings = {**DEFAULTS, **(config or {}), **FIXED}
         self._tokens: Tokens | None = None
         self._producer: Producer | None = None

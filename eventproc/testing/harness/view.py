@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from checkpointstores.memory import MemoryAccount
 from eventproc.config import EventProcessorConfig
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.handler import BlockingPartitionHandler, PartitionHandler
 from eventproc.models import Checkpoint, CloseReason, ConsumerGroup, DeadLetter, ReceivedEvent

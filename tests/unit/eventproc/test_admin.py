@@ -21,7 +21,7 @@ from eventproc.admin import (
     CheckpointMoved,
     move_checkpoint,
 )
-from eventproc.core.checkpoint_rules import operators_writer
+from eventproc.core.checkpoints import operators_writer
 from eventproc.models import (
     ALONE,
     NOT_BEGUN,

@@ -9,7 +9,7 @@ from eventproc import (
     OwnershipLostError,
     StoreUnavailableError,
 )
-from eventproc.core.checkpoint_rules import operators_writer
+from eventproc.core.checkpoints import operators_writer
 from eventproc.models import (
     IN_BATCH,
     IN_PART,

@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from eventproc.cli.arguments.config_options import PROCESSOR
 from eventproc.cli.arguments.grouped import ConfigOptions, with_groups
-from eventproc.cli.arguments.settings import PROCESSOR
 from eventproc.config import REBALANCE_INTERVAL, EventProcessorConfig
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition, LoadBalancingStrategy

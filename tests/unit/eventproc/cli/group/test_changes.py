@@ -22,7 +22,7 @@ from eventproc.cli.group.records import (
 )
 from eventproc.cli.group.shown_changes import changes_json, changes_table, warnings_for
 from eventproc.cli.group.targets import parse_target
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     ALONE,

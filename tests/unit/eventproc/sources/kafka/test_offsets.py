@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.checkpoint_rules import BEFORE_FIRST_OFFSET
+from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET
 from eventproc.errors import SourceRejectedError
 from eventproc.models import EventPosition
 from eventproc.sources.kafka.offsets import Bounds, last_ms_before, offset_text, start_offset

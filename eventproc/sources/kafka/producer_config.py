@@ -7,8 +7,6 @@ long to wait. A setting that weakens this is refused.
 from collections.abc import Mapping
 from typing import Final
 
-from eventproc.errors import ConfigurationError
-
 _ALL: Final = "a message counts as published when every replica in sync has stored it"
 _WAIT: Final = "how long to wait for an acknowledgement is said with what is published"
 _OUTCOME: Final = "the publisher itself needs the outcome of each message"
@@ -51,16 +49,3 @@ FIXED: Final[Mapping[str, object]] = {
 
 MESSAGE_BYTES_MAX: Final = 1_000_000
 """The client's own default of ``message.max.bytes``."""
-
-
-def check_producer_config(config: Mapping[str, object]) -> None:
-    """Check settings for librdkafka.
-
-    Raises:
-        ConfigurationError: one is in ``REFUSED``; the message says why, and does not contain the
-            setting's value.
-    """
-    for name in config:
-        reason = REFUSED.get(name)
-        if reason is not None:
-            raise ConfigurationError(f"{name!r} cannot be set: {reason}", setting="config")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc.core.checkpoint_rules import (
+from eventproc.core.checkpoints import (
     adoption,
     completed_above,
     former_hubs_writer,
