@@ -63,6 +63,10 @@ pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 test: $(parts) ## run the tests: each real part once (eight minutes on two cores)
 	@$(run)/$(pytest) -m 'not long'
 
+.PHONY: test-unit
+test-unit: venv ## run the unit tests, which need nothing but Python packages (those of Spark are skipped without it; 90 s on two cores)
+	@$(run)/$(pytest) tests/unit
+
 .PHONY: test-long
 test-long: $(parts) ## run the tests that take long: clusters, outages, storms, demos, more seeds
 	@$(run)/$(pytest) -m long
