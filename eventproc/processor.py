@@ -136,7 +136,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
         return ProcessorStatistics(
             **self._group_statistics(),
             pumps=tuple(pump.statistics() for pump in run.pumps.current) if run else (),
-            stopped=run.pumps.stopped if run else (),
+            stopped=run.pumps.restarts.stopped if run else (),
             counters=counters,
             abandoned=counted.pumps.abandoned if counted else (),
         )

@@ -82,7 +82,7 @@ class GroupProcessor(Generic[PumpT]):
         return {
             "owner_id": self.owner_id,
             "owned": tuple(sorted(run.leases.held)) if run else (),
-            "handing_over": tuple(sorted(run.pumps.handing_over)) if run else (),
+            "handing_over": tuple(sorted(run.pumps.hand_overs.under_way)) if run else (),
             "restarting": run.pumps.restarting if run else (),
             "prepared": run.preparations.ready if run else (),
             "is_balanced": cycles.is_balanced if cycles else False,
@@ -91,7 +91,7 @@ class GroupProcessor(Generic[PumpT]):
             "cycle_seconds": cycles.seconds if cycles else 0.0,
             "claim_count": cycles.claim_count if cycles else 0,
             "steal_count": cycles.steal_count if cycles else 0,
-            "hand_over_count": counted.pumps.hand_over_count if counted else 0,
+            "hand_over_count": counted.pumps.hand_overs.count if counted else 0,
             "lost_count": counted.pumps.lost_count if counted else 0,
             "conflict_count": counted.leases.conflict_count if counted else 0,
             "ownership_write_count": counted.leases.write_count if counted else 0,

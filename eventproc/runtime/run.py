@@ -124,7 +124,7 @@ class ProcessorRun(Generic[PumpT]):
         self.pumps: Pumps[PumpT] = Pumps(
             self._make_pump,
             lambda p, to_owner_id: self.executor.call(self.leases.transfer(p, to_owner_id)),
-            config=self._config,
+            wait_s=wait_s,
             changed=changed,
             rng=parts.rng,
             log=parts.log,
@@ -330,7 +330,7 @@ class ProcessorRun(Generic[PumpT]):
 
     async def cycle(self) -> CycleResult:
         """Run one cycle of the balancer, and start and end pumps by its result."""
-        busy, running = self.pumps.handing_over, self.pumps.running
+        busy, running = self.pumps.hand_overs.under_way, self.pumps.running
         expected = self._roster.owner_ids if self._roster else None
         cycle = self._balancer.cycle(self.names, busy, running, self.pumps.work, expected)
         try:

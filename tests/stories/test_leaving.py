@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eventproc import DuplicateOwnerError, EventProcessorConfig, PartitionHandler
+from eventproc import DuplicateOwnerError, PartitionHandler
 from eventproc.errors import StoreUnavailableError
 from eventproc.logs import get_logger
 from eventproc.models import (
@@ -58,7 +58,7 @@ class PumpsFixture:
         self.pumps = Pumps(
             self._make,
             self._transfer,
-            config=EventProcessorConfig(),
+            wait_s=lambda _: 1.0,
             changed=lambda: None,
             rng=Random(0),
             log=get_logger("test"),

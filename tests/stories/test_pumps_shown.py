@@ -59,7 +59,7 @@ def test_a_hand_over_that_a_drain_finds_under_way_is_counted(caplog):
         await fixture.adjust("0")
         await fixture.adjust("0", {"0": "b"})
         await fixture.pumps.drain("0", {"0": "b"}, timedelta(seconds=10))
-        return fixture.transfers, fixture.pumps.hand_over_count
+        return fixture.transfers, fixture.pumps.hand_overs.count
 
     caplog.set_level("INFO")
     assert run_virtual(scenario()) == ([("0", "b")], 1)

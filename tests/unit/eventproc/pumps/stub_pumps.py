@@ -5,12 +5,12 @@ from datetime import timedelta
 from random import Random
 
 from eventproc import Backoff
-from eventproc.config import EventProcessorConfig
 from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.pumps.pumps import Pumps
+from eventproc.retries import waits
 from eventproc.statistics import DeliveryCounters
 from tests.stories.scene import seconds
 
@@ -83,8 +83,8 @@ class PumpsFixture:
         self.pumps = Pumps(
             self._make,
             self._transfer,
-            config=EventProcessorConfig(
-                handler_backoff=Backoff(initial=timedelta(seconds=8), maximum=timedelta(seconds=60))
+            wait_s=waits(
+                Backoff(initial=timedelta(seconds=8), maximum=timedelta(seconds=60)), Random(0)
             ),
             changed=lambda: self.changed_at_s.append(asyncio.get_running_loop().time()),
             rng=Random(0),

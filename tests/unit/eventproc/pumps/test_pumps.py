@@ -81,12 +81,12 @@ def test_a_lost_partition_is_neither_paused_nor_stopped_when_it_comes_back():
         fixture.pumps.pause("0")
         fixture.newest("1").end(CloseReason.HANDLER_FAILED)
         await seconds(2)
-        stopped = fixture.pumps.stopped
+        stopped = fixture.pumps.restarts.stopped
         fixture.newest("0").end(CloseReason.OWNERSHIP_LOST)
         await seconds(2)
         await fixture.adjust([])
         await fixture.adjust("01")
-        return stopped, fixture.pumps.stopped, fixture.served(), fixture.newest().is_paused
+        return stopped, fixture.pumps.restarts.stopped, fixture.served(), fixture.newest().is_paused
 
     assert run_virtual(scenario()) == (("1",), (), ["0", "1", "0", "1"], False)
 
@@ -105,7 +105,7 @@ def test_a_stopped_partition_is_served_again_after_resume_and_forced_once():
         while_stopped = fixture.served()
         fixture.changed_at_s.clear()
         fixture.pumps.resume("0")
-        resumed = fixture.pumps.stopped, len(fixture.changed_at_s)
+        resumed = fixture.pumps.restarts.stopped, len(fixture.changed_at_s)
         forced = []
         for _ in range(2):
             await fixture.replace_pump()
@@ -211,7 +211,7 @@ def test_a_stalled_partition_is_transferred_to_another_member_if_there_is_one(
         await fixture.adjust("0", others=others)
         fixture.newest().end(CloseReason.HANDLER_FAILED)
         await seconds(2)
-        return fixture.transfers, at_once, fixture.served(), fixture.pumps.stopped
+        return fixture.transfers, at_once, fixture.served(), fixture.pumps.restarts.stopped
 
     assert run_virtual(scenario()) == (transfers, ["0"], ["0", "0"], ("0",))
     assert "hand_over_failed" not in caplog.text
@@ -227,12 +227,12 @@ def test_a_partition_that_was_handed_over_may_be_served_again(outcome):
         await fixture.adjust("01")
         await fixture.adjust("0", {"0": "b", "1": "b"})
         fixture.newest("1").end(CloseReason.OWNERSHIP_LOST)
-        during = fixture.pumps.handing_over
+        during = fixture.pumps.hand_overs.under_way
         await seconds(2)
         fixture.changed_at_s.clear()
-        after = fixture.pumps.handing_over, fixture.newest().ended_by
+        after = fixture.pumps.hand_overs.under_way, fixture.newest().ended_by
         await fixture.adjust("0")
-        return during, after, fixture.transfers, fixture.served(), fixture.pumps.hand_over_count
+        return during, after, fixture.transfers, fixture.served(), fixture.pumps.hand_overs.count
 
     during, after, transfers, served, count = run_virtual(scenario())
 
@@ -277,7 +277,7 @@ def test_a_drain_ends_every_pump_and_transfers_each_lease_after_its_pump():
     assert ends[:2] == [(CloseReason.SHUTDOWN, timedelta(seconds=9))] * 2
     assert pumps.abandoned == ("1",)
     assert not pumps.running
-    assert pumps.hand_over_count == 0
+    assert pumps.hand_overs.count == 0
 
 
 def test_a_drain_that_keeps_the_leases_transfers_none():
@@ -303,7 +303,7 @@ def test_a_cancelled_drain_leaves_no_pump_and_no_hand_over_behind(targets):
             async with asyncio.timeout(0.5):
                 await fixture.pumps.drain("0", targets, timedelta(seconds=10))
         await seconds(0.01)  # The pump itself would end only after some seconds.
-        left = fixture.pumps.running, fixture.pumps.handing_over
+        left = fixture.pumps.running, fixture.pumps.hand_overs.under_way
         await seconds(5)
         return left, fixture.transfers
 
