@@ -13,9 +13,10 @@ from typing import Final
 
 from eventproc.config import GroupConfig
 from eventproc.core.ownership.cycle import Actions, decide
+from eventproc.core.ownership.group import Group
 from eventproc.core.ownership.listing import Listing
 from eventproc.core.ownership.liveness import foreign_owners, renewal_interval
-from eventproc.core.ownership.memory import GroupMemory, Observed, observe
+from eventproc.core.ownership.memory import GroupMemory, before_polls, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.pauses import PAUSES_RECORD, Pauses
 from eventproc.core.placement.loads import WorkDone
@@ -96,7 +97,7 @@ class Balancer:
         )
         self._clock = clock
         self._log = log
-        self._memory = GroupMemory()
+        self._memory = before_polls(self._rules, self.membership.own)
         self._cycle_lock = asyncio.Lock()
         self._unknown_claims = ConditionLogger(log, "claim_outcome_unknown", "claim_recovered")
         """Logs when outcomes of claims begin to be unknown, and when they are known again."""
@@ -136,19 +137,19 @@ class Balancer:
             listing = await self._read(
                 tuple(partition_ids), frozenset(handing_over), frozenset(running), expected
             )
-            before, now_s = self._memory, self._clock()
-            self._memory = observe(before, listing, self._rules, now_s)
-            self._log_changes(before, self._memory)
-            self._note_foreign(before.observed, listing)
-            return await self._carry_out(decide(self._memory, self._rules), listing)
+            before, seen = self._memory, observe(self._memory, listing, self._rules, self._clock())
+            actions = decide(seen, self._rules)
+            self._memory = seen.waiting_for(actions.waits)
+            self._log_changes(before, seen, actions)
+            self._note_foreign(before.listing, listing)
+            return await self._carry_out(actions, listing)
 
     def _note_load(self, work: Mapping[str, WorkDone]) -> None:
         """Put the partitions' loads into the member record, if the group's placement uses them."""
-        seen = self._memory.observed
-        by = measured_by(seen.group.placement) if seen else None
-        load = ""
+        group, load = self._memory.group, ""
+        by = measured_by(group.placement)
         if by is not None and by == measured_by(self._rules.placement):
-            known = seen.group.schema.loads if seen and seen.group.schema else {}
+            known = {} if group.schema is None else group.schema.loads
             load = self._loads.report(by, work, known)
         if load != self.membership.own.member.load:
             self.membership.note_load(load)
@@ -166,7 +167,7 @@ class Balancer:
         self.membership.note(present, asked_at_s)
         await self._pauses.read(present.record_etags.get(PAUSES_RECORD), present.as_of)
         schema = None
-        if self._follows_schema:
+        if isinstance(self._memory.group.placement, Published):
             schema = await self._schemas.read(present.record_etags.get(SCHEMA_RECORD))
         owned = await self._store.list_ownership(self._group)
         return Listing(
@@ -182,12 +183,6 @@ class Balancer:
             handing_over=handing_over,
             running=running,
         )
-
-    @property
-    def _follows_schema(self) -> bool:
-        """Whether the group follows a published plan, as far as this processor knows."""
-        seen = self._memory.observed
-        return isinstance(seen.group.placement if seen else self._rules.placement, Published)
 
     async def _carry_out(self, actions: Actions, listing: Listing) -> CycleResult:
         """Carry out the actions, in the order of their fields."""
@@ -229,50 +224,45 @@ class Balancer:
             self._unknown_claims.end()
         return results
 
-    def _log_changes(self, before: GroupMemory, after: GroupMemory) -> None:
+    def _log_changes(self, before: GroupMemory, after: GroupMemory, actions: Actions) -> None:
         if after.grace_until_s > before.grace_until_s:
-            assert before.observed is not None, "an outage is seen between two answers"
-            assert after.observed is not None, "an outage is seen between two answers"
-            silent_s = after.observed.at_s - before.observed.at_s
-            self._log.warning("group_read_again", silent_s=round(silent_s, 3))
-        self._log_placement(before.observed, after.observed)
+            self._log.warning("group_read_again", silent_s=round(after.at_s - before.at_s, 3))
+        if not after.group.is_leaving:
+            # The members that stay may follow a placement that a leaving one lacks.
+            self._log_placement(before.group, after.group, actions.unplaced)
         known, seen = before.outsiders, after.outsiders
         if bool(known) is not bool(seen):
             log = self._log.error if seen else self._log.info
             log("foreign_members_detected", owner_ids=sorted(seen))
 
-    def _note_foreign(self, before: Observed | None, listing: Listing) -> None:
+    def _note_foreign(self, before: Listing, listing: Listing) -> None:
         """Note whether processors of an Azure SDK are there, and whether they renew too seldom."""
         expiration, me = self._rules.expiration, self._rules.owner_id
         foreign = foreign_owners(listing.owned, listing.present, me, expiration)
         self.leases.has_foreign = bool(foreign)
         if not foreign:
             self._short_expiration.end()
-        elif before is not None:
-            interval = renewal_interval(before.listing.owned, listing.owned, foreign)
-            if 2 * interval >= expiration:
-                self._short_expiration.note(
-                    owner_ids=sorted(foreign),
-                    interval_s=interval.total_seconds(),
-                    expiration_s=expiration.total_seconds(),
-                    remedy="set ownership_expiration to more than twice this interval",
-                )
+            return
+        interval = renewal_interval(before.owned, listing.owned, foreign)
+        if 2 * interval >= expiration:
+            self._short_expiration.note(
+                owner_ids=sorted(foreign),
+                interval_s=interval.total_seconds(),
+                expiration_s=expiration.total_seconds(),
+                remedy="set ownership_expiration to more than twice this interval",
+            )
 
-    def _log_placement(self, before: Observed | None, after: Observed | None) -> None:
+    def _log_placement(self, before: Group, after: Group, unplaced: frozenset[str]) -> None:
         """Log changes of the group's placement, and whether the members' capacity is short."""
-        if after is None or after is before or after.group.is_leaving:
-            return  # The members that stay may follow a placement that a leaving one lacks.
-        own, placement = self._rules.placement.name, after.group.placement
-        name = None if placement is None else placement.name
-        former = before.group.placement if before else self._rules.placement
+        own, former = self._rules.placement.name, before.placement
+        name = None if after.placement is None else after.placement.name
         if name is None:
             self._unknown_placement.note(is_error=True, own=own)
         else:
             self._unknown_placement.end(placement=name)
             if former is not None and former.name != name:
                 self._log.info("placement_changed", former=former.name, placement=name)
-        unplaced = after.shares.unplaced
-        unowned = unplaced - after.group.live_owner_by_partition.keys()
+        unowned = unplaced - after.live_owner_by_partition.keys()
         self._short_capacity.update(
             holds=bool(unplaced),
             unowned_count=len(unowned),

@@ -31,7 +31,7 @@ class Watched(Scene):
 
         async def cycle(balancer, *arguments):
             done = await real(balancer, *arguments)
-            group = balancer._memory.observed.group
+            group = balancer._memory.group
             if group.schema is not None:
                 self.followed.setdefault(group.owner_id, []).append(group.schema.number)
             return done

@@ -5,7 +5,8 @@ A cycle has four parts, in this order:
 1. *read*: the member records first, then the ownership records. In this order a processor that
    starts is seen in at least one of them.
 2. ``observe(memory, listing, rules, now)`` in ``memory.py``: what the group is, and since when.
-3. ``decide(memory, rules)`` here: everything that this processor writes, as ``Actions``.
+3. ``decide(memory, rules)`` here: the plan, and everything that this processor writes, as
+   ``Actions``. ``memory.waiting_for(actions.waits)`` is what the next cycle begins with.
 4. *carry out*, in ``ownership/balancer.py``, in the order of the fields of ``Actions``.
 
 Between 2 and 4 nothing is read. So "given this listing, what is written?" has one answer, and a
@@ -24,7 +25,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from eventproc.core.ownership.balance import Moves
+from eventproc.core.ownership.balance import Moves, moves, shares
+from eventproc.core.ownership.group import Group, Wait
 from eventproc.core.ownership.lease import Lease
 from eventproc.core.ownership.members.status import (
     ACTIVE,
@@ -33,9 +35,9 @@ from eventproc.core.ownership.members.status import (
     member_step,
     members_to_forget,
 )
-from eventproc.core.ownership.memory import GroupMemory, Observed
+from eventproc.core.ownership.memory import GroupMemory
 from eventproc.core.ownership.rules import Rules
-from eventproc.core.ownership.schemas import Publication
+from eventproc.core.ownership.schemas import Publication, leads, publication
 from eventproc.core.ownership.stability import settles_in_s
 from eventproc.models import Member, OwnershipClaim
 
@@ -71,6 +73,9 @@ class Actions:
 
     owner_by_partition: Mapping[str, str]
     """The whole plan."""
+
+    waits: frozenset[Wait] = frozenset()
+    """What has to happen before the records agree with the plan: see ``Shares.waits``."""
 
     unplaced: frozenset[str] = frozenset()
     """Partitions that the plan gives to no member, because of the members' capacities."""
@@ -117,11 +122,11 @@ class Actions:
 
 def decide(memory: GroupMemory, rules: Rules) -> Actions:
     """Return what this processor writes after its newest poll."""
-    living, observed = memory.living, memory.observed
-    assert observed is not None, "a listing was observed"
-    listing, now_s = observed.listing, observed.at_s
-    group, moved = observed.group, observed.moves
-    planned = observed.shares.owner_by_partition
+    living, listing, group, now_s = memory.living, memory.listing, memory.group, memory.at_s
+    shared = shares(group)
+    moved = moves(group, shared, rules.strategy)
+    planned = shared.owner_by_partition
+    is_leader = leads(group, living.members, memory.schema)
     standings, owners = group.standing_by_owner, group.live_owner_by_partition.values()
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
@@ -138,7 +143,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     )
     member = replace(step, has_replaced=has_replaced)
     if member.yields_because is not None:
-        return Actions(member=member, owner_by_partition=planned)
+        return Actions(member=member, owner_by_partition=planned, unplaced=shared.unplaced)
     return Actions(
         member=member,
         renewals=living.contradicted,
@@ -146,14 +151,15 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         is_resuming=any(
             group.recorded_owner(c.partition_id) == rules.owner_id for c in moved.claims
         ),
-        transfers=_transfers(observed, listing.running, moved.hand_overs),
-        publish=observed.publication,
+        transfers=_transfers(group, listing.running, moved.hand_overs),
+        publish=_published(memory, rules) if is_leader else None,
         forgotten=members_to_forget(listing.present, {*owners, *living.written_at}, rules),
         owner_by_partition=planned,
-        unplaced=observed.shares.unplaced,
-        backed_up=observed.shares.backed_up,
-        is_leader=observed.is_leader,
-        awaited=group.awaited if observed.is_leader else frozenset(),
+        waits=shared.waits,
+        unplaced=shared.unplaced,
+        backed_up=shared.backed_up,
+        is_leader=is_leader,
+        awaited=group.awaited if is_leader else frozenset(),
         others=tuple(
             sorted(
                 owner_id
@@ -169,11 +175,18 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     )
 
 
+def _published(memory: GroupMemory, rules: Rules) -> Publication | None:
+    """Return what the leader publishes: nothing while it is unsure who the members are."""
+    if memory.group.is_unsure or memory.membership.is_unstable(memory.at_s, rules):
+        return None
+    return publication(memory.group, memory.living.members, memory.schema, memory.listing.schema)
+
+
 def _transfers(
-    observed: Observed, running: frozenset[str], targets: Mapping[str, str | None]
+    group: Group, running: frozenset[str], targets: Mapping[str, str | None]
 ) -> tuple[OwnershipClaim, ...]:
     """Return the hand-overs of partitions without a lease and without a running handler."""
-    group, stored = observed.group, observed.group.ownership_by_partition
+    stored = group.ownership_by_partition
     return tuple(
         OwnershipClaim(
             partition_id=p, owner_id=target, expected_etag=stored[p].etag, epoch=stored[p].epoch

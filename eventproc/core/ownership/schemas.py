@@ -130,7 +130,11 @@ def leads(group: Group, members: Collection[Member], known: Schema | None) -> bo
     placement, me = group.placement, group.owner_id
     if not isinstance(placement, Published) or not placement.can_lead:
         return False
-    candidates = {m.owner_id: m for m in members if _may_lead(m, group)}
+    candidates = {
+        m.owner_id: m
+        for m in members
+        if m.owner_id in group.sharing and m.placement == placement.name
+    }
     return leader(candidates, known) == me
 
 
@@ -146,8 +150,7 @@ def publication(
         stored: What is stored; ``None`` if it was not or could not be read.
     """
     placement = group.placement
-    assert isinstance(placement, Published), "only such a group has a leader"
-    if stored is None:
+    if stored is None or not isinstance(placement, Published):
         return None
     me = next(m for m in members if m.owner_id == group.owner_id)
     by = measured_by(placement)
@@ -178,13 +181,6 @@ def leader(candidates: Mapping[str, Member], known: Schema | None) -> str | None
         if named.incarnation == known.incarnation:
             return named.owner_id
     return min(candidates, default=None)
-
-
-def _may_lead(member: Member, group: Group) -> bool:
-    """Whether a member has a share, and surely has the placement."""
-    placement = group.placement
-    assert placement is not None, "the group follows a published placement"
-    return member.owner_id in group.sharing and member.placement == placement.name
 
 
 def _next_number(known: Schema | None, as_of: datetime) -> int:

@@ -52,27 +52,36 @@ class PlanInputObservation:
         return now_s < self.settles_at_s(rules)
 
 
-def settles_in_s(seen: Sequence[PlanInputObservation | None], rules: Rules, now_s: float) -> float:
+UNSEEN: Final = PlanInputObservation(
+    plan_input=None,
+    since_s=float("-inf"),
+    seen_s=float("inf"),
+    unstable_since_s=float("-inf"),
+)
+"""What is known before an input was seen: nothing to wait for."""
+
+
+def settles_in_s(seen: Sequence[PlanInputObservation], rules: Rules, now_s: float) -> float:
     """Return in how many seconds the first of them has lasted long enough; 0 if all have."""
-    waits_s = [one.settles_at_s(rules) - now_s for one in seen if one is not None]
+    waits_s = [one.settles_at_s(rules) - now_s for one in seen]
     return min((wait_s for wait_s in waits_s if wait_s > 0), default=0.0)
 
 
 def observe_plan_input(
-    known: PlanInputObservation | None, plan_input: Hashable, rules: Rules, now_s: float
+    known: PlanInputObservation, plan_input: Hashable, rules: Rules, now_s: float
 ) -> PlanInputObservation:
     """Note since when the plan's input has been this one.
 
     The input may be different at every poll. So this counts the inputs that only one poll showed:
     after ``UNSTABLE_CYCLES_MAX`` of them in a row the wait ends, too.
     """
-    if known is not None and known.plan_input == plan_input:
+    if known.plan_input == plan_input:
         return replace(known, seen_s=now_s)
     new = PlanInputObservation(
         plan_input=plan_input, since_s=now_s, seen_s=now_s, unstable_since_s=now_s
     )
     stable_after_s = STABLE_AFTER_CYCLES * rules.rebalance_interval.total_seconds()
-    if known is None or known.seen_s - known.since_s >= stable_after_s:
+    if known.seen_s - known.since_s >= stable_after_s:
         return new
     if now_s - known.since_s >= stable_after_s:
         return replace(new, unconfirmed_count=known.unconfirmed_count + 1)

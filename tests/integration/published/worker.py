@@ -65,9 +65,9 @@ def say_what_is_followed() -> None:
 
     async def cycle(balancer: Balancer, *arguments: Any, **options: Any) -> CycleResult:
         done = await real(balancer, *arguments, **options)
-        seen = balancer._memory.observed
-        if seen is not None and seen.group.schema is not None:
-            say("followed", seen.group.schema.number)
+        schema = balancer._memory.group.schema
+        if schema is not None:
+            say("followed", schema.number)
         return done
 
     Balancer.cycle = cycle  # type: ignore[assignment, method-assign]

@@ -19,13 +19,13 @@ and a member without a partition is written as ``:c``. It is by the placement ``
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from eventproc.core.ownership.cycle import Actions, decide
 from eventproc.core.ownership.lease import Lease
 from eventproc.core.ownership.listing import Listing
 from eventproc.core.ownership.members.status import OwnRecord
-from eventproc.core.ownership.memory import GroupMemory, observe
+from eventproc.core.ownership.memory import GroupMemory, before_polls, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.schema import Schema, StoredSchema
@@ -150,11 +150,21 @@ def listing(
     )
 
 
+UNPOLLED: Final = before_polls(RULES, OwnRecord(member=member("me"), entered_at_s=BEGIN_S))
+"""The memory before the first poll, with any rules."""
+
+
+def polled(memory: GroupMemory, seen: Listing, rules: Rules, now_s: float) -> GroupMemory:
+    """Return the memory after a cycle that read this."""
+    memory = observe(memory, seen, rules, now_s)
+    return memory.waiting_for(decide(memory, rules).waits)
+
+
 def after(seen: Listing, rules: Rules, *, lasting_s: float) -> Actions:
     """Decide when the group has looked like this for so long, with polls 20 s apart."""
-    memory, at_s = GroupMemory(), BEGIN_S
+    memory, at_s = UNPOLLED, BEGIN_S
     while True:
-        memory = observe(memory, seen, rules, at_s)
+        memory = polled(memory, seen, rules, at_s)
         if at_s >= BEGIN_S + lasting_s:
             return decide(memory, rules)
         at_s = min(at_s + 20, BEGIN_S + lasting_s)

@@ -5,17 +5,18 @@ from dataclasses import replace
 import pytest
 
 from eventproc.core.ownership.cycle import decide
-from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
 from tests.unit.eventproc.core.ownership.listings import (
     BEGIN_S,
     RULES,
+    UNPOLLED,
     actions,
     after,
     described,
     listing,
+    polled,
 )
 from tests.unit.eventproc.core.ownership.situations import SITUATIONS
 
@@ -41,9 +42,9 @@ def test_a_contradicted_lease_delays_other_moves_once(found, moved):
     """If its renewal has no known outcome, the next poll plans without it, if another has it."""
     seen = listing(f"0:me 1:me {found} 3:me", "me b")
     doubtful = {p: replace(lease, is_doubtful=True) for p, lease in seen.leases.items()}
-    memory = observe(GroupMemory(), seen, RULES, BEGIN_S)
-    memory = observe(memory, seen, RULES, BEGIN_S + 1)
-    again = observe(memory, replace(seen, leases=doubtful), RULES, BEGIN_S + 2)
+    memory = polled(UNPOLLED, seen, RULES, BEGIN_S)
+    memory = polled(memory, seen, RULES, BEGIN_S + 1)
+    again = polled(memory, replace(seen, leases=doubtful), RULES, BEGIN_S + 2)
 
     assert described(decide(memory, RULES)) == "renew 2"
     assert described(decide(again, RULES)) == f"renew 2, {moved}"
@@ -99,7 +100,7 @@ def test_a_listing_older_than_the_lease_contradicts_nothing():
     """The write was answered after the listing had been requested."""
     seen = replace(listing("0:b*", "me b"), asked_at_s=BEGIN_S - 2)
 
-    assert described(decide(observe(GroupMemory(), seen, RULES, BEGIN_S), RULES)) == "rest"
+    assert described(decide(polled(UNPOLLED, seen, RULES, BEGIN_S), RULES)) == "rest"
 
 
 def test_a_listing_older_than_the_own_record_shows_nothing_of_it():
@@ -107,8 +108,8 @@ def test_a_listing_older_than_the_own_record_shows_nothing_of_it():
     seen = listing("0:me", "me=standby", own="me")
     newer = replace(seen, own=replace(seen.own, answered_at_s=BEGIN_S + 1))
 
-    assert described(decide(observe(GroupMemory(), seen, RULES, BEGIN_S), RULES)) == "write active"
-    assert described(decide(observe(GroupMemory(), newer, RULES, BEGIN_S), RULES)) == "rest"
+    assert described(decide(polled(UNPOLLED, seen, RULES, BEGIN_S), RULES)) == "write active"
+    assert described(decide(polled(UNPOLLED, newer, RULES, BEGIN_S), RULES)) == "rest"
 
 
 def test_after_an_outage_no_owner_is_dead_and_nothing_is_late():
@@ -117,15 +118,15 @@ def test_after_an_outage_no_owner_is_dead_and_nothing_is_late():
     gap_s = RULES.expiration.total_seconds()
 
     for seen in (owned, overdue):
-        memory = observe(GroupMemory(), seen, RULES, BEGIN_S)
-        memory = observe(memory, seen, RULES, BEGIN_S + gap_s)
+        memory = polled(UNPOLLED, seen, RULES, BEGIN_S)
+        memory = polled(memory, seen, RULES, BEGIN_S + gap_s)
         assert not decide(memory, RULES).moves.claims
         assert decide(memory, RULES).moves.steal is None
 
-    memory = observe(GroupMemory(), owned, RULES, BEGIN_S)
-    memory = observe(memory, owned, RULES, BEGIN_S + gap_s)
+    memory = polled(UNPOLLED, owned, RULES, BEGIN_S)
+    memory = polled(memory, owned, RULES, BEGIN_S + gap_s)
     for later_s in (11.0, 22.0, 23.0):
-        memory = observe(memory, owned, RULES, BEGIN_S + gap_s + later_s)
+        memory = polled(memory, owned, RULES, BEGIN_S + gap_s + later_s)
     assert described(decide(memory, RULES)) == "claim 1"
 
 
@@ -143,10 +144,10 @@ def test_members_that_change_what_the_plan_depends_on_are_a_new_membership(befor
     rules = replace(RULES, placement=Weighted())
     partitions = "0:me 1:me 2:me 3"
     earlier, later = (listing(partitions, members, rules) for members in (before, then))
-    memory = observe(GroupMemory(), earlier, rules, BEGIN_S)
-    lasted = observe(memory, earlier, rules, BEGIN_S + 10)
-    changed = observe(lasted, later, rules, BEGIN_S + 20)
-    settled = observe(changed, later, rules, BEGIN_S + 21)
+    memory = polled(UNPOLLED, earlier, rules, BEGIN_S)
+    lasted = polled(memory, earlier, rules, BEGIN_S + 10)
+    changed = polled(lasted, later, rules, BEGIN_S + 20)
+    settled = polled(changed, later, rules, BEGIN_S + 21)
 
     assert described(decide(changed, rules)) in {"wait", "rest"}
     assert changed.membership is not None
@@ -159,10 +160,10 @@ def test_a_weight_that_changed_moves_partitions_when_it_has_lasted():
     rules = replace(RULES, placement=Weighted())
     earlier = listing("0:me 1:me 2:b 3:b", "me/Weighted b/Weighted", rules)
     later = listing("0:me 1:me 2:b 3:b", "me/Weighted b/Weighted/x3", rules)
-    memory = observe(GroupMemory(), earlier, rules, BEGIN_S)
-    memory = observe(memory, earlier, rules, BEGIN_S + 10)
-    changed = observe(memory, later, rules, BEGIN_S + 20)
-    lasted = observe(changed, later, rules, BEGIN_S + 21)
+    memory = polled(UNPOLLED, earlier, rules, BEGIN_S)
+    memory = polled(memory, earlier, rules, BEGIN_S + 10)
+    changed = polled(memory, later, rules, BEGIN_S + 20)
+    lasted = polled(changed, later, rules, BEGIN_S + 21)
 
     assert described(decide(memory, rules)) == "rest"
     assert described(decide(changed, rules)) == "wait"

@@ -6,13 +6,25 @@ from datetime import timedelta
 import pytest
 
 from eventproc.core.ownership.cycle import decide
-from eventproc.core.ownership.memory import GroupMemory, observe
-from eventproc.core.ownership.stability import longer_than, observe_plan_input, settles_in_s
+from eventproc.core.ownership.memory import GroupMemory
+from eventproc.core.ownership.stability import (
+    UNSEEN,
+    longer_than,
+    observe_plan_input,
+    settles_in_s,
+)
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.ring import Ring
 from eventproc.core.placement.state import MemberFacts
 from eventproc.core.placement.weighted import Weighted
-from tests.unit.eventproc.core.ownership.listings import BEGIN_S, RULES, described, listing
+from tests.unit.eventproc.core.ownership.listings import (
+    BEGIN_S,
+    RULES,
+    UNPOLLED,
+    described,
+    listing,
+    polled,
+)
 
 SECOND = replace(RULES, rebalance_interval=timedelta(seconds=1.25))
 """A membership is stable after 1 s, and unstable for 5 s at most."""
@@ -21,13 +33,13 @@ SECOND = replace(RULES, rebalance_interval=timedelta(seconds=1.25))
 def test_a_membership_is_stable_after_it_lasted_for_the_interval():
     """Each change restarts the interval, but for four rebalance intervals at most."""
     one, two = frozenset("a"), frozenset("ab")
-    seen = observe_plan_input(None, one, SECOND, 10.0)
+    seen = observe_plan_input(UNSEEN, one, SECOND, 10.0)
 
     assert seen.is_unstable(10.9, SECOND)
     assert not seen.is_unstable(11.0, SECOND)
-    assert settles_in_s([None, seen], SECOND, 10.75) == 0.25
+    assert settles_in_s([UNSEEN, seen], SECOND, 10.75) == 0.25
     assert settles_in_s([seen], SECOND, 11.0) == 0
-    assert settles_in_s([seen, observe_plan_input(None, two, SECOND, 10.5)], SECOND, 11.0) == 0.5
+    assert settles_in_s([seen, observe_plan_input(UNSEEN, two, SECOND, 10.5)], SECOND, 11.0) == 0.5
     again = observe_plan_input(seen, one, SECOND, 10.5)
     assert again == replace(seen, seen_s=10.5)
 
@@ -40,7 +52,7 @@ def test_a_membership_is_stable_after_it_lasted_for_the_interval():
 
 def test_a_membership_is_unconfirmed_if_only_one_poll_showed_it():
     """A shorter one, between two polls that are close, neither counts nor ends the row."""
-    seen = observe_plan_input(None, 1, SECOND, 10.0)
+    seen = observe_plan_input(UNSEEN, 1, SECOND, 10.0)
     confirmed = observe_plan_input(observe_plan_input(seen, 1, SECOND, 11.0), 2, SECOND, 11.5)
     unconfirmed = observe_plan_input(seen, 2, SECOND, 11.0)
     short = observe_plan_input(unconfirmed, 3, SECOND, 11.5)
@@ -59,7 +71,7 @@ def test_what_has_lasted_for_just_the_span_has_not_lasted_longer():
 
 def test_the_wait_ends_if_every_poll_shows_other_members():
     """Polls are further apart than a membership has to last, so each might have lasted."""
-    now = observe_plan_input(None, frozenset("a"), SECOND, 10.0)
+    now = observe_plan_input(UNSEEN, frozenset("a"), SECOND, 10.0)
     are_unstable = []
     for number in range(1, 7):
         now = observe_plan_input(now, frozenset(f"a{number}"), SECOND, 10 + 1.25 * number)
@@ -142,9 +154,9 @@ def test_a_change_since_an_earlier_listing_gives_these_actions(before, then, cha
     """A situation names the earlier listing, the one that follows, for how long, and the rest."""
     rules = replace(RULES, **changed)
     (earlier, earlier_members), (partitions, members, for_s) = before, then
-    memory = observe(GroupMemory(), listing(earlier, earlier_members, rules), rules, BEGIN_S)
+    memory = polled(UNPOLLED, listing(earlier, earlier_members, rules), rules, BEGIN_S)
     for later_s in range(1, for_s + 1):
-        memory = observe(memory, listing(partitions, members, rules), rules, BEGIN_S + later_s)
+        memory = polled(memory, listing(partitions, members, rules), rules, BEGIN_S + later_s)
 
     assert described(decide(memory, rules)) == written
 
@@ -152,10 +164,9 @@ def test_a_change_since_an_earlier_listing_gives_these_actions(before, then, cha
 def test_a_process_of_another_deployment_is_no_new_membership():
     """It starts anew under its owner id, and the plan stays as it is."""
     before, then = (listing("0:me 1:b 2 3", f"me@1 b@{version}") for version in (1, 2))
-    memory = observe(GroupMemory(), before, RULES, BEGIN_S)
-    memory = observe(memory, then, RULES, BEGIN_S + 1)
+    memory = polled(UNPOLLED, before, RULES, BEGIN_S)
+    memory = polled(memory, then, RULES, BEGIN_S + 1)
 
-    assert memory.membership is not None
     assert memory.membership.since_s == BEGIN_S
 
 
@@ -174,8 +185,8 @@ AFTER_OUTAGE = BEGIN_S + RULES.expiration.total_seconds() / 2 + 1
 )
 def test_after_an_outage_only_a_member_that_renewed_is_given_something(me, before, after, written):
     """The record of a partition that is handed over makes its new owner look alive."""
-    memory = observe(GroupMemory(), listing("0:me 1:me", f"{me} {before}", RULES), RULES, BEGIN_S)
-    memory = observe(memory, listing("0:me 1:me", f"{me} {after}", RULES), RULES, AFTER_OUTAGE)
+    memory = polled(UNPOLLED, listing("0:me 1:me", f"{me} {before}", RULES), RULES, BEGIN_S)
+    memory = polled(memory, listing("0:me 1:me", f"{me} {after}", RULES), RULES, AFTER_OUTAGE)
 
     assert described(decide(memory, RULES)) == written
 
@@ -184,7 +195,7 @@ def test_after_an_outage_only_a_member_that_renewed_is_given_something(me, befor
 def test_after_an_outage_an_owner_that_has_not_renewed_is_given_no_more(after, written):
     """It keeps what is recorded as its own, but may be dead."""
     before, then = (listing("0:me 1:me 2:me 3:b!", f"me {b}", RULES) for b in ("b", after))
-    memory = observe(observe(GroupMemory(), before, RULES, BEGIN_S), then, RULES, AFTER_OUTAGE)
+    memory = polled(polled(UNPOLLED, before, RULES, BEGIN_S), then, RULES, AFTER_OUTAGE)
 
     assert described(decide(memory, RULES)) == written
 
@@ -192,8 +203,8 @@ def test_after_an_outage_an_owner_that_has_not_renewed_is_given_no_more(after, w
 def test_after_an_outage_an_owner_is_not_forgotten_however_old_its_record_is():
     """It had no time to renew; its member record says how it takes part."""
     before, then = listing("0:me 1:b", "me b", RULES), listing("0:me 1:b!", "me b!!", RULES)
-    memory = observe(GroupMemory(), before, RULES, BEGIN_S)
-    memory = observe(memory, then, RULES, BEGIN_S + 3600)
+    memory = polled(UNPOLLED, before, RULES, BEGIN_S)
+    memory = polled(memory, then, RULES, BEGIN_S + 3600)
 
     assert described(decide(memory, RULES)) == "rest"
 
@@ -212,19 +223,19 @@ def test_foreign_members_are_outsiders_where_they_are_not_admitted(
 ):
     """The balancer reports them."""
     rules = replace(RULES, **changed)
-    memory = observe(GroupMemory(), listing(partitions, members, rules), rules, BEGIN_S)
+    memory = polled(UNPOLLED, listing(partitions, members, rules), rules, BEGIN_S)
 
     assert memory.outsiders == outsiders
 
 
 def waiting(memory: GroupMemory, partitions: str, now_s: float) -> GroupMemory:
     """The memory after a poll of members a, b and this processor."""
-    return observe(memory, listing(partitions, "me a b"), RULES, now_s)
+    return polled(memory, listing(partitions, "me a b"), RULES, now_s)
 
 
 def test_handoff_timeout_counts_from_when_a_partition_was_first_due():
     """The time restarts with another owner, and is dropped when the planned owner has it."""
-    first = waiting(GroupMemory(), "0:a 1:a 2:b", 1.0)
+    first = waiting(UNPOLLED, "0:a 1:a 2:b", 1.0)
     same = waiting(first, "0:a 1:a 2:b", 2.0)
     ((due, owner),) = first.waiting_since_s
 
@@ -238,9 +249,9 @@ def test_handoff_timeout_counts_from_when_a_partition_was_first_due():
 def test_an_absence_counts_from_the_first_poll_without_the_member_record():
     """It ends when the record is there again, and does not restart at each poll."""
     missing = listing("0:x", "me")
-    first = observe(GroupMemory(), missing, RULES, BEGIN_S)
-    second = observe(first, missing, RULES, BEGIN_S + 1)
-    back = observe(second, listing("0:x", "me x"), RULES, BEGIN_S + 2)
+    first = polled(UNPOLLED, missing, RULES, BEGIN_S)
+    second = polled(first, missing, RULES, BEGIN_S + 1)
+    back = polled(second, listing("0:x", "me x"), RULES, BEGIN_S + 2)
 
     assert first.living.absent_since_s == second.living.absent_since_s == {"x": BEGIN_S}
     assert back.living.absent_since_s == {}
@@ -248,7 +259,7 @@ def test_an_absence_counts_from_the_first_poll_without_the_member_record():
 
 def test_an_outage_starts_a_grace_and_restarts_what_was_waited_for():
     """Half an expiration without an answer is an outage."""
-    first = waiting(GroupMemory(), "0:a 1:a 2:b", 1.0)
+    first = waiting(UNPOLLED, "0:a 1:a 2:b", 1.0)
     silent_s = RULES.expiration.total_seconds() / 2
 
     assert waiting(first, "0:a 1:a 2:b", 1.0 + silent_s).grace_until_s < 1.0
@@ -261,9 +272,9 @@ def test_after_an_outage_members_that_own_nothing_have_time_to_renew():
     """Without them the plan would move what they do not own; one that had died stays dead."""
 
     def poll(memory, members, at_s):
-        return observe(memory, listing("0:me", members, RULES), RULES, at_s)
+        return polled(memory, listing("0:me", members, RULES), RULES, at_s)
 
-    first = poll(GroupMemory(), "me b c!", BEGIN_S)
+    first = poll(UNPOLLED, "me b c!", BEGIN_S)
     outage_s = RULES.expiration.total_seconds() / 2 + 1
     during = poll(first, "me b! c!", BEGIN_S + outage_s)
     again = poll(during, "me b! c!", BEGIN_S + outage_s + 1)

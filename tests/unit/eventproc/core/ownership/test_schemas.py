@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.core.ownership.cycle import decide
-from eventproc.core.ownership.memory import GroupMemory, observe
+from eventproc.core.ownership.memory import GroupMemory
 from eventproc.core.ownership.schemas import highest, leader
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.published import Published, Unavailable
@@ -18,10 +18,12 @@ from tests.unit.eventproc.core.ownership.listings import (
     BEGIN_S,
     NOW,
     RULES,
+    UNPOLLED,
     actions,
     described,
     listing,
     member,
+    polled,
     schema,
 )
 
@@ -56,19 +58,19 @@ def seen(owned, present, found: StoredSchema | None):
 
 def watched(listings) -> GroupMemory:
     """Return what is remembered of these listings, each of which lasts for a while."""
-    memory, at_s = GroupMemory(), BEGIN_S
+    memory, at_s = UNPOLLED, BEGIN_S
     for each in listings:
         for _ in range(2):
-            memory, at_s = observe(memory, each, RULES_P, at_s), at_s + 1
+            memory, at_s = polled(memory, each, RULES_P, at_s), at_s + 1
     return memory
 
 
 @given(st.lists(stored, min_size=1))
 def test_no_number_is_followed_after_a_higher_one(records):
     """Whatever an operator deletes or restores: the highest one that was seen counts."""
-    memory, followed = GroupMemory(), []
+    memory, followed = UNPOLLED, []
     for at_s, found in enumerate(records):
-        memory = observe(memory, seen([""] * 4, OTHERS, found), RULES_P, BEGIN_S + at_s)
+        memory = polled(memory, seen([""] * 4, OTHERS, found), RULES_P, BEGIN_S + at_s)
         followed.append(memory.schema.number if memory.schema else 0)
 
     assert followed == sorted(followed)
@@ -133,14 +135,13 @@ def test_what_the_schema_does_not_cover_stays_as_it_is(owned, present, plan):
     """Partitions planned for a member that is not there keep their live owner, or none."""
     text = " ".join(map(":".join, zip(PARTITIONS, plan, strict=True)))
     memory = watched([seen(owned, present, schema(f"5 me {text}"))])
-    assert memory.observed is not None
-    live = memory.observed.group.live_owner_by_partition
+    live = memory.group.live_owner_by_partition
     for p, planned in zip(PARTITIONS, plan, strict=True):
         expected = planned if planned in {"me", *present} else live.get(p)
 
         # A live owner without a record is foreign: then the group follows Even.
-        if memory.observed.group.followers == memory.observed.group.sharing:
-            assert memory.observed.shares.owner_by_partition.get(p) == expected
+        if memory.group.followers == memory.group.sharing:
+            assert decide(memory, RULES_P).owner_by_partition.get(p) == expected
 
 
 def publishing(stored: str, **changed: Any) -> dict[str, Any]:
@@ -327,7 +328,7 @@ def test_a_change_of_members_or_schema_gives_these_actions(before, then, at_once
         listing(partitions, members, RULES_P, stored=schema(stored))
         for partitions, members, stored in (before, then)
     )
-    changed = observe(watched([earlier]), later, RULES_P, BEGIN_S + 2)
+    changed = polled(watched([earlier]), later, RULES_P, BEGIN_S + 2)
 
     assert described(decide(changed, RULES_P)) == at_once
     assert decide(changed, RULES_P).settles_in_s == pytest.approx(0.2)

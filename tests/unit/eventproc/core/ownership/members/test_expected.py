@@ -9,12 +9,19 @@ from hypothesis import strategies as st
 
 from eventproc.core.ownership.cycle import decide
 from eventproc.core.ownership.members.expected import ExpectedMembers, observe_expected
-from eventproc.core.ownership.memory import GroupMemory, observe
 from eventproc.core.placement.even import Even
 from eventproc.core.placement.ordinal import Ordinal
 from eventproc.core.placement.published import Published
 from eventproc.core.placement.schema import StoredSchema
-from tests.unit.eventproc.core.ownership.listings import BEGIN_S, RULES, listing, member, schema
+from tests.unit.eventproc.core.ownership.listings import (
+    BEGIN_S,
+    RULES,
+    UNPOLLED,
+    listing,
+    member,
+    polled,
+    schema,
+)
 
 PATIENCE = timedelta(seconds=30)
 RULES_R = replace(RULES, placement=Published(Even()), patience=PATIENCE)
@@ -88,9 +95,9 @@ def test_without_an_answer_the_schema_counts():
 def planned(expected, present="me/P", partitions="0 1 2 3", after_s=0.0, rules=RULES_R):
     """Return what the leader publishes; after some seconds, by partition."""
     seen = replace(listing(partitions, present, rules, stored=schema("")), expected=expected)
-    memory = observe(GroupMemory(), seen, rules, BEGIN_S)
+    memory = polled(UNPOLLED, seen, rules, BEGIN_S)
     for at_s in range(1, int(after_s) + 3):
-        memory = observe(memory, seen, rules, BEGIN_S + at_s)
+        memory = polled(memory, seen, rules, BEGIN_S + at_s)
     publish = decide(memory, rules).publish
     return publish and publish.schema
 
@@ -127,9 +134,9 @@ def test_what_is_planned_for_one_that_has_not_come_stays_as_it_is():
     found = schema_expecting("5 b 0:me 1:me 2:c 3:c :b", "me", "b", "c")
     stored = StoredSchema(etag="1", schema=found)
     seen = listing("0:me 1 2:me 3", "me/P b/P", RULES_R, stored=stored)
-    memory = GroupMemory()
+    memory = UNPOLLED
     for at_s in range(3):
-        memory = observe(memory, seen, RULES_R, BEGIN_S + at_s)
+        memory = polled(memory, seen, RULES_R, BEGIN_S + at_s)
     actions = decide(memory, RULES_R)
 
     assert [claim.partition_id for claim in actions.moves.claims] == ["1"]
@@ -141,9 +148,9 @@ def test_without_a_roster_no_member_is_expected():
     rules = replace(RULES_R, patience=None)
     found = schema_expecting("5 me 0:me 1:c", "me", "c")
     seen = listing("0:me 1", "me/P", rules, stored=StoredSchema(etag="1", schema=found))
-    memory = GroupMemory()
+    memory = UNPOLLED
     for at_s in range(3):
-        memory = observe(memory, seen, rules, BEGIN_S + at_s)
+        memory = polled(memory, seen, rules, BEGIN_S + at_s)
     publish = decide(memory, rules).publish
 
     assert publish is not None
@@ -155,9 +162,9 @@ def test_a_leader_that_waits_polls_as_often_as_one_that_changes_something():
     """Otherwise it would notice late that the patience is over."""
     found = replace(schema_expecting("5 me 0:me 1:c", "me", "c"), members=("me",))
     seen = listing("0:me 1", "me/P", RULES_R, stored=StoredSchema(etag="1", schema=found))
-    memory = GroupMemory()
+    memory = UNPOLLED
     for at_s in range(3):
-        memory = observe(memory, seen, RULES_R, BEGIN_S + at_s)
+        memory = polled(memory, seen, RULES_R, BEGIN_S + at_s)
     actions = decide(memory, RULES_R)
 
     assert actions.awaited == {"c"}
@@ -175,9 +182,9 @@ def test_only_the_leader_waits_for_members_that_have_not_come(leader, expected, 
     found = replace(schema_expecting(f"5 {leader} 0:me 1:b", *expected), members=("b", "me"))
     stored = StoredSchema(etag="1", schema=found)
     seen = listing("0:me 1:b", "me/P b/P", RULES_R, stored=stored)
-    memory = GroupMemory()
+    memory = UNPOLLED
     for at_s in range(3):
-        memory = observe(
+        memory = polled(
             memory, replace(seen, expected=frozenset(expected)), RULES_R, BEGIN_S + at_s
         )
 
