@@ -11,7 +11,6 @@ from typing import Any
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
-from typer.main import get_command
 
 from eventproc.autoscaling.keda import processes_per_pod
 from eventproc.cli.app import app
@@ -50,8 +49,8 @@ def parse(words: list[str]) -> dict[str, Any]:
     """Parse a command line with today's command, without running it; return its values."""
     program, verb, *rest = words
     assert program.endswith("eventproc")
-    group: Any = get_command(app)
-    return dict(group.commands[verb].make_context(verb, rest).params)
+    command = app.get_command(None, verb)
+    return dict(command.make_context(verb, rest).params)
 
 
 @pytest.mark.parametrize("name", MANIFESTS)

@@ -1,16 +1,16 @@
 """The overview of the command leads an operator to the right verb."""
 
 import re
-from typing import Any
+import subprocess
+import sys
 
 import pytest
 import typer
 
-from eventproc.cli.app import DURATION_NOTE, app
+from eventproc.cli.app import DURATION_NOTE, VerbGroup, app
 from eventproc.validation.option_values import parse_duration
 
-GROUP: Any = typer.main.get_command(app)
-OVERVIEW = {name: command.short_help for name, command in GROUP.commands.items()}
+OVERVIEW = {name: verb.summary for name, verb in app.verbs.items()}
 """What ``eventproc --help`` says of each verb."""
 
 TASKS = {
@@ -53,34 +53,32 @@ def test_the_overview_names_the_task_at_one_verb(task):
 
 def test_the_overview_says_where_to_find_what_no_name_of_a_verb_says():
     """Each line ends with a verb that exists, and the help of `eventproc` shows them all."""
-    text = GROUP.get_help(typer.Context(GROUP, info_name="eventproc"))
+    text = app.get_help(typer.Context(app, info_name="eventproc"))
     lines = text.partition("Where to find it:")[2].strip().splitlines()
     verbs = [line.partition("eventproc ")[2].split() for line in lines if "eventproc " in line]
 
     assert len(verbs) == len(lines) - 1 == 9
     for verb, *words in verbs:
-        below = getattr(GROUP.commands[verb], "commands", {})
+        below = getattr(app.verbs[verb], "verbs", {})
         assert all(w.rstrip(",") in below for w in words if below)
 
 
-def names_of(command, *above):
-    """Return the path of each command below this one, with the command."""
-    yield above, command
-    for name, below in getattr(command, "commands", {}).items():
-        yield from names_of(below, *above, name)
-
-
-PATHS = [" ".join(path) for path, _ in names_of(GROUP)]
+PATHS = ["", *(" ".join(path) for path in app.paths())]
+VERBS = [path for path in app.paths() if not isinstance(app.verbs[path[0]], VerbGroup) or path[1:]]
 
 
 def help_of(path):
     """Return the help of a verb, with each paragraph on one line."""
-    command = GROUP
-    context = typer.Context(command, info_name="eventproc")
-    for name in path.split():
-        command = command.commands[name]
+    return " ".join(raw_help_of(*path.split()).split())
+
+
+def raw_help_of(*path):
+    """Return what ``eventproc VERB --help`` prints."""
+    command, context = app, typer.Context(app, info_name="eventproc")
+    for name in path:
+        command = command.get_command(context, name)
         context = typer.Context(command, info_name=name, parent=context)
-    return " ".join(command.get_help(context).split())
+    return str(command.get_help(context))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -141,36 +139,35 @@ def test_a_verb_answers_what_readers_asked(path, words):
     assert words in help_of(path)
 
 
-def _help_of(*verbs: str) -> str:
-    """Return what ``eventproc VERB --help`` prints."""
-    command = GROUP
-    context = typer.Context(command, info_name="eventproc")
-    for verb in verbs:
-        command = command.commands[verb]
-        context = typer.Context(command, info_name=verb, parent=context)
-    return str(command.get_help(context))
-
-
-def _verbs(group: Any, *above: str) -> list[tuple[str, ...]]:
-    """Return the words of each verb."""
-    return [
-        words
-        for name, command in group.commands.items()
-        for words in (
-            _verbs(command, *above, name) if hasattr(command, "commands") else [(*above, name)]
-        )
-    ]
-
-
-@pytest.mark.parametrize("verb", _verbs(GROUP), ids=" ".join)
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 def test_an_option_says_what_to_give_in_words_and_not_as_a_type_of_python(verb):
     """``--port PORT`` and ``--seed N``, never ``--port <int range>``."""
-    assert not re.findall(r"--\S+ <(?:int|float|str|path)[^>]*>", _help_of(*verb))
+    assert not re.findall(r"--\S+ <(?:int|float|str|path)[^>]*>", raw_help_of(*verb))
 
 
 def test_the_help_of_hold_speaks_of_resources():
     """Its options are those of run, and a group of resources has no partitions."""
-    text = " ".join(_help_of("hold").split())
+    text = " ".join(raw_help_of("hold").split())
 
     assert "partition" not in text.replace("/partitions", "")
     assert "the owner of a resource counts as dead" in text
+
+
+@pytest.mark.parametrize("name", [n for n, v in app.verbs.items() if not isinstance(v, VerbGroup)])
+def test_the_overview_says_of_a_verb_what_its_help_begins_with(name):
+    """The overview does not import it, so the sentence stands in both places."""
+    usage, _, text = help_of(name).partition(" [OPTIONS] ")
+
+    assert usage == f"Usage: eventproc {name}"
+    assert app.verbs[name].summary in text
+
+
+def test_help_imports_no_verb():
+    """Otherwise it would take most of a second."""
+    code = (
+        "import sys; from eventproc.cli import main; main(['--help']); "
+        "print([name for name in sys.modules if name.startswith('eventproc.cli.verbs.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"

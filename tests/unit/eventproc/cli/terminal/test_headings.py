@@ -1,20 +1,19 @@
 """The help of verbs with many options has each option under one heading."""
 
-from typing import Any
-
 import pytest
 import typer
 
 from eventproc.cli.app import app
 from eventproc.cli.terminal.headings import HEADINGS, OTHERS, HeadedCommand
 
-GROUP: Any = typer.main.get_command(app)
-NAMES = [name for name, each in GROUP.commands.items() if isinstance(each, HeadedCommand)]
+CONTEXT = typer.Context(app, info_name="eventproc")
+COMMANDS = {name: app.get_command(CONTEXT, name) for name in app.verbs}
+NAMES = [name for name, each in COMMANDS.items() if isinstance(each, HeadedCommand)]
 
 
 def sections_of(name):
     """Return the options that the help of a verb shows, by heading, in its order."""
-    command = GROUP.commands[name]
+    command = COMMANDS[name]
     context = typer.Context(command, info_name=name)
     found: dict[str, list[str]] = {}
     heading = ""
@@ -35,7 +34,7 @@ def test_run_and_hold_have_headings():
 def test_each_option_stands_once_in_the_order_of_the_table(name):
     """Only the help itself is under no heading of the table."""
     sections = sections_of(name)
-    options = {option for each in GROUP.commands[name].params for option in each.opts}
+    options = {option for each in COMMANDS[name].params for option in each.opts}
     shown = [option for each in sections.values() for option in each]
 
     assert sections.pop(OTHERS) == ["--help"]
@@ -58,6 +57,6 @@ def test_the_probes_stand_together_and_before_the_settings_of_the_group():
 
 def test_each_option_of_the_table_is_one_of_todays():
     """A renamed option would fall to the others."""
-    todays = {o for name in NAMES for each in GROUP.commands[name].params for o in each.opts}
+    todays = {o for name in NAMES for each in COMMANDS[name].params for o in each.opts}
 
     assert {option for options in HEADINGS.values() for option in options} <= todays
