@@ -14,20 +14,14 @@ class Roster(AsyncResource):
     that is wrong or out of date costs time or moves, and never lets two processors serve the same.
     """
 
-    @property
-    @abstractmethod
-    def own_id(self) -> str | None:
-        """The owner id of this process in the roster; ``None`` if the user has to give it."""
+    own_id: str | None = None
+    """The owner id of this process in the roster; ``None`` if the user has to give it."""
 
-    @property
-    @abstractmethod
-    def interval(self) -> timedelta:
-        """The least time between two reads."""
+    interval: timedelta = timedelta(seconds=10)
+    """The least time between two reads."""
 
-    @property
-    @abstractmethod
-    def patience(self) -> timedelta:
-        """For how long the share of a member that has not come yet is left to it."""
+    patience: timedelta = timedelta(seconds=30)
+    """For how long the share of a member that has not come yet is left to it."""
 
     def reserve(self, user: object) -> None:
         """Reserve it, unless it opens nothing: then any number of processors may use it."""

@@ -2,13 +2,10 @@
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.ports import Roster
 from eventproc.settings import Span, checked
-
-DAY: Final = timedelta(days=1)
 
 
 class FixedRoster(Roster):
@@ -22,6 +19,9 @@ class FixedRoster(Roster):
     Raises:
         ConfigurationError: *own_id* is not one of them, or there is none.
     """
+
+    interval = timedelta(days=1)
+    """The members do not change."""
 
     @checked
     def __init__(
@@ -37,23 +37,8 @@ class FixedRoster(Roster):
                 f"own_id is {own_id!r}, and owner_ids are {sorted(self._owner_ids)}: name all "
                 "members of the group, this process included"
             )
-        self._own_id = own_id
-        self._patience = patience
-
-    @property
-    def own_id(self) -> str | None:
-        """As given."""
-        return self._own_id
-
-    @property
-    def interval(self) -> timedelta:
-        """A day: the members do not change."""
-        return DAY
-
-    @property
-    def patience(self) -> timedelta:
-        """As given."""
-        return self._patience
+        self.own_id = own_id
+        self.patience = patience
 
     async def owner_ids(self) -> frozenset[str]:
         """Return the members as given."""

@@ -13,13 +13,8 @@ class PlayedRoster(Roster):
 
     def __init__(self, world: "PlayedCluster", own_id: str) -> None:
         self.world = world
-        self.name = own_id
+        self.own_id: str = own_id
         self.is_open = False
-
-    @property
-    def own_id(self) -> str:
-        """As given."""
-        return self.name
 
     async def open(self) -> None:
         """Note that it is open."""
@@ -31,7 +26,7 @@ class PlayedRoster(Roster):
 
     async def owner_ids(self) -> frozenset[str]:
         """Answer what the story says, and count the request."""
-        self.world.requests.append(self.name)
+        self.world.requests.append(self.own_id)
         if self.world.error is not None:
             raise self.world.error
         return frozenset(self.world.names)

@@ -1,11 +1,5 @@
 """Rosters that are read from Kubernetes.
 
-Layers, each of which imports only those below it:
-
-- ``stateful_set``, ``replica_set``
-- ``pod``
-- ``api``
-
 Only ``api`` imports ``kubernetes``.
 """
 

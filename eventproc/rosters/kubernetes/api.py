@@ -6,11 +6,13 @@ Rule 2: every exception of the client leaves this module as an error of ``eventp
 """
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from kubernetes.client import ApiClient, ApiException, AppsV1Api, Configuration, CoreV1Api
 from kubernetes.config import load_incluster_config, load_kube_config
@@ -18,6 +20,7 @@ from urllib3.exceptions import HTTPError
 
 from eventproc.bounded_json import read_json
 from eventproc.errors import ConfigurationError, RosterUnavailableError
+from eventproc.settings import Within
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where a pod finds the name of its namespace."""
@@ -34,6 +37,18 @@ rules:
     verbs: [{verbs}]"""
 
 Json = Mapping[str, Any]
+
+Interval: TypeAlias = Annotated[timedelta, Within(least=timedelta(seconds=1))]
+
+POD_NAME: Final = "POD_NAME"
+"""The variable with the pod's name, for pods whose host name is another one (``hostNetwork``)."""
+
+REQUEST_TIMEOUT: Final = timedelta(seconds=5)
+
+
+def own_pod() -> str:
+    """Return the name of the pod in which this process runs, which is its owner id."""
+    return os.environ.get(POD_NAME) or socket.gethostname()
 
 
 class KubernetesApi:

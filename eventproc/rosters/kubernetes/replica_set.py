@@ -5,7 +5,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.rosters.kubernetes.pod import REQUEST_TIMEOUT, Interval, PodRoster
+from eventproc.ports import Roster
+from eventproc.rosters.kubernetes.api import (
+    REQUEST_TIMEOUT,
+    Interval,
+    KubernetesApi,
+    own_pod,
+)
 from eventproc.settings import PositiveSpan, Span, checked
 
 TEMPLATE_LABEL: Final = "pod-template-hash"
@@ -15,7 +21,7 @@ OVER: Final = frozenset({"Succeeded", "Failed"})
 """The phases of pods that will not run again."""
 
 
-class ReplicaSetRoster(PodRoster):
+class ReplicaSetRoster(Roster):
     """Names the pods of the ReplicaSet to which this pod belongs, whether they run yet or not.
 
     The first read is two requests, each further one is one. Pods that are being deleted are left
@@ -45,16 +51,24 @@ class ReplicaSetRoster(PodRoster):
         timeout: PositiveSpan = REQUEST_TIMEOUT,
         kubeconfig: str | None = None,
     ) -> None:
-        super().__init__(
-            namespace=namespace,
-            pod_name=pod_name,
-            interval=interval,
-            patience=patience,
-            timeout=timeout,
-            kubeconfig=kubeconfig,
-        )
+        self.own_id: str = pod_name or own_pod()
+        self.interval = interval
+        self.patience = patience
+        self._api = KubernetesApi(namespace, kubeconfig, timeout)
         self._owner_uid: str | None = None
         self._labels: Mapping[str, str] = {}
+
+    async def open(self) -> None:
+        """Find the API server; sends nothing.
+
+        Raises:
+            ConfigurationError: there is neither a cluster nor a usable file.
+        """
+        self._api.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._api.close()
 
     async def owner_ids(self) -> frozenset[str]:
         """Read the pods."""

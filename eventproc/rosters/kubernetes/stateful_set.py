@@ -5,13 +5,19 @@ from datetime import timedelta
 from typing import Annotated, Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.rosters.kubernetes.pod import REQUEST_TIMEOUT, Interval, PodRoster
+from eventproc.ports import Roster
+from eventproc.rosters.kubernetes.api import (
+    REQUEST_TIMEOUT,
+    Interval,
+    KubernetesApi,
+    own_pod,
+)
 from eventproc.settings import PositiveSpan, Span, Within, checked
 
 _POD_NAME: Final = re.compile(r"(?P<name>.+)-[0-9]+$")
 
 
-class StatefulSetRoster(PodRoster):
+class StatefulSetRoster(Roster):
     """Names the pods ``NAME-0`` to ``NAME-(replicas - 1)`` of a StatefulSet.
 
     Each read is one request, for the set's *scale*. Meant for the placement ``Ordinal``, which then
@@ -45,14 +51,10 @@ class StatefulSetRoster(PodRoster):
         timeout: PositiveSpan = REQUEST_TIMEOUT,
         kubeconfig: str | None = None,
     ) -> None:
-        super().__init__(
-            namespace=namespace,
-            pod_name=pod_name,
-            interval=interval,
-            patience=patience,
-            timeout=timeout,
-            kubeconfig=kubeconfig,
-        )
+        self.own_id: str = pod_name or own_pod()
+        self.interval = interval
+        self.patience = patience
+        self._api = KubernetesApi(namespace, kubeconfig, timeout)
         found = _POD_NAME.match(self.own_id)
         if found is None:
             raise ConfigurationError(
@@ -63,6 +65,18 @@ class StatefulSetRoster(PodRoster):
             )
         self._name = name or found["name"]
         self._first_ordinal = first_ordinal
+
+    async def open(self) -> None:
+        """Find the API server; sends nothing.
+
+        Raises:
+            ConfigurationError: there is neither a cluster nor a usable file.
+        """
+        self._api.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._api.close()
 
     async def owner_ids(self) -> frozenset[str]:
         """Read the number of replicas."""
