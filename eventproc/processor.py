@@ -22,7 +22,7 @@ from eventproc.statistics import (
     ProcessorStatistics,
     ResourceProcessorStatistics,
 )
-from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
+from eventproc.telemetry import Telemetry
 from eventproc.validation.handlers import (
     check_handler,
     check_positions,
@@ -101,31 +101,22 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             store,
             config,
             owner_id=owner_id,
-            offset_format=source.offset_format,
             roster=roster,
-            health=health,
             rng=rng,
             clock=clock,
             identity_bits=identity_bits,
+            telemetry=telemetry,
+            health=health,
+            statistics=self.statistics,
             log_fields={
                 "fully_qualified_namespace": group.fully_qualified_namespace,
                 "eventhub_name": group.eventhub_name,
                 "consumer_group": consumer_group,
             },
+            offset_format=source.offset_format,
         )
-        telemetry = telemetry or global_telemetry()
-        work = Partitions(
-            group,
-            source=source,
-            store=parts.store,
-            handler=handler,
-            dead_letters=dead_letters,
-            config=config,
-            rng=parts.rng,
-            telemetry=Instrumentation(telemetry, group, self.statistics),
-            log=parts.log,
-        )
-        super().__init__(parts, work, telemetry)
+        work = Partitions(parts, config, source=source, handler=handler, dead_letters=dead_letters)
+        super().__init__(parts, work)
 
     def statistics(self) -> ProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""
@@ -215,14 +206,16 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
             config,
             owner_id=owner_id,
             roster=roster,
-            health=health,
             rng=rng,
             clock=clock,
             identity_bits=identity_bits,
+            telemetry=telemetry,
+            health=health,
+            statistics=self.statistics,
             log_fields={"resource_group": group},
         )
         work = NamedResources(resources, handler, config=config, rng=parts.rng, log=parts.log)
-        super().__init__(parts, work, telemetry or global_telemetry())
+        super().__init__(parts, work)
 
     def statistics(self) -> ResourceProcessorStatistics:
         """Return a snapshot; counters stay after a stop. Call it on the processor's event loop."""

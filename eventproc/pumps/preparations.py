@@ -1,11 +1,11 @@
-"""Prepares the handlers of the partitions or resources whose backup this processor is.
+"""Makes handlers, and prepares those of what this processor is a backup of.
 
 Rule 1: the handler that was prepared is the one that serves, after ``prepare`` has ended.
 Rule 2: a handler that was prepared and is not needed any more is discarded.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ class _Prepared:
 
 
 class Preparations:
-    """Prepares handlers. Used on the processor's event loop only."""
+    """Makes and prepares handlers. Used on the processor's event loop only."""
 
     def __init__(self, work: Work[PumpT], wait_s: Callable[[int], float], log: Logger) -> None:
         """Prepare nothing yet; *wait_s* returns the wait after the n-th failure in a row."""
@@ -59,13 +59,20 @@ class Preparations:
             if not is_mine(name):
                 self._discard(name)
 
-    def take(self, name: str) -> tuple[Preparable, asyncio.Task[None]] | None:
-        """Return a prepared handler, and the task that ends when its ``prepare`` has."""
+    def take(self, name: str) -> tuple[Preparable, Callable[[], Awaitable[None]]]:
+        """Return a handler to serve, prepared or new.
+
+        The function that comes with it returns when its ``prepare``, if it had one, has ended.
+        """
         prepared = self._prepared_by_name.pop(name, None)
-        if prepared is None:
-            return None
-        prepared.task.cancel()
-        return prepared.handler, prepared.task
+        if prepared is not None:
+            prepared.task.cancel()
+
+        async def ready() -> None:
+            if prepared is not None:
+                await asyncio.wait([prepared.task])
+
+        return self._make() if prepared is None else prepared.handler, ready
 
     async def close(self) -> None:
         """Discard all handlers."""

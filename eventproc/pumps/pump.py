@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
-from eventproc.models import CloseReason
+from eventproc.models import CloseReason, Member
 from eventproc.statistics import Counters
 
 T = TypeVar("T")
@@ -29,12 +29,8 @@ class Grant:
     epoch: int
     """The fencing token of the lease."""
 
-    owner_id: str
-    incarnation: str
-    """The processor's, drawn at its start."""
-
-    number: int
-    """The number of this pump, counted since the processor's start."""
+    member: Member
+    """The processor, with the incarnation that was drawn at its start."""
 
     remaining_s: Callable[[], float]
     """For how many seconds the lease may be trusted; zero or less: not now, or not any more."""

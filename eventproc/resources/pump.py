@@ -55,7 +55,7 @@ class ResourcePump:
         self._held = HeldResource(
             name_of(grant.name),
             epoch=grant.epoch,
-            owner_id=grant.owner_id,
+            owner_id=grant.member.owner_id,
             remaining_s=lambda: grant.remaining_s() if self._stop_scope.is_trusted else 0.0,
         )
         self.counters = HoldCounters()

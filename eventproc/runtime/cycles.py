@@ -14,7 +14,6 @@ from eventproc.pumps.pump import PumpT, Work
 from eventproc.retries import waits
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.run import DISPLACING, JITTER, ProcessorRun
-from eventproc.telemetry import Instrumentation
 
 PAUSE_MIN_S: Final = 0.02
 """The shortest pause between two cycles, so that frequent changes cause no busy loop."""
@@ -23,14 +22,14 @@ PAUSE_MIN_S: Final = 0.02
 class Cycles(Generic[PumpT]):
     """The cycles of one run. What they have counted can still be read after the run."""
 
-    def __init__(self, parts: MemberParts, work: Work[PumpT], reported: Instrumentation) -> None:
+    def __init__(self, parts: MemberParts, work: Work[PumpT]) -> None:
         """Create it on the loop of the run."""
         self._config = parts.config
         self._rng: Random = parts.rng
         self._log = parts.log
         self._store = parts.store
         self._work = work
-        self._reported = reported
+        self._reported = parts.reported
         self._wake = asyncio.Event()
         self._settles_in_s = 0.0
         self._store_failure = ConditionLogger(self._log, "store_failed", "store_recovered")

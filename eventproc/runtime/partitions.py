@@ -1,25 +1,22 @@
 """The partitions of a hub, as the work that a group shares."""
 
 from collections.abc import Sequence
-from random import Random
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoints import pumps_writer
 from eventproc.core.progress import PartitionProgress
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc.logs import Logger
-from eventproc.models import ConsumerGroup
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.scope import PartitionIdentity
 from eventproc.partition.transactions.commits import Commits
-from eventproc.ports import CheckpointStore, DeadLetterSink, EventSource
+from eventproc.ports import DeadLetterSink, EventSource
 from eventproc.pumps.pump import Grant, Opening, Work
 from eventproc.retries import waits
 from eventproc.runtime.descriptors import warn_if_scarce
-from eventproc.telemetry import Instrumentation
+from eventproc.runtime.parts import MemberParts
 from eventproc.validation.handlers import first_checked
 from eventproc.validation.transactions import check_transactions
 
@@ -31,30 +28,23 @@ class Partitions(Work[PartitionPump]):
 
     def __init__(
         self,
-        group: ConsumerGroup,
+        parts: MemberParts,
+        config: EventProcessorConfig,
         *,
         source: EventSource,
-        store: CheckpointStore,
         handler: HandlerFactory,
         dead_letters: DeadLetterSink | None,
-        config: EventProcessorConfig,
-        rng: Random,
-        telemetry: Instrumentation,
-        log: Logger,
     ) -> None:
-        self._group = group
+        self._parts = parts
+        self._config = config
         self._source = source
-        self._store = store
         self._given_handler = self._handler = handler
         self._dead_letters = dead_letters
-        self._config = config
-        self._rng = rng
-        self._telemetry = telemetry
-        self._log = log
         self.names_interval = config.partition_ids_interval
-        rate_max = config.rate_max
         self._known_count = 0
-        self._transactions = store.transactions()
+        self._pump_count = 0
+        self._transactions = parts.store.transactions()
+        rate_max = config.rate_max
         self._rate_limits = [] if rate_max is None else [RateLimiter(rate_max)]
 
     def check(self) -> None:
@@ -65,7 +55,7 @@ class Partitions(Work[PartitionPump]):
         )
 
     def _check_handler(self, cls: type) -> None:
-        check_transactions(cls, self._store, self._source, self._config)
+        check_transactions(cls, self._parts.store, self._source, self._config)
 
     async def open(self, opening: Opening) -> None:
         """Open source and dead letters, and check the consumer group."""
@@ -77,7 +67,7 @@ class Partitions(Work[PartitionPump]):
         if self._dead_letters is not None:
             await self._dead_letters.open_for(self)
             opening.push("dead_letters", self._dead_letters.close_for_others)
-        await self._source.check_consumer_group(self._group.name)
+        await self._source.check_consumer_group(self._parts.group.name)
         if self._transactions is not None:
             await self._transactions.open()
             opening.push("transactions", self._transactions.close)
@@ -86,7 +76,7 @@ class Partitions(Work[PartitionPump]):
         """Warn if the service takes an event back before a call that hangs is noticed."""
         span, stall = self._source.unsettled_span_max, self._config.stall_timeout
         if span is not None and (stall is None or stall >= span):
-            self._log.warning(
+            self._parts.log.warning(
                 "acknowledgement_timeout_short",
                 stall_timeout_s=None if stall is None else stall.total_seconds(),
                 acknowledgement_timeout_s=span.total_seconds(),
@@ -101,7 +91,7 @@ class Partitions(Work[PartitionPump]):
         if len(partition_ids) > self._known_count:
             self._known_count = len(partition_ids)
             per_partition = self._source.descriptors_per_partition
-            warn_if_scarce(self._known_count, per_partition, self._log)
+            warn_if_scarce(self._known_count, per_partition, self._parts.log)
         return partition_ids
 
     def make_handler(self) -> PartitionHandler | BlockingPartitionHandler:
@@ -116,23 +106,25 @@ class Partitions(Work[PartitionPump]):
         self, grant: Grant, handler: PartitionHandler | BlockingPartitionHandler
     ) -> PartitionPump:
         """Return a pump, which calls a blocking handler in threads."""
-        group, partition_id, call = self._group, grant.name, grant.call
+        partition_id, me, call = grant.name, grant.member, grant.call
+        parts, group, store = self._parts, self._parts.group, self._parts.store
+        self._pump_count += 1
         has_transactions = handler.uses_transactions
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
-        log = self._log.bind(partition_id=partition_id)
+        log = parts.log.bind(partition_id=partition_id)
         checkpointer = Checkpointer(
             partition_id,
             PartitionProgress(has_state=self._config.key_concurrency == 1),
-            writer=pumps_writer(grant.owner_id, grant.incarnation, grant.number),
-            read=lambda: call(self._store.read_checkpoint(group, partition_id)),
-            write=self._telemetry.write(
-                lambda update: call(self._store.update_checkpoint(group, update)), partition_id
+            writer=pumps_writer(me.owner_id, me.incarnation, self._pump_count),
+            read=lambda: call(store.read_checkpoint(group, partition_id)),
+            write=parts.reported.write(
+                lambda update: call(store.update_checkpoint(group, update)), partition_id
             ),
             verify=grant.verify,
             policy=self._config.checkpoint_policy.within(self._source.unsettled_max),
             recreated_hub=self._config.recreated_hub,
-            wait_s=waits(self._config.receiver_backoff, self._rng),
+            wait_s=waits(self._config.receiver_backoff, parts.rng),
             log=log,
         )
         commits: Commits | None = None
@@ -143,13 +135,13 @@ class Partitions(Work[PartitionPump]):
                 checkpointer,
                 group=group,
                 partition_id=partition_id,
-                reported=lambda write: self._telemetry.write(write, partition_id),
+                reported=lambda write: parts.reported.write(write, partition_id),
                 idle_max=self._config.ownership_expiration,
                 log=log,
             )
         return PartitionPump(
-            PartitionIdentity(partition_id=partition_id, group=group, owner_id=grant.owner_id),
-            handler=self._telemetry.handler(handler, partition_id),
+            PartitionIdentity(partition_id=partition_id, group=group, owner_id=me.owner_id),
+            handler=parts.reported.handler(handler, partition_id),
             source=self._source,
             checkpointer=checkpointer,
             commits=commits,
@@ -158,6 +150,6 @@ class Partitions(Work[PartitionPump]):
             remaining_s=grant.remaining_s,
             ready=grant.ready,
             config=self._config,
-            rng=self._rng,
+            rng=parts.rng,
             log=log,
         )

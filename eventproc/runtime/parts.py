@@ -14,6 +14,8 @@ from eventproc.models import ConsumerGroup, Member, OffsetFormat
 from eventproc.ownership.own_member import own_member
 from eventproc.ports import CheckpointStore, HealthReporter, Roster
 from eventproc.runtime.guarded_store import GuardedStore
+from eventproc.statistics import GroupStatistics
+from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
 from eventproc.validation.handlers import check_member, check_roster
 
 
@@ -36,8 +38,11 @@ class MemberParts:
     identity_bits: Callable[[int], int]
     """Returns that many random bits, for owner id and incarnation."""
 
-    roster: Roster | None = None
-    health: HealthReporter | None = None
+    reported: Instrumentation
+    """Where its metrics and spans go."""
+
+    roster: Roster | None
+    health: HealthReporter | None
 
     @classmethod
     def of(
@@ -47,15 +52,19 @@ class MemberParts:
         config: GroupConfig,
         *,
         owner_id: str | None,
+        roster: Roster | None,
         rng: Random | None,
         clock: Callable[[], float] | None,
+        identity_bits: Callable[[int], int] | None,
+        telemetry: Telemetry | None,
+        health: HealthReporter | None,
+        statistics: Callable[[], GroupStatistics],
         log_fields: dict[str, object],
-        identity_bits: Callable[[int], int] | None = None,
         offset_format: OffsetFormat = OffsetFormat.AMQP,
-        roster: Roster | None = None,
-        health: HealthReporter | None = None,
     ) -> Self:
         """Check the arguments; take the owner id from the roster if none is given.
+
+        *statistics* returns those of the processor; the other arguments are the processor's own.
 
         Raises:
             ConfigurationError: they do not fit together; the message names the remedy.
@@ -76,6 +85,7 @@ class MemberParts:
             log=log,
             log_fields=log_fields,
             identity_bits=identity_bits or secrets.randbits,
+            reported=Instrumentation(telemetry or global_telemetry(), group, statistics),
             roster=roster,
             health=health,
         )

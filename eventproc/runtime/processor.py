@@ -23,7 +23,6 @@ from eventproc.runtime.run import DISPLACING, ProcessorRun
 from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.runtime.watching import Watching
 from eventproc.statistics import GroupStatistics, Phase
-from eventproc.telemetry import Instrumentation, Telemetry
 
 
 class GroupProcessor(Generic[PumpT]):
@@ -34,20 +33,13 @@ class GroupProcessor(Generic[PumpT]):
     processor may be started again after it stopped.
     """
 
-    def __init__(self, parts: MemberParts, work: Work[PumpT], telemetry: Telemetry) -> None:
+    def __init__(self, parts: MemberParts, work: Work[PumpT]) -> None:
         """Take the checked arguments; nothing is opened before ``start``."""
         self._parts = parts
         self._work = work
         self._config = parts.config
         self._log = parts.log
-        self._telemetry = telemetry
-        self._reported = Instrumentation(telemetry, parts.group, self.statistics)
-        self._watching = Watching(
-            parts,
-            statistics=self._reported.read,
-            shown=work.shown,
-            meter_provider=telemetry.meter_provider,
-        )
+        self._watching = Watching(parts, work.shown)
         self._owner_id = parts.member.owner_id
         self._run: ProcessorRun[PumpT] | None = None
         self._newest_run: ProcessorRun[PumpT] | None = None
@@ -227,7 +219,7 @@ class GroupProcessor(Generic[PumpT]):
             placement=parts.config.placement.name,
             expiration_s=parts.config.ownership_expiration.total_seconds(),
         )
-        cycles = Cycles(parts, self._work, self._reported)
+        cycles = Cycles(parts, self._work)
         run = self._run = ProcessorRun(parts, self._work, changed=cycles.wake)
         self._finished.clear()
         try:
@@ -239,7 +231,7 @@ class GroupProcessor(Generic[PumpT]):
             raise
         self._watching.phase = Phase.SERVING
         self._newest_run, self._cycles = run, cycles
-        self._reported.begin()
+        self._parts.reported.begin()
         self._log.info("processor_started", partition_count=len(run.names))
         self._cycling = asyncio.create_task(self._serve_run(run, cycles), name="eventproc-cycles")
         self._cycling.add_done_callback(lambda _: self._finished.set())
@@ -271,7 +263,7 @@ class GroupProcessor(Generic[PumpT]):
                 await run.close()
             finally:
                 await self._watching.end()
-                self._reported.end()
+                self._parts.reported.end()
                 if not self._is_failing:
                     self._log.info("processor_stopped")
                 self._is_failing = False

@@ -7,6 +7,7 @@ from eventproc.concurrency.tasks import cancellation_kept, end, users_code
 from eventproc.errors import ConfigurationError, RosterUnavailableError
 from eventproc.logs import ConditionLogger, Logger
 from eventproc.ports import Roster
+from eventproc.pumps.pump import Opening
 
 
 class RosterView:
@@ -26,31 +27,26 @@ class RosterView:
         self._log = log
         self._failure = ConditionLogger(log, "roster_unavailable", "roster_available")
         self._leads = asyncio.Event()
-        self._reading: asyncio.Task[None]
         self.owner_ids: frozenset[str] | None = None
         """The members that it names; ``None`` before the first answer, and while another processor
         leads."""
 
-    async def open(self) -> None:
+    async def open(self, opening: Opening) -> None:
         """Read it for the first time, and begin to read it while this processor leads.
 
         Raises:
             ConfigurationError: it cannot be read as configured, or has a mistake.
         """
         await self._roster.open_for(self)
+        opening.push("roster", self._roster.close_for_others)
         try:
             await self._read()
-        except BaseException as error:
-            await self._roster.close_for_others()
-            if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
-                raise
+        except ConfigurationError:
+            raise
+        except Exception as error:
             raise ConfigurationError(f"the roster failed with {error!r}: correct it") from error
-        self._reading = asyncio.create_task(self._repeat())
-
-    async def close(self) -> None:
-        """Read no more."""
-        await end([self._reading])
-        await self._roster.close_for_others()
+        reading = asyncio.create_task(self._repeat())
+        opening.push("roster_reading", lambda: end([reading]))
 
     def note_leader(self, *, leads: bool) -> None:
         """Note whether this processor leads the group."""

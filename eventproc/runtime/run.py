@@ -79,7 +79,6 @@ class ProcessorRun(Generic[PumpT]):
         self._changed = changed
         self._config = parts.config
         self._open = CloseStack(parts.log)
-        self._pump_count = 0
         self.process_id = os.getpid()
         self._is_closed = False
         self._is_rebalancing = True
@@ -146,8 +145,7 @@ class ProcessorRun(Generic[PumpT]):
             await self._work.open(self._open)
             if self._roster is not None:
                 self.awaited = "the roster to answer"
-                await self._roster.open()
-                self._open.push("roster", self._roster.close)
+                await self._roster.open(self._open)
             self._open.push("preparations", self.preparations.close)
             self.awaited = "the list of partitions or resources"
             self.names = tuple(await self._work.names())
@@ -366,25 +364,15 @@ class ProcessorRun(Generic[PumpT]):
         self.executor.call_soon(lambda: self.pumps.lose(partition_id))
 
     def _make_pump(self, name: str) -> PumpT:
-        self._pump_count += 1
-        taken = self.preparations.take(name)
-        handler = self._work.make_handler() if taken is None else taken[0]
-
-        async def ready() -> None:
-            if taken is not None and not taken[1].done():
-                await asyncio.wait([taken[1]])
-
+        handler, ready = self.preparations.take(name)
         lease = self.leases.by_partition.get(name)
         # Without a lease the pump waits, and ends as soon as it is told of the loss.
         epoch = 0 if lease is None else lease.epoch
-        member = self._parts.member
         return self._work.make_pump(
             Grant(
                 name=name,
                 epoch=epoch,
-                owner_id=member.owner_id,
-                incarnation=member.incarnation,
-                number=self._pump_count,
+                member=self._parts.member,
                 remaining_s=lambda: self.leases.remaining_s(name, epoch=epoch),
                 verify=lambda: self.executor.call(self.leases.verify(name)),
                 ready=ready,

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from eventproc.logs import shown
 from eventproc.ports import HealthReporter, WatchedMember
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.store_thread import StoreExecutor, ping
-from eventproc.statistics import GroupStatistics, Phase
+from eventproc.statistics import Phase
 
 
 class Watching:
@@ -18,15 +17,11 @@ class Watching:
     def __init__(
         self,
         parts: MemberParts,
-        *,
-        statistics: Callable[[], GroupStatistics | None],
         shown: Callable[[str], str],
-        meter_provider: Any,  # noqa: ANN401 - OpenTelemetry's, which is not imported here
     ) -> None:
+        """*shown* returns the user's name for a partition or resource."""
         self._parts = parts
-        self._statistics = statistics
         self._shown = shown
-        self._meter_provider = meter_provider
         self._member: WatchedMember | None = None
         self.phase = Phase.STARTING
         self._failure = ""
@@ -54,11 +49,11 @@ class Watching:
             phase=lambda: self.phase,
             awaited=awaited,
             failure=lambda: self._failure,
-            statistics=self._statistics,
+            statistics=self._parts.reported.read,
             shown=self._shown,
             ping_loop=partial(ping, asyncio.get_running_loop()),
             ping_store=executor.ping,
-            meter_provider=self._meter_provider,
+            meter_provider=self._parts.reported.meter_provider,
         )
         try:
             await reporter.begin(member)

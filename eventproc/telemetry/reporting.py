@@ -216,6 +216,11 @@ class Instrumentation:
         self.group = group
         self.attributes = group_attributes(group)
 
+    @property
+    def meter_provider(self) -> MeterProvider | None:
+        """Where the metrics go; ``None``: to the global meter provider."""
+        return self._telemetry.meter_provider
+
     def attributes_of(self, partition_id: str) -> Attributes:
         """Return the attributes of one partition."""
         return {**self.attributes, "messaging.destination.partition.id": partition_id}

@@ -108,7 +108,7 @@ async def test_handlers_without_prepare_are_made_once_to_find_out():
     preparations.adjust({"a", "b", "c"}, nobodys)
 
     assert len(made) == 1
-    assert preparations.take("a") is None
+    assert preparations.ready == ()
     await preparations.close()
 
 
@@ -129,10 +129,9 @@ async def test_a_handler_that_cannot_be_made_is_made_again_by_the_next_cycle(cap
     preparations = preparations_of(make)
     preparations.adjust({"a"}, nobodys)
     preparations.adjust({"a"}, nobodys)
-    taken = preparations.take("a")
 
-    assert taken is not None
-    assert isinstance(taken[0], Quick)
+    assert len(made) == 2
+    assert isinstance(preparations.take("a")[0], Quick)
     assert "no memory" in caplog.text
     await preparations.close()
 
@@ -146,13 +145,13 @@ def test_what_is_ready_is_known_until_it_is_taken_or_discarded():
         before = preparations.ready
         await seconds(1)
         ready = preparations.ready
-        taken = preparations.take("a")
+        preparations.take("a")
         preparations.adjust({"a"}, {"a"}.__contains__)
         after = preparations.ready
         await preparations.close()
-        return before, ready, taken is not None, after, preparations.ready
+        return before, ready, after, preparations.ready
 
-    assert run_virtual(story()) == ((), ("a", "b"), True, (), ())
+    assert run_virtual(story()) == ((), ("a", "b"), (), ())
 
 
 def test_what_is_planned_for_this_processor_is_kept_although_it_is_no_backup_any_more():
@@ -163,10 +162,9 @@ def test_what_is_planned_for_this_processor_is_kept_although_it_is_no_backup_any
         preparations.adjust({"a"}, nobodys)
         await seconds(1)
         preparations.adjust((), {"a"}.__contains__)
-        taken = preparations.take("a")
-        assert taken is not None
+        handler, _ = preparations.take("a")
         await preparations.close()
-        return taken[0].calls  # type: ignore[attr-defined]
+        return handler.calls  # type: ignore[attr-defined]
 
     assert run_virtual(story()) == ["prepare", "ready"]
 
@@ -244,12 +242,12 @@ async def test_a_thread_that_still_prepares_is_waited_for():
     preparations = preparations_of(Slow)
     preparations.adjust({"a"}, nobodys)
     await asyncio.to_thread(begun.wait)
-    taken = preparations.take("a")
-    assert taken is not None
-    await asyncio.wait([taken[1]], timeout=0.05)
-    was_done = taken[1].done()
+    _, until_ready = preparations.take("a")
+    ready = asyncio.ensure_future(until_ready())
+    await asyncio.wait([ready], timeout=0.05)
+    was_done = ready.done()
     may_end.set()
-    await asyncio.wait([taken[1]])
+    await ready
 
     assert not was_done
     assert ended.is_set()

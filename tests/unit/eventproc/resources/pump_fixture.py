@@ -6,6 +6,7 @@ from functools import wraps
 
 from eventproc import Backoff, ResourceHandler, ResourceProcessorConfig
 from eventproc.logs import get_logger
+from eventproc.models import Member
 from eventproc.pumps.pump import Grant
 from eventproc.resources.pump import ResourcePump
 from eventproc.testing.virtual_time import run_virtual
@@ -77,9 +78,7 @@ class PumpFixture:
             Grant(
                 name="a%2Fb",
                 epoch=7,
-                owner_id="me",
-                incarnation="1",
-                number=1,
+                member=Member(owner_id="me", incarnation="1"),
                 remaining_s=lambda: self.trusted_until_s - self.loop.time(),
                 ready=self._ready,
                 verify=self._verify,

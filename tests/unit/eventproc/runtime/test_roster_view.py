@@ -6,6 +6,7 @@ import pytest
 
 from eventproc import ConfigurationError
 from eventproc.logs import get_logger
+from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.roster_view import RosterView
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.played_roster import PlayedCluster, PlayedRoster
@@ -21,6 +22,7 @@ class Watched:
         self.changes = 0
         self.roster = self.cluster.roster(own)
         log = get_logger("eventproc.processor")
+        self.opened = CloseStack(log)
         self.view = RosterView(self.roster, own, changed=self._change, log=log)
 
     def _change(self) -> None:
@@ -32,11 +34,11 @@ class Watched:
         return len(self.cluster.requests)
 
     async def __aenter__(self):
-        await self.view.open()
+        await self.view.open(self.opened)
         return self
 
     async def __aexit__(self, *exc):
-        await self.view.close()
+        await self.opened.close(0.0)
 
 
 @pytest.fixture(name="events")
@@ -172,7 +174,8 @@ def test_a_start_that_fails_closes_the_roster(error):
         seen = Watched("a")
         seen.cluster.error = error
         with pytest.raises(ConfigurationError, match="no right"):
-            await seen.view.open()
+            await seen.view.open(seen.opened)
+        await seen.opened.close(0.0)
         return seen.roster.is_open
 
     assert run_virtual(story()) is False
