@@ -1,29 +1,21 @@
-"""The retry policy of the stores, for single requests.
+"""How the stores repeat single requests.
 
-It is limited by attempts and not by time, because the callers repeat their calls periodically.
+The limit is a number of attempts and not a time, because the callers repeat their calls
+periodically.
 """
 
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final, TypeVar
+from typing import Final
 
 from eventproc.config import Backoff
 from eventproc.errors import StoreUnavailableError
-from eventproc.retries import async_attempts
-
-T = TypeVar("T")
+from eventproc.retries import Attempts
 
 ATTEMPTS: Final = 3
 
-BACKOFF: Final = Backoff(initial=timedelta(milliseconds=100), maximum=timedelta(seconds=1))
-
-_attempts = async_attempts(ATTEMPTS, BACKOFF, StoreUnavailableError)
-
-
-async def retried(call: Callable[[], Awaitable[T]]) -> T:
-    """Await the call, at most ``ATTEMPTS`` times while it raises ``StoreUnavailableError``."""
-
-    async def attempt() -> T:  # tenacity awaits only what is declared with ``async def``
-        return await call()
-
-    return await _attempts(attempt)
+retried: Final = Attempts(
+    ATTEMPTS,
+    Backoff(initial=timedelta(milliseconds=100), maximum=timedelta(seconds=1)),
+    StoreUnavailableError,
+)
+"""``await retried(call, ...)`` awaits the call up to three times."""

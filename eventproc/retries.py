@@ -1,28 +1,20 @@
 """Repeats what failed, after waits that differ at random: what failed together retries apart.
 
-Waits that a pump plans come from ``waits``: they end when the pump stops, on the time of its event
-loop and by its own random numbers, so that a simulation can repeat them. A request that is repeated
-until it is answered uses ``async_attempts`` or ``attempts_within``, which are loops of tenacity.
+All waits come from ``Backoff.wait_s``. A pump draws them from its own random numbers, so that a
+simulation can repeat them.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from random import Random, SystemRandom
-
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_exponential,
-    wait_random_exponential,
-)
-from tenacity.wait import wait_base
+from typing import ParamSpec, TypeVar
 
 from eventproc.config import Backoff
-from eventproc.core.policy import backoff_s
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def waits(backoff: Backoff, rng: Random | None = None) -> Callable[[int], float]:
@@ -31,68 +23,42 @@ def waits(backoff: Backoff, rng: Random | None = None) -> Callable[[int], float]
     Chance comes from *rng*, or from a generator of its own.
     """
     chance = (rng or SystemRandom()).random
-
-    def wait_s(attempt: int) -> float:
-        return backoff_s(attempt, initial=backoff.initial, maximum=backoff.maximum, chance=chance())
-
-    return wait_s
+    return lambda failure_count: backoff.wait_s(failure_count, chance())
 
 
-def async_attempts(
-    limit: int | timedelta, backoff: Backoff, retried: type[Exception]
-) -> AsyncRetrying:
-    """Return a loop: ``await attempts(call)`` awaits the call until there is an answer.
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """``await attempts(call, ...)`` awaits the call, again and again, until there is an answer.
 
-    *call* must be a coroutine function. It is repeated while it raises *retried*; the last error is
-    raised as it is. One loop serves any number of calls, also at the same time.
-
-    Args:
-        limit: The most attempts in all; or a time since the first one, before which the last one
-            begins.
-        backoff: The waits.
-        retried: The call is repeated while it raises this.
-    """
-    return AsyncRetrying(
-        wait=_spread(backoff),
-        stop=stop_after_attempt(limit) if isinstance(limit, int) else stop_before_delay(limit),
-        retry=retry_if_exception_type(retried),
-        reraise=True,
-    )
-
-
-def attempts_within(
-    patience: timedelta,
-    backoff: Backoff,
-    retried: tuple[type[Exception], ...],
-    *,
-    note: Callable[[BaseException], None],
-) -> Retrying:
-    """Return a loop: ``attempts(call)`` calls until there is an answer, blocking between the calls.
-
-    Args:
-        patience: The last call begins before that time has passed since the first.
-        backoff: The waits.
-        retried: The call is repeated while it raises one of these; the last error is raised as it
-            is.
-        note: Called with the error before each wait.
+    One value serves any number of calls, also at the same time.
     """
 
-    def before_sleep(state: RetryCallState) -> None:
-        assert state.outcome is not None, "the call that failed"
-        error = state.outcome.exception()
-        assert error is not None, "only a call that raised is repeated"
-        note(error)
+    limit: int | timedelta
+    """The most attempts in all; or a time since the first one, before which the last one begins."""
 
-    return Retrying(
-        wait=_spread(backoff),
-        stop=stop_before_delay(patience),
-        retry=retry_if_exception_type(retried),
-        before_sleep=before_sleep,
-        reraise=True,
-    )
+    backoff: Backoff
+    """The waits."""
 
+    retried: type[Exception]
+    """The call is repeated while it raises this; the last error is raised as it is."""
 
-def _spread(backoff: Backoff) -> wait_base:
-    """Wait as ``backoff_s``: between half of the doubled wait and all of it."""
-    half, half_max = backoff.initial.total_seconds() / 2, backoff.maximum / 2
-    return wait_exponential(half, half_max) + wait_random_exponential(half, half_max)
+    async def __call__(
+        self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the first answer."""
+        now_s = asyncio.get_running_loop().time
+        began_s, failure_count = now_s(), 0
+        while True:
+            try:
+                return await call(*args, **kwargs)
+            except self.retried:
+                failure_count += 1
+                wait_s = waits(self.backoff)(failure_count)
+                if self._is_last(failure_count, now_s() - began_s + wait_s):
+                    raise
+            await asyncio.sleep(wait_s)
+
+    def _is_last(self, failure_count: int, next_after_s: float) -> bool:
+        if isinstance(self.limit, int):
+            return failure_count >= self.limit
+        return next_after_s >= self.limit.total_seconds()

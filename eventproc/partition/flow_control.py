@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from eventproc.core.pauses import Pause
-from eventproc.core.policy import BURST_S, Bucket
+from eventproc.core.rate_limit import BURST_S, Bucket
 from eventproc.pumps.stop_scope import StopScope
 
 

@@ -16,7 +16,7 @@ from eventproc.concurrency.loop_thread import LoopThread
 from eventproc.errors import SourceUnavailableError
 from eventproc.models import OutgoingEvent
 from eventproc.ports import EventPublisher
-from eventproc.retries import async_attempts
+from eventproc.retries import Attempts
 from eventproc.sources.eventhubs.publisher import BACKOFF
 from spark_integration.option_names import naming_options
 from spark_integration.publish.targets import Target
@@ -50,8 +50,8 @@ class Connections:
         self, target: Target, events: Sequence[OutgoingEvent], patience: timedelta
     ) -> None:
         with naming_options():
-            connect = async_attempts(patience, BACKOFF, SourceUnavailableError)
-            publisher: EventPublisher = await connect(self._publisher, target)
+            connect = Attempts(patience, BACKOFF, SourceUnavailableError)
+            publisher = await connect(self._publisher, target)
             try:
                 await publisher.publish(events, patience=patience)
             except BaseException:

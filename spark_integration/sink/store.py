@@ -20,7 +20,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-from eventproc.retries import async_attempts
+from eventproc.retries import Attempts
 from spark_integration.positions import refuse_other_protocol
 from spark_integration.sink.records import (
     TaskId,
@@ -49,7 +49,7 @@ class Checkpoints:
     def __init__(self, store: CheckpointStore, group: ConsumerGroup, patience: timedelta) -> None:
         self._store = store
         self._group = group
-        self._attempts = async_attempts(patience, BACKOFF, StoreUnavailableError)
+        self._attempts = Attempts(patience, BACKOFF, StoreUnavailableError)
 
     async def read(self, partition_id: str, me: TaskId, wanted: OffsetFormat) -> Checkpoint | None:
         """Read a checkpoint, and check that no later batch or other task of the query wrote it.
@@ -59,9 +59,7 @@ class Checkpoints:
             ConfigurationError: it has another offset format than the rows.
             StoreUnavailableError: no answer within ``operationTimeout``.
         """
-        found: Checkpoint | None = await self._attempts(
-            self._store.read_checkpoint, self._group, partition_id
-        )
+        found = await self._attempts(self._store.read_checkpoint, self._group, partition_id)
         refuse_successor(found, me)
         refuse_other_protocol(found, wanted)
         return found
@@ -96,7 +94,7 @@ class Checkpoints:
             update = begin_update(partition_id, found, first, me)
             if update is None or is_begun:
                 return StartedBatch(found, is_replay=is_replay)
-            result: CheckpointResult = await self._attempts(write, update)
+            result = await self._attempts(write, update)
             if result.outcome is WriteOutcome.WON:
                 return StartedBatch(result.checkpoint, is_replay=is_replay)
             found = await self.read(partition_id, me, wanted)

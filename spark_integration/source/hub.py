@@ -22,11 +22,10 @@ from eventproc.models import (
     ReceivedEvent,
 )
 from eventproc.ports import EventSource
-from eventproc.retries import attempts_within
 from spark_integration.option_names import naming_options
 from spark_integration.options import SourceOptions
 from spark_integration.positions import Positions, refuse_former_hub, refuse_other_protocol
-from spark_integration.source.outage import BACKOFF
+from spark_integration.source.outage import Outage
 from spark_integration.source.planning import PartitionSpan
 
 LOOKUPS_AT_ONCE: Final = 16
@@ -111,16 +110,17 @@ class Hub:
 
     def _request(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
         """Repeat a request until there is an answer, or until ``operationTimeout`` has passed."""
-        outage = ConditionLogger(self._log, "hub_failed", "hub_recovered")
-        attempts = attempts_within(
-            self._options.patience,
-            BACKOFF,
-            (SourceUnavailableError, StoreUnavailableError),
-            note=lambda error: outage.note(error=str(error)),
+        outage = Outage(
+            ConditionLogger(self._log, "hub_failed", "hub_recovered"), self._options.patience
         )
-        answer = attempts(lambda: asyncio.run(self._request_once(request)))
-        outage.end(failure_count=outage.count)
-        return answer
+        while True:
+            try:
+                answer = asyncio.run(self._request_once(request))
+            except (SourceUnavailableError, StoreUnavailableError) as error:
+                outage.wait_out(error)
+            else:
+                outage.end(failure_count=outage.failure_count)
+                return answer
 
     async def _request_once(self, request: Callable[[EventSource], Awaitable[T]]) -> T:
         with naming_options():

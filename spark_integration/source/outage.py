@@ -38,6 +38,13 @@ class Outage:
         wait_s = self._wait_s(self.failure_count)
         return wait_s if now_s + wait_s - self._began_s <= self._patience_s else None
 
+    def wait_out(self, error: Exception) -> None:
+        """Note a failure, and block before the next attempt; raise *error* if there is no time."""
+        wait_s = self.wait_s(error)
+        if wait_s is None:
+            raise error
+        time.sleep(wait_s)
+
     def end(self, **fields: object) -> None:
         """Note that a request was answered."""
         self._condition.end(**fields)

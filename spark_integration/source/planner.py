@@ -145,7 +145,7 @@ class StreamPlanner:
             try:
                 spans, events_max = self._aligner.cut(start, spans, events_max), None
             except SourceUnavailableError as error:
-                _wait_out(self._lookup_outage, error)
+                self._lookup_outage.wait_out(error)
                 return dict(start)
             _end(self._lookup_outage)
         self._planned_at = time.monotonic()
@@ -193,7 +193,7 @@ class StreamPlanner:
         try:
             self._remember(self._hub.partition_ends_now())
         except SourceUnavailableError as error:
-            _wait_out(self._ends_outage, error)
+            self._ends_outage.wait_out(error)
         return self._known
 
     def _refuse_former_hub(self, positions: Offsets, noted: datetime | None) -> None:
@@ -214,14 +214,6 @@ class StreamPlanner:
         self._known = {p: span_of(properties) for p, properties in ends.items()}
         self._known_at = time.monotonic()
         _end(self._ends_outage)
-
-
-def _wait_out(outage: Outage, error: SourceUnavailableError) -> None:
-    """Wait before the next attempt; raise *error* after an outage of ``operationTimeout``."""
-    wait_s = outage.wait_s(error)
-    if wait_s is None:
-        raise error
-    time.sleep(wait_s)
 
 
 def _end(outage: Outage) -> None:

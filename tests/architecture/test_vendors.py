@@ -67,7 +67,6 @@ FILES_BY_VENDOR = {
     "pyspark": ["spark_integration/*"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
-    "tenacity": ["eventproc/retries.py"],
     "typer": ["eventproc/cli/*"],
 }
 """Each vendor, and the files that may import it."""

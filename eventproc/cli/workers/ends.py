@@ -10,13 +10,12 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
-from eventproc.core.policy import backoff_s
+from eventproc.config import Backoff
 
 STEADY: Final = timedelta(minutes=1)
 """A worker that ran for this long had started well: its next end counts as the first one."""
 
-WAIT_FIRST: Final = timedelta(seconds=1)
-WAIT_MAX: Final = timedelta(minutes=1)
+BACKOFF: Final = Backoff(initial=timedelta(seconds=1), maximum=timedelta(minutes=1))
 
 REPORTED_AFTER: Final = 3
 """After this many ends in a row, each within ``STEADY`` of the start, an operator has to look."""
@@ -42,9 +41,7 @@ class Restarts:
 
     def wait_s(self, chance: float) -> float:
         """Return how long to wait before the next start; *chance* (0 to 1) takes up to half off."""
-        return backoff_s(
-            max(self.early_count, 1), initial=WAIT_FIRST, maximum=WAIT_MAX, chance=chance
-        )
+        return BACKOFF.wait_s(max(self.early_count, 1), chance)
 
 
 def meaning_of(code: int, *, was_asked: bool) -> int:

@@ -6,10 +6,10 @@ stores it as a whole or not at all.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 from eventproc.concurrency.tasks import together
 from eventproc.config import Backoff
@@ -23,7 +23,7 @@ from eventproc.errors import (
 from eventproc.identity import shared
 from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
-from eventproc.retries import async_attempts
+from eventproc.retries import Attempts
 from eventproc.settings import SECRET, checked
 from eventproc.sources.amqp.encoding import encode_event
 from eventproc.sources.connection_string import check_hub_name, check_namespace
@@ -44,7 +44,6 @@ KEYS_FOR_A_CONNECTION: Final = 100
 A batch has one key, and the client waits for its acknowledgement before it sends the next batch. So
 with many keys the round trips limit the throughput, and connections share them."""
 
-Attempts = Callable[..., Awaitable[Any]]
 Target = tuple[str | None, str | None]
 """Partition id and partition key of a batch; at most one of them is set."""
 
@@ -123,7 +122,7 @@ class EventHubPublisher(EventPublisher):
         indexes_by_target: dict[Target, list[int]] = {}
         for index, event in enumerate(events):
             indexes_by_target.setdefault(_target(index, event), []).append(index)
-        attempts = async_attempts(patience, BACKOFF, SourceUnavailableError)
+        attempts = Attempts(patience, BACKOFF, SourceUnavailableError)
         await self._check_partitions(indexes_by_target, attempts)
 
         async def over_link(number: int, targets: Sequence[Target]) -> None:

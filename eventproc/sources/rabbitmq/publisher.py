@@ -18,7 +18,7 @@ from eventproc.errors import (
 )
 from eventproc.models import OutgoingEvent
 from eventproc.ports import EventPublisher
-from eventproc.retries import async_attempts
+from eventproc.retries import Attempts
 from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.amqp import QUEUE_ARGUMENTS, Broker
 from eventproc.sources.rabbitmq.event import KEY_HEADER
@@ -136,7 +136,7 @@ class PartitionPublisher(EventPublisher):
         await self._broker.close()
 
     async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
-        attempts = async_attempts(patience, BACKOFF, SourceUnavailableError)
+        attempts = Attempts(patience, BACKOFF, SourceUnavailableError)
         for index, event in enumerate(events):
             if event.body is None or event.partition_id is None:
                 raise EventRefusedError(index, "it has no body, or does not name its partition")

@@ -1,4 +1,4 @@
-"""The retry policy of all stores."""
+"""How the stores repeat requests."""
 
 import pytest
 
@@ -32,7 +32,7 @@ async def test_a_call_is_repeated_until_it_succeeds():
 
 
 async def test_the_last_error_is_raised_unchanged():
-    """Not wrapped into an error of the retry library."""
+    """Not wrapped into another error."""
     call = Failing(ATTEMPTS, StoreUnavailableError("no answer"))
     with pytest.raises(StoreUnavailableError, match="no answer"):
         await retried(call)
@@ -47,11 +47,3 @@ async def test_a_refusal_is_not_repeated():
         await retried(call)
 
     assert call.calls == 1
-
-
-async def test_a_function_that_returns_an_awaitable_is_awaited():
-    """The stores pass a lambda, which is not a coroutine function."""
-    call = Failing(1, StoreUnavailableError("no answer"))
-
-    assert await retried(lambda: call()) == "answer"  # noqa: PLW0108
-    assert call.calls == 2

@@ -1,22 +1,10 @@
-"""How long to wait: before the next attempt, and because of a rate limit."""
+"""A limit in events per second, as a value."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
 BURST_S: Final = 1.0
 """How many seconds' worth of events may be delivered at once after a pause."""
-
-
-def backoff_s(attempt: int, *, initial: timedelta, maximum: timedelta, chance: float) -> float:
-    """Seconds to wait after the ``attempt``-th failure (from 1): doubled each time, capped.
-
-    ``chance`` (0 to 1) spreads the wait between half of it and all of it, so that processors that
-    failed at the same time do not retry at the same time.
-    """
-    doublings = min(attempt - 1, 62)
-    whole_s = min(initial.total_seconds() * 2.0**doublings, maximum.total_seconds())
-    return whole_s * (0.5 + 0.5 * chance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
