@@ -2,7 +2,8 @@
 
 A settings class calls ``check_settings(self)`` first in its ``__post_init__``; a function whose
 arguments are settings is decorated with ``checked``. Text that is the value of an enum's member is
-converted to the member; nothing else is converted. Why not a library: ``docs/decisions/0068``.
+converted to the member; nothing else is converted. Why not a library: the table of
+``docs/decisions/README.md``.
 """
 
 import types
