@@ -48,14 +48,14 @@ class CheckpointPolicy:
         """Write only on ``context.checkpoint()`` and when a partition is drained."""
         return cls(max_events=None, interval=None, max_uncommitted_events=None)
 
-    def within(self, unsettled_max: int | None) -> "CheckpointPolicy":
-        """Return the policy for a source that delivers at most this many unsettled events.
+    def within(self, unsettled_max: int) -> "CheckpointPolicy":
+        """Return the policy for a queue that delivers at most this many unsettled events.
 
-        Such a source waits for checkpoints. So one is written after half of these events at the
+        It waits for checkpoints. So one is written after half of these events at the
         latest, and after the default interval if none is set. ``manual`` stays as it is: then the
         handler has to call ``context.checkpoint()``.
         """
-        if unsettled_max is None or self == self.manual():
+        if self == self.manual():
             return self
         most = max(1, unsettled_max // 2)
         interval = self.interval or CheckpointPolicy().interval

@@ -20,7 +20,6 @@ from eventproc.models import (
     NOT_BEGUN,
     CloseReason,
     Isolation,
-    LastEnqueued,
     ReceivedEvent,
 )
 from eventproc.partition.checkpointer import Checkpointer
@@ -38,10 +37,8 @@ class CrashGuard:
         checkpointer: Checkpointer,
         *,
         scope: PartitionScope,
-        last_enqueued: Callable[[], LastEnqueued | None],
+        delivered_through: Callable[[Sequence[ReceivedEvent]], float],
         until_settled: Callable[[], Awaitable[None]],
-        unsettled_max: int | None,
-        was_delivered: Callable[[ReceivedEvent], bool],
         deliveries_max: int | None,
     ) -> None:
         """Create the guard of one pump; nothing is stored before ``deliver``.
@@ -49,23 +46,19 @@ class CrashGuard:
         Args:
             checkpointer: Stores the isolation with the progress.
             scope: Ends the waits for the store, and logs that events are delivered one at a time.
-            last_enqueued: Returns the newest event of the partition, as last reported.
+            delivered_through: Returns the highest number that a process may have received before,
+                by the first events that were received.
             until_settled: Returns when the source's service knows the position that is stored.
                 Before that, the next process might receive an earlier event first, and count the
                 deliveries of that one.
-            unsettled_max: If the service keeps the position: how many events, at most, it delivers
-                again when a process dies.
-            was_delivered: Whether a process may have received an event before.
             deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
         """
         self._checkpointer = checkpointer
         self._progress = checkpointer.progress
         self._stop_scope = scope.stop
         self._log = scope.log
-        self._last_enqueued = last_enqueued
+        self._delivered_through = delivered_through
         self._until_settled = until_settled
-        self._unsettled_max = unsettled_max
-        self._was_delivered = was_delivered
         self._deliveries_max = deliveries_max
         self.is_forced = False
         """Whether to deliver the first event once more, although it is at the limit."""
@@ -109,20 +102,11 @@ class CrashGuard:
 
     def _begin(self, events: Sequence[ReceivedEvent]) -> tuple[Isolation, PoisonSearch]:
         """Return the isolation of the first event, and the search for it."""
-        found, newest = self._progress.isolation, self._last_enqueued()
-        first_new = None
-        if found != NOT_BEGUN:
-            first_new = next((e for e in events if not self._was_delivered(e)), None)
-        if first_new is events[0]:  # The dead process's events are not there any more: purged.
+        found, last = self._progress.isolation, self._delivered_through(events)
+        if last < events[0].sequence_number:  # The dead process's events are purged.
             found = NOT_BEGUN
         if found != NOT_BEGUN:
             self._log.warning("poison_isolation_started", delivery_count=deliveries_of(found))
-        # Events that arrive together may have been delivered together before.
-        last = inf if newest is None else max(newest.sequence_number, events[-1].sequence_number)
-        if self._unsettled_max is not None:
-            last = events[0].sequence_number - 1 + self._unsettled_max
-        if first_new is not None:  # No process has received this one, or a later one.
-            last = min(last, first_new.sequence_number - 1)
         return found, first_search(found, last)
 
     async def _cover(self, sequence_number: int, count: int) -> int:

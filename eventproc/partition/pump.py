@@ -30,12 +30,13 @@ from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
 from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
+from eventproc.partition.links import Links
 from eventproc.partition.reader import FormerHubError, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope, WorkMeter
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
 from eventproc.partition.transactions.commits import Commits
-from eventproc.ports import DeadLetterSink, EventSource
+from eventproc.ports import DeadLetterSink
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.retries import waits
 from eventproc.statistics import DeliveryCounters, PumpStatistics
@@ -59,7 +60,7 @@ class PartitionPump:
         identity: PartitionIdentity,
         *,
         handler: PartitionHandler,
-        source: EventSource,
+        links: Links,
         checkpointer: Checkpointer,
         commits: Commits | None = None,
         dead_letters: DeadLetterSink | None,
@@ -93,7 +94,7 @@ class PartitionPump:
         self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
         self._pause_switch = PauseSwitch()
         self._reader = PartitionReader(
-            source,
+            links,
             scope=scope,
             pause_switch=self._pause_switch,
             verify=checkpointer.verify,
@@ -101,7 +102,7 @@ class PartitionPump:
             takes_columns=handler.takes_columns,
             gathering=config.gathering(takes_columns=handler.takes_columns),
         )
-        checkpointer.on_stored = self._reader.settle
+        checkpointer.on_stored = links.settle
         self._context = LiveContext(
             scope,
             checkpointer=checkpointer,
@@ -123,10 +124,10 @@ class PartitionPump:
         self._guard = CrashGuard(
             checkpointer,
             scope=scope,
-            last_enqueued=lambda: self._reader.last_enqueued,
+            delivered_through=lambda events: links.delivered_through(
+                events, self._reader.last_enqueued
+            ),
             until_settled=self._reader.until_settled,
-            unsettled_max=source.unsettled_max,
-            was_delivered=source.was_delivered,
             deliveries_max=policy.deliveries_max,
         )
         self._watchdog = Watchdog(

@@ -5,9 +5,7 @@ refuses ``REJECTIONS_MAX`` times in a row.
 """
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -28,11 +26,11 @@ from eventproc.models import (
     OffsetFormat,
     PartitionProperties,
     ReceivedEvent,
-    SequenceRange,
 )
 from eventproc.partition.flow_control import PauseSwitch
+from eventproc.partition.links import Links
 from eventproc.partition.scope import PartitionScope
-from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.ports import PartitionReceiver
 from eventproc.ports.event_source import AT_ONCE, Gathering
 from eventproc.pumps.stop_scope import PartitionStoppedError
 
@@ -59,7 +57,7 @@ class PartitionReader:
 
     def __init__(
         self,
-        source: EventSource,
+        links: Links,
         *,
         scope: PartitionScope,
         pause_switch: PauseSwitch,
@@ -71,7 +69,7 @@ class PartitionReader:
         """Create the reader; it opens no receiver before ``next``.
 
         Args:
-            source: Opens the receivers.
+            links: Opens the receivers.
             scope: Ends the waits when the pump stops; has the counters and the log.
             pause_switch: Says whether the partition is paused; the receiver is closed then.
             verify: Returns whether this processor still owns the partition.
@@ -79,10 +77,12 @@ class PartitionReader:
             takes_columns: Whether the handler takes columns; then the receivers read columns.
             gathering: How long a batch waits for more events.
         """
-        self._source = source
+        self.links = links
+        """The links, one after another, and how to begin and to end them."""
+
+        self._source = links.source
         self._takes_columns = takes_columns
-        most = source.unsettled_max  # A queue delivers no more before some of them are settled.
-        self._gathering = replace(gathering, least=min(gathering.least, most or sys.maxsize))
+        self._gathering = links.gathering(gathering)
         self._identity = scope.identity
         self._stop_scope = scope.stop
         self._counters = scope.counters
@@ -91,7 +91,6 @@ class PartitionReader:
         self._pause_switch = pause_switch
         self._verify = verify
         self._wait_s = wait_s
-        self._receiver: PartitionReceiver | None = None
         self._receiving: asyncio.Timeout | None = None
         self._is_restart_wanted = False
         self._has_gaps = False
@@ -119,7 +118,8 @@ class PartitionReader:
     @property
     def is_gathering(self) -> bool:
         """Whether events were received for a batch that is not complete."""
-        return self._receiver is not None and self._receiver.is_gathering
+        receiver = self.links.receiver
+        return receiver is not None and receiver.is_gathering
 
     @property
     def hub_created_at(self) -> datetime | None:
@@ -129,7 +129,7 @@ class PartitionReader:
     @property
     def failing_s(self) -> float:
         """For how long no event could be received; 0: the link holds, as far as it is known."""
-        since_s, receiver, now_s = self._failing_since_s, self._receiver, self._clock()
+        since_s, receiver, now_s = self._failing_since_s, self.links.receiver, self._clock()
         if since_s is None or (receiver is not None and now_s - self._opened_at_s >= HELD_S):
             return 0.0
         return now_s - since_s
@@ -146,8 +146,7 @@ class PartitionReader:
         This reads it from the link each time: the service may report it between two events. While
         the receiver fails it is not known: there may be newer events.
         """
-        if self._receiver is not None:
-            self._last_enqueued_known = self._receiver.last_enqueued or self._last_enqueued_known
+        self._note_last_enqueued()
         return None if self.failing_s else self._last_enqueued_known
 
     async def next(
@@ -171,7 +170,7 @@ class PartitionReader:
                 await self._wait_while_paused()
             self._refuse_former_hub(position)
             try:
-                receiver = self._receiver or await self._open(position())
+                receiver = self.links.receiver or await self._open(position())
                 # After a failure, a link without events is looked at as soon as it may have held.
                 within = (
                     min(wait_max, timedelta(seconds=HELD_S)) if self._failure.count else wait_max
@@ -195,8 +194,8 @@ class PartitionReader:
         self.known_since = created_at
 
     async def _is_beyond_end(self, position: EventPosition) -> bool:
-        """Whether the hub refused a position above its newest event. Never for queues."""
-        if self.known_since is None or self._source.unsettled_max is not None:
+        """Whether the hub refused a position above its newest event."""
+        if self.known_since is None or not self.links.can_be_refused:
             return False
         try:
             return is_beyond_end(position.sequence_number, await self.properties())
@@ -226,20 +225,8 @@ class PartitionReader:
 
     async def stop(self) -> None:
         """Receive no more; what was received may be settled until ``close``."""
-        if self._source.unsettled_max is None:
-            await self.close()
-        elif self._receiver is not None:
-            await self._receiver.stop()
-
-    @property
-    def unsettled_max(self) -> int | None:
-        """The source's ``unsettled_max``; ``None`` if its service does not keep the position."""
-        return self._source.unsettled_max
-
-    def settle(self, sequence_number: int, completed: Sequence[SequenceRange]) -> None:
-        """Tell the source what the checkpoint has as done: up to this event, and some above it."""
-        if self._receiver is not None:
-            self._receiver.settle(sequence_number, completed)
+        self._note_last_enqueued()
+        await self.links.stop()
 
     async def until_settled(self) -> None:
         """Return when the service knows what was settled.
@@ -247,24 +234,21 @@ class PartitionReader:
         Raises:
             PartitionStoppedError: the link is broken, so events that are done may come again.
         """
-        if self._source.unsettled_max is None:
-            return
         try:
-            if self._receiver is None:
-                raise SourceUnavailableError("there is no link")
             async with self._stop_scope.waiting():
-                await self._receiver.until_settled()
+                await self.links.until_settled()
         except SourceError as error:
             self._failure.note(is_error=False, attempt=1, error=str(error))
             raise PartitionStoppedError(CloseReason.SOURCE_FAILED) from error
 
     async def close(self) -> None:
         """Close the link, if one is open."""
-        receiver = self._receiver
-        if receiver is not None:
+        self._note_last_enqueued()
+        await self.links.close()
+
+    def _note_last_enqueued(self) -> None:
+        if (receiver := self.links.receiver) is not None:
             self._last_enqueued_known = receiver.last_enqueued or self._last_enqueued_known
-            self._receiver = None
-            await receiver.close()
 
     def _interrupt(self) -> None:
         if self._receiving is not None and not self._receiving.expired():
@@ -286,7 +270,7 @@ class PartitionReader:
 
     async def _read_newest(self) -> None:
         """Read the number of the newest event: in a pause no event comes, but the lag grows."""
-        if self._receiver is not None:
+        if self.links.receiver is not None:
             return  # That of a queue stays open, and the service tells it.
         try:
             end = await self.properties()
@@ -300,18 +284,12 @@ class PartitionReader:
             )
 
     async def _open(self, position: EventPosition) -> PartitionReceiver:
-        if self._source.unsettled_max is not None and self.newest_received is not None:
-            # A queue numbers events from here, also those that it delivers again: events with the
-            # former numbers may still be under way.
-            position = EventPosition.from_sequence_number(self.newest_received)
         async with self._stop_scope.waiting():
-            self._receiver = await self._source.open_receiver(
-                self._identity.group.name, self._identity.partition_id, position
-            )
+            receiver = await self.links.open(position, self.newest_received)
         self._opened_at_s = self._clock()
         if self._takes_columns:
-            self._receiver.read_columns()
-        return self._receiver
+            receiver.read_columns()
+        return receiver
 
     async def _receive(
         self, receiver: PartitionReceiver, events_max: int, wait_max: timedelta

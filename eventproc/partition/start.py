@@ -6,8 +6,7 @@ again, is also reported to the handler.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from eventproc.core.checkpoints import (
@@ -18,7 +17,7 @@ from eventproc.core.checkpoints import (
 from eventproc.core.offset_format import offset_format_in
 from eventproc.errors import StoreError
 from eventproc.logs import ConditionLogger
-from eventproc.models import Checkpoint, CloseReason, EventPosition, OffsetFormat, SequenceRange
+from eventproc.models import Checkpoint, CloseReason, EventPosition, OffsetFormat
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionScope
@@ -59,14 +58,10 @@ async def begin(
         wait_s=wait_s,
         report=report,
     )
-    numbered: Sequence[SequenceRange] = ()
+    numbered_through: int | None = None
     if checkpoint is not None:
         _check_offset_format(checkpoint, reader.offset_format, scope)
-        if reader.unsettled_max is not None:
-            # A queue does not deliver completed events again, and numbers the others above them.
-            numbered = checkpoint.completed
-            checkpoint = replace(checkpoint, completed=())
-        checkpointer.progress.restore(checkpoint)
+        numbered_through = reader.links.restore(checkpoint, checkpointer.progress)
         if checkpoint.state and checkpoint.state_sequence_number != checkpoint.sequence_number:
             scope.log.warning(
                 "state_position_mismatched",
@@ -79,8 +74,8 @@ async def begin(
     stored = checkpointer.stored
     reader.known_since = None if stored is None else stored.last_modified
     reader.newest_received = checkpointer.progress.sequence_number
-    if numbered:
-        reader.newest_received = numbered[-1].last
+    if numbered_through is not None:
+        reader.newest_received = numbered_through
     return position
 
 

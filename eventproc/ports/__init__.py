@@ -7,7 +7,12 @@ from eventproc.ports.checkpoint_store import CheckpointStore, ForwardingStore
 from eventproc.ports.dead_letter_reader import DeadLetterReader
 from eventproc.ports.dead_letter_sink import DeadLetterSink
 from eventproc.ports.event_publisher import EventPublisher
-from eventproc.ports.event_source import EventSource, PartitionReceiver
+from eventproc.ports.event_source import (
+    EventSource,
+    PartitionReceiver,
+    QueueReceiver,
+    QueueSource,
+)
 from eventproc.ports.health_reporter import HealthReporter, WatchedMember
 from eventproc.ports.roster import Roster
 from eventproc.ports.transactions import Transaction, Transactions
@@ -21,6 +26,8 @@ __all__ = [
     "ForwardingStore",
     "HealthReporter",
     "PartitionReceiver",
+    "QueueReceiver",
+    "QueueSource",
     "Roster",
     "Transaction",
     "Transactions",

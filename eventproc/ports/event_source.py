@@ -110,30 +110,6 @@ class PartitionReceiver(ABC):
     async def close(self) -> None:
         """Close the link. Closing twice is allowed; never raises."""
 
-    async def stop(self) -> None:
-        """Receive no more; events that were received may be settled until ``close``. Never raises.
-
-        Called only for a source with ``unsettled_max``.
-        """
-        await self.close()
-
-    def settle(  # noqa: B027 - most sources settle nothing
-        self, sequence_number: int, completed: Sequence[SequenceRange] = ()
-    ) -> None:
-        """Tell the service that every event up to this one is done, and those of *completed*.
-
-        Returns at once; never raises. Called after each checkpoint, for a source with
-        ``unsettled_max``. If the link breaks before the service has learned it, these events are
-        received again.
-        """
-
-    async def until_settled(self) -> None:  # noqa: B027
-        """Return when the service knows what was settled.
-
-        Raises:
-            SourceUnavailableError: it may not know it; events may be received again.
-        """
-
     @property
     @abstractmethod
     def last_enqueued(self) -> LastEnqueued | None:
@@ -182,34 +158,6 @@ class EventSource(AsyncResource):
         service does not say. Then only a position after the end of a partition shows it.
         """
         return None
-
-    @property
-    def unsettled_max(self) -> int | None:
-        """The most received events of a partition that may wait to be settled; ``None``: no limit.
-
-        If there is a limit, the service itself keeps how far a partition is done, as a queue does.
-        Then a link begins at the first event that was not settled, whatever position is asked for,
-        and numbers its events from that position on.
-        """
-        return None
-
-    def was_delivered(self, event: ReceivedEvent) -> bool:  # noqa: ARG002
-        """Whether a processor may have received an event before; if not, it has killed none.
-
-        Not ``True`` for a service that counts deliveries and sends events again before new ones.
-        """
-        return True
-
-    @property
-    def unsettled_span_max(self) -> timedelta | None:
-        """For how long an event may stay unsettled, by the service's default; ``None``: forever."""
-        return None
-
-    def suit(self, expiration: timedelta) -> None:
-        """Learn the group's ``ownership_expiration``; called once, before ``open``.
-
-        A service with consumers of its own should notice a frozen one within that time.
-        """
 
     @abstractmethod
     async def open(self) -> None:
@@ -269,4 +217,70 @@ class EventSource(AsyncResource):
         Raises:
             SourceUnavailableError: no answer; try again.
             SourceRejectedError: no such partition, or the position cannot be used.
+        """
+
+
+class QueueReceiver(PartitionReceiver):
+    """An open link to one partition of a queue, which learns from it what is done."""
+
+    @abstractmethod
+    def settle(self, sequence_number: int, completed: Sequence[SequenceRange] = ()) -> None:
+        """Tell the service that every event up to this one is done, and those of *completed*.
+
+        Returns at once; never raises. Called after each checkpoint. If the link breaks before the
+        service has learned it, these events are received again.
+        """
+
+    @abstractmethod
+    async def until_settled(self) -> None:
+        """Return when the service knows what was settled.
+
+        Raises:
+            SourceUnavailableError: it may not know it; events may be received again.
+        """
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Receive no more; what was received may be settled until ``close``. Never raises."""
+
+
+class QueueSource(EventSource):
+    """An event source whose service itself keeps how far each partition is done, as queues do.
+
+    A link begins at the first event that was not settled, whatever position is asked for, and
+    numbers its events from that position on.
+    """
+
+    @property
+    @abstractmethod
+    def unsettled_max(self) -> int:
+        """The most received events of a partition that may wait to be settled."""
+
+    @property
+    def unsettled_span_max(self) -> timedelta | None:
+        """For how long an event may stay unsettled, by the service's default; ``None``: forever."""
+        return None
+
+    def was_delivered(self, event: ReceivedEvent) -> bool:  # noqa: ARG002
+        """Whether a processor may have received an event before; if not, it has killed none.
+
+        Not ``True`` for a service that counts deliveries and sends events again before new ones.
+        """
+        return True
+
+    def suit(self, expiration: timedelta) -> None:
+        """Learn the group's ``ownership_expiration``; called once, before ``open``.
+
+        A service with consumers of its own should notice a frozen one within that time.
+        """
+
+    @abstractmethod
+    async def open_receiver(
+        self, consumer_group: str, partition_id: str, position: EventPosition
+    ) -> QueueReceiver:
+        """Open a link at the first event that was not settled.
+
+        Raises:
+            SourceUnavailableError: no answer; try again.
+            SourceRejectedError: no such partition.
         """

@@ -1,6 +1,7 @@
 """The partitions of a hub, as the work that a group shares."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoints import pumps_writer
@@ -9,10 +10,11 @@ from eventproc.handler import BlockingPartitionHandler, HandlerFactory, Partitio
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
+from eventproc.partition.links import Links, QueueLinks
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.scope import PartitionIdentity
 from eventproc.partition.transactions.commits import Commits
-from eventproc.ports import DeadLetterSink, EventSource
+from eventproc.ports import DeadLetterSink, EventSource, QueueSource
 from eventproc.pumps.pump import Grant, Opening, Work
 from eventproc.retries import waits
 from eventproc.runtime.descriptors import warn_if_scarce
@@ -38,6 +40,9 @@ class Partitions(Work[PartitionPump]):
         self._parts = parts
         self._config = config
         self._source = source
+        self._queue = source if isinstance(source, QueueSource) else None
+        """The source, if its service keeps the position; ``None`` if it is a log."""
+
         self._given_handler = self._handler = handler
         self._dead_letters = dead_letters
         self.names_interval = config.partition_ids_interval
@@ -60,8 +65,9 @@ class Partitions(Work[PartitionPump]):
     async def open(self, opening: Opening) -> None:
         """Open source and dead letters, and check the consumer group."""
         self._source.reserve(self)  # Before it is changed.
-        self._source.suit(self._config.ownership_expiration)
-        self._warn_of_late_settling()
+        if self._queue is not None:
+            self._queue.suit(self._config.ownership_expiration)
+            self._warn_of_late_settling(self._queue.unsettled_span_max)
         await self._source.open_for(self)
         opening.push("source", self._source.close_for_others)
         if self._dead_letters is not None:
@@ -72,9 +78,9 @@ class Partitions(Work[PartitionPump]):
             await self._transactions.open()
             opening.push("transactions", self._transactions.close)
 
-    def _warn_of_late_settling(self) -> None:
+    def _warn_of_late_settling(self, span: timedelta | None) -> None:
         """Warn if the service takes an event back before a call that hangs is noticed."""
-        span, stall = self._source.unsettled_span_max, self._config.stall_timeout
+        stall = self._config.stall_timeout
         if span is not None and (stall is None or stall >= span):
             self._parts.log.warning(
                 "acknowledgement_timeout_short",
@@ -113,6 +119,11 @@ class Partitions(Work[PartitionPump]):
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
         log = parts.log.bind(partition_id=partition_id)
+        identity = PartitionIdentity(partition_id=partition_id, group=group, owner_id=me.owner_id)
+        policy, links = self._config.checkpoint_policy, Links(self._source, identity)
+        if self._queue is not None:
+            policy = policy.within(self._queue.unsettled_max)
+            links = QueueLinks(self._queue, identity)
         checkpointer = Checkpointer(
             partition_id,
             PartitionProgress(has_state=self._config.key_concurrency == 1),
@@ -122,7 +133,7 @@ class Partitions(Work[PartitionPump]):
                 lambda update: call(store.update_checkpoint(group, update)), partition_id
             ),
             verify=grant.verify,
-            policy=self._config.checkpoint_policy.within(self._source.unsettled_max),
+            policy=policy,
             recreated_hub=self._config.recreated_hub,
             wait_s=waits(self._config.receiver_backoff, parts.rng),
             log=log,
@@ -140,9 +151,9 @@ class Partitions(Work[PartitionPump]):
                 log=log,
             )
         return PartitionPump(
-            PartitionIdentity(partition_id=partition_id, group=group, owner_id=me.owner_id),
+            identity,
             handler=parts.reported.handler(handler, partition_id),
-            source=self._source,
+            links=links,
             checkpointer=checkpointer,
             commits=commits,
             dead_letters=self._dead_letters,

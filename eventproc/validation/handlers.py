@@ -17,7 +17,7 @@ from eventproc.core.placement.published import Published
 from eventproc.decoders import Decoder
 from eventproc.errors import ConfigurationError
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc.ports import DeadLetterSink, EventSource, Roster
+from eventproc.ports import DeadLetterSink, EventSource, QueueSource, Roster
 from eventproc.resources.handler import (
     BlockingResourceHandler,
     ResourceHandler,
@@ -116,7 +116,7 @@ def check_positions(config: EventProcessorConfig, source: EventSource) -> None:
         ConfigurationError: the config has one.
     """
     chosen = [config.initial_position, *config.initial_positions.values()]
-    if source.unsettled_max is not None and not all(position.is_earliest for position in chosen):
+    if isinstance(source, QueueSource) and not all(p.is_earliest for p in chosen):
         raise ConfigurationError(
             f"has no meaning with {type(source).__name__}: the broker keeps how far each queue is "
             "done, and begins at the first message that was not acknowledged. Leave out where to "

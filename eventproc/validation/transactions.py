@@ -2,7 +2,7 @@
 
 from eventproc.config import EventProcessorConfig
 from eventproc.errors import ConfigurationError
-from eventproc.ports import CheckpointStore, EventSource, ForwardingStore
+from eventproc.ports import CheckpointStore, EventSource, ForwardingStore, QueueSource
 
 
 def check_transactions(
@@ -25,7 +25,7 @@ def check_transactions(
             "the tables of the handler in the same database; or leave uses_transactions out, and "
             "make its writes repeatable"
         )
-    if source.unsettled_max is not None:
+    if isinstance(source, QueueSource):
         raise ConfigurationError(
             f"handler {name} uses transactions, and {type(source).__name__} begins where its "
             "broker was told to, not at the checkpoint, so events could be handled again after "

@@ -17,7 +17,7 @@ from eventproc.models import (
     ReceivedEvent,
     SequenceRange,
 )
-from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.ports import QueueReceiver, QueueSource
 
 SENDING_S = 0.05
 """How long the broker does not know what was settled."""
@@ -55,7 +55,7 @@ class PlayedQueue:
         self.deliver()
 
 
-class PlayedLink(PartitionReceiver):
+class PlayedLink(QueueReceiver):
     """A consumer."""
 
     def __init__(self, queue: PlayedQueue, following: int, prefetch: int) -> None:
@@ -139,7 +139,7 @@ class PlayedLink(PartitionReceiver):
         return None
 
 
-class PlayedQueues(EventSource):
+class PlayedQueues(QueueSource):
     """The queues that processors share."""
 
     def __init__(self, queues: dict[str, PlayedQueue], prefetch: int = 10) -> None:

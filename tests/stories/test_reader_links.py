@@ -11,7 +11,7 @@ import pytest
 from eventproc.errors import OwnershipLostError, ReceiverDisplacedError
 from eventproc.models import CloseReason, EventPosition
 from eventproc.partition.reader import FormerHubError
-from eventproc.ports import PartitionReceiver
+from eventproc.ports import QueueReceiver, QueueSource
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
@@ -148,7 +148,6 @@ class RefusingLinks(MemoryEventSource):
 
     error: Exception = REFUSED
     end_error: Exception | None = None
-    most: int | None = None
     is_refused = False
     created: datetime | None = None
 
@@ -156,11 +155,6 @@ class RefusingLinks(MemoryEventSource):
     def created_at(self):
         """When the hub was created."""
         return self.created
-
-    @property
-    def unsettled_max(self):
-        """As a queue has it."""
-        return self.most
 
     async def partition_properties(self, partition_id):
         """Answer, or fail."""
@@ -176,6 +170,12 @@ class RefusingLinks(MemoryEventSource):
         return await super().open_receiver(consumer_group, partition_id, EventPosition.earliest())
 
 
+class RefusingQueues(RefusingLinks, QueueSource):
+    """As queues would."""
+
+    unsettled_max = 10
+
+
 @pytest.mark.parametrize(
     ("number", "changes", "is_former"),
     [
@@ -184,10 +184,9 @@ class RefusingLinks(MemoryEventSource):
         (3, {"error": BROKEN}, False),
         (3, {"end_error": BROKEN}, False),
         (3, {"end_error": REFUSED}, False),
-        (3, {"most": 10}, False),
         (3, {"known_since": None}, False),
     ],
-    ids=["above", "newest", "outage", "no answer", "no right", "queue", "no checkpoint"],
+    ids=["above", "newest", "outage", "no answer", "no right", "no checkpoint"],
 )
 def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_the_end(
     number, changes, is_former
@@ -210,6 +209,22 @@ def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_th
             return None
 
     assert run_virtual(scenario()) == (None if is_former else 3)
+
+
+def test_a_queue_that_refuses_is_not_taken_for_a_new_one():
+    """Its service keeps the position, so no number of a checkpoint is above its end."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(3)
+        source = RefusingQueues(scene.hub)
+        await source.open()
+        reader = reader_of(scene, source)
+        reader.known_since = datetime.now(UTC)
+        position = EventPosition.from_sequence_number(3)
+        return len(await reader.next(lambda: position, 10, WAIT))
+
+    assert run_virtual(scenario()) == 3
 
 
 @pytest.mark.parametrize(
@@ -244,7 +259,7 @@ def test_a_position_of_an_event_is_of_a_former_hub_if_the_hub_is_younger(
         assert run_virtual(scenario()) == 2
 
 
-class SettlingLink(PartitionReceiver):
+class SettlingLink(QueueReceiver):
     """Delivers nothing; knows what was settled after ten seconds, or never."""
 
     last_enqueued = None
@@ -256,25 +271,27 @@ class SettlingLink(PartitionReceiver):
         """Return no event."""
         return ()
 
+    def settle(self, sequence_number, completed=()):
+        """Do nothing."""
+
     async def until_settled(self):
         """Wait, or fail."""
         await seconds(10)
         if self._is_broken:
             raise BROKEN
 
+    async def stop(self):
+        """Do nothing."""
+
     async def close(self):
         """Do nothing."""
 
 
-class SettlingLinks(MemoryEventSource):
+class SettlingLinks(MemoryEventSource, QueueSource):
     """Opens such links."""
 
     is_broken = False
-
-    @property
-    def unsettled_max(self):
-        """As a queue has it."""
-        return 10
+    unsettled_max = 10
 
     async def open_receiver(self, consumer_group, partition_id, position):
         """Open one."""

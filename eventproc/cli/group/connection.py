@@ -9,7 +9,7 @@ from eventproc.cli.group.view import in_order
 from eventproc.cli.terminal.exits import print_error
 from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.models import ConsumerGroup
-from eventproc.ports import CheckpointStore, EventSource
+from eventproc.ports import CheckpointStore, EventSource, QueueSource
 
 NO_POSITIONS = (
     "partition queues have no positions to move or to compare: the broker keeps what is done. To "
@@ -27,13 +27,18 @@ class Connection:
     source: EventSource | None
     """``None`` if the hub is not asked."""
 
+    @property
+    def has_queues(self) -> bool:
+        """Whether the partitions are queues, whose service keeps the position."""
+        return isinstance(self.source, QueueSource)
+
     def refuse_queues(self) -> None:
         """Refuse a source whose service keeps the position.
 
         Raises:
             ConfigurationError: It is one; the message has the remedy.
         """
-        if self.source is not None and self.source.unsettled_max is not None:
+        if self.has_queues:
             raise ConfigurationError(NO_POSITIONS)
 
     async def check_hub(self) -> None:
@@ -46,10 +51,10 @@ class Connection:
         """
         if self.source is None:
             return
-        if self.source.unsettled_max is None:
-            await self.source.check_consumer_group(self.group.name)
-        else:  # The check of a processor would create queues that do not exist.
+        if self.has_queues:  # The check of a processor would create queues that do not exist.
             await self.source.partition_properties((await self.source.partition_ids())[0])
+        else:
+            await self.source.check_consumer_group(self.group.name)
 
     async def require_records(self, remedy: str = "") -> None:
         """Refuse a group that has no records in the store, as one with a mistyped name.

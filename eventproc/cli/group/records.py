@@ -231,10 +231,9 @@ async def read_lags(
             fits = found is not None and not is_of_other_hub(found, end, source.created_at)
             since = starting_position(found if fits else None, EventPosition.earliest())
             oldest = await first_event(source, through, end.partition_id, since)
-            if source.unsettled_max is None:  # A queue numbers its events from the position on.
-                # In a compacted hub the numbers before it may have no event.
-                left = end.last_enqueued_sequence_number - oldest.sequence_number + 1
-                events = max(1, min(events, left))
+            # In a compacted hub the numbers before it may have no event.
+            left = end.last_enqueued_sequence_number - oldest.sequence_number + 1
+            events = max(1, min(events, left))
             age = max(timedelta(0), now - oldest.enqueued_time)
         return Lag(
             partition_id=end.partition_id,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from eventproc.errors import SourceError, SourceUnavailableError
 from eventproc.models import LastEnqueued, ReceivedEvent, SequenceRange
-from eventproc.ports import PartitionReceiver
+from eventproc.ports import QueueReceiver
 from eventproc.sources.rabbitmq.amqp import Consumer, Delivery
 from eventproc.sources.rabbitmq.event import QueueEvent, offset_text
 
@@ -50,7 +50,7 @@ class Settled:
         return through, [number - self._first + 1 for number in alone]
 
 
-class QueueReceiver(PartitionReceiver):
+class RabbitReceiver(QueueReceiver):
     """Numbers the deliveries of a queue, and acknowledges those that are settled."""
 
     def __init__(self, following: int, *, timeout: timedelta) -> None:

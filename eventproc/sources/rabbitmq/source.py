@@ -14,7 +14,7 @@ from eventproc.errors import (
     SuspectSettingError,
 )
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties, ReceivedEvent
-from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.ports import QueueSource
 from eventproc.settings import SECRET, checked
 from eventproc.sources.rabbitmq.amqp import QUEUE_ARGUMENTS, Broker, shown_address
 from eventproc.sources.rabbitmq.event import DELIVERIES, offset_text
@@ -24,7 +24,7 @@ from eventproc.sources.rabbitmq.options import (
     HEARTBEAT_S,
     QueueOptions,
 )
-from eventproc.sources.rabbitmq.receiver import QueueReceiver
+from eventproc.sources.rabbitmq.receiver import RabbitReceiver
 
 HEARTBEATS_PER_EXPIRATION: Final = 5
 """The broker ends a connection two to three heartbeats after it last received something. The leases
@@ -32,7 +32,7 @@ of a suspended process expire at the earliest after two thirds of ``ownership_ex
 then its queues are free."""
 
 
-class RabbitQueues(EventSource):
+class RabbitQueues(QueueSource):
     """Reads the queues ``PREFIX-P0`` to ``PREFIX-P(count - 1)``; declares those that are missing.
 
     They are durable quorum queues with a single active consumer. A message is acknowledged when a
@@ -65,7 +65,7 @@ class RabbitQueues(EventSource):
         self._options = options or QueueOptions()
         self._heartbeat = self._options.heartbeat or timedelta(seconds=HEARTBEAT_S)
         self._broker: Broker | None = None
-        self._receivers: dict[str, QueueReceiver] = {}
+        self._receivers: dict[str, RabbitReceiver] = {}
         self._measuring: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -158,10 +158,10 @@ class RabbitQueues(EventSource):
         consumer_group: str,  # noqa: ARG002 - queues have no groups
         partition_id: str,
         position: EventPosition,
-    ) -> PartitionReceiver:
+    ) -> RabbitReceiver:
         queue, number = self._names.queue_of(partition_id), position.sequence_number
         following = 0 if number is None else number + (not position.is_inclusive)
-        receiver = QueueReceiver(following, timeout=self._options.connect_timeout)
+        receiver = RabbitReceiver(following, timeout=self._options.connect_timeout)
         consumer = await self._opened().consume(
             queue, self._options.prefetch, receiver.deliver, receiver.end
         )

@@ -7,14 +7,29 @@ from math import inf
 from eventproc.logs import get_logger
 from eventproc.models import Isolation, LastEnqueued, ReceivedEvent, alone
 from eventproc.partition.crash_guard import CrashGuard
+from eventproc.partition.links import Links, QueueLinks
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
 from eventproc.pumps.stop_scope import StoppedError, StopScope
+from eventproc.sources.memory import MemoryEventSource
 from eventproc.statistics import DeliveryCounters
+from tests.stories.played_queue import PlayedQueues
 from tests.stories.scene import Scene
 from tests.unit.eventproc.core.events import events, numbers
 from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
 
 LIMIT = 5
+
+
+class Queues(PlayedQueues):
+    """Queues that tell new messages apart."""
+
+    new_from: float = inf
+
+    def was_delivered(self, event: ReceivedEvent) -> bool:
+        """Tell by the number."""
+        return event.sequence_number < self.new_from
+
+
 AT_LIMIT = alone(LIMIT - 1)  # One death before was in a batch or a part.
 
 
@@ -35,22 +50,25 @@ class GuardFixture:
         self.checkpointer = self.checkpoints.checkpointer("a")
         self.progress = self.checkpointer.progress
         self.stop = StopScope(lambda: inf)
+        identity = PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a")
+        links = Links(MemoryEventSource(self.scene.hub), identity)
+        if unsettled_max is not None:
+            queues = Queues({}, prefetch=unsettled_max)
+            queues.new_from = new_from
+            links = QueueLinks(queues, identity)
+        end = None
+        if newest is not None:
+            end = LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
         self.guard = CrashGuard(
             self.checkpointer,
             scope=PartitionScope(
-                identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
+                identity=identity,
                 stop=self.stop,
                 counters=DeliveryCounters(),
                 log=get_logger("eventproc.test"),
             ),
-            last_enqueued=lambda: (
-                None
-                if newest is None
-                else LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
-            ),
+            delivered_through=lambda events: links.delivered_through(events, end),
             until_settled=self._settle,
-            unsettled_max=unsettled_max,
-            was_delivered=lambda event: event.sequence_number < new_from,
             deliveries_max=limit,
         )
         self.settled_at: list[Isolation] = []

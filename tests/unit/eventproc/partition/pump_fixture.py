@@ -11,6 +11,7 @@ from eventproc.config import EventProcessorConfig
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason
 from eventproc.partition.flow_control import RateLimiter
+from eventproc.partition.links import Links
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.scope import PartitionIdentity
 from eventproc.ports import EventSource
@@ -100,10 +101,11 @@ class PumpFixture:
         await self.source.open()
         config = EventProcessorConfig(**self._settings)
         self.checkpointer = self.checkpoints.checkpointer("a", config.checkpoint_policy)
+        identity = PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a")
         return PartitionPump(
-            PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
+            identity,
             handler=self.handler,
-            source=self.source,
+            links=Links(self.source, identity),
             checkpointer=self.checkpointer,
             dead_letters=None,
             rate_limits=self.rate_limits,

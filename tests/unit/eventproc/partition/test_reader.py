@@ -17,9 +17,10 @@ from eventproc.errors import (
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason, EventPosition
 from eventproc.partition.flow_control import PauseSwitch
+from eventproc.partition.links import Links, QueueLinks
 from eventproc.partition.reader import REJECTIONS_MAX, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.ports import EventSource, PartitionReceiver
+from eventproc.ports import EventSource, PartitionReceiver, QueueSource
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.statistics import DeliveryCounters
@@ -86,10 +87,12 @@ def reader_of(
     counters: DeliveryCounters | None = None,
 ) -> PartitionReader:
     """A reader of partition 0, which waits a second after each error."""
+    identity = PartitionIdentity(partition_id="0", group=scene.group, owner_id="a")
+    links = Links(source, identity)
     return PartitionReader(
-        source,
+        QueueLinks(source, identity) if isinstance(source, QueueSource) else links,
         scope=PartitionScope(
-            identity=PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
+            identity=identity,
             stop=stop or StopScope(lambda: inf),
             counters=counters or DeliveryCounters(),
             log=get_logger("eventproc.test"),

@@ -8,7 +8,7 @@ import pytest
 
 from eventproc.errors import SourceUnavailableError
 from eventproc.models import SequenceRange
-from eventproc.sources.rabbitmq.receiver import QueueReceiver
+from eventproc.sources.rabbitmq.receiver import RabbitReceiver
 from eventproc.testing.virtual_time import run_virtual
 
 SOON = timedelta(seconds=1)
@@ -41,16 +41,16 @@ class PlayedConsumer:
         self.calls.append(("closed", timeout_s))
 
 
-def opened(first: int, count: int) -> tuple[QueueReceiver, PlayedConsumer]:
+def opened(first: int, count: int) -> tuple[RabbitReceiver, PlayedConsumer]:
     """Return a receiver to which so many messages were delivered."""
-    receiver, consumer = QueueReceiver(first, timeout=timedelta(seconds=3)), PlayedConsumer()
+    receiver, consumer = RabbitReceiver(first, timeout=timedelta(seconds=3)), PlayedConsumer()
     receiver.attach(consumer)  # type: ignore[arg-type]
     for number in range(count):
         receiver.deliver(Delivery(number + 1))
     return receiver, consumer
 
 
-async def received(receiver: QueueReceiver, events_max: int = 100) -> list[int]:
+async def received(receiver: RabbitReceiver, events_max: int = 100) -> list[int]:
     events = await receiver.receive(events_max=events_max, wait_max=SOON)
     return [event.sequence_number for event in events]
 
