@@ -1,4 +1,6 @@
-"""Checks of names that are part of a record's key."""
+"""Names of versions and writes, and checks of names that are part of a record's key."""
+
+import secrets
 
 from eventproc.errors import ConfigurationError
 
@@ -25,3 +27,8 @@ def require_partition_id(partition_id: str) -> str:
             "it must be printable, without slashes or surrounding blanks"
         )
     return partition_id
+
+
+def new_name() -> str:
+    """Return a random name, so that recreated records and restored backups never repeat one."""
+    return secrets.token_hex(8)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from string import ascii_letters, digits, punctuation
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from checkpointstores.member_enums import offset_format_of, status_of
+from checkpointstores.fields import MEMBER, Field
 from eventproc.bounded_json import read_json
 from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
@@ -31,8 +31,8 @@ from eventproc.models import (
 _DIGITS_MAX: Final = 100
 """Most digits of a number in metadata: Python converts no number of thousands of digits."""
 
-_EVEN: Final = "Even"
-"""The placement of a member that names none."""
+_LEFT_OUT: Final = {"capacity", "ordinal", "placement", "load"}
+"""Fields of a member that are not written while they have their default values."""
 
 _OWNER_ID: Final = "ownerid"
 _EPOCH: Final = "eventprocepoch"
@@ -230,28 +230,12 @@ def _as_part(text: str) -> str:
 
 def member_metadata(member: Member) -> dict[str, str]:
     """Return the whole metadata of a member blob."""
+    stored = [(field, field.written(member)) for field in MEMBER]
     return {
-        _OWNER_ID: _quoted(member.owner_id),
-        "incarnation": _quoted(member.incarnation),
-        "status": member.status.value,
-        "handsover": str(member.hands_over).lower(),
-        "weight": repr(member.weight),
-        "deploymentid": _quoted(member.deployment_id),
-        "offsetformat": member.offset_format.value,
-        "version": _quoted(member.version),
-        **_placement_metadata(member),
+        _key_of(field): _text_of(value)
+        for field, value in stored
+        if field.name not in _LEFT_OUT or value != field.default
     }
-
-
-def _placement_metadata(member: Member) -> dict[str, str]:
-    """Return the metadata for placement, capacity, ordinal and load, without default values."""
-    numbers = {"capacity": member.capacity, "ordinal": member.ordinal}
-    values = {key: str(number) for key, number in numbers.items() if number is not None}
-    if member.placement != _EVEN:
-        values["placement"] = _quoted(member.placement)
-    if member.load:
-        values["load"] = _quoted(member.load)
-    return values
 
 
 def member_in(
@@ -259,30 +243,39 @@ def member_in(
 ) -> Member | None:
     """Return the member record; ``None`` if the blob has no owner id or no incarnation."""
     values = _lowered(metadata)
-    owner_id = _unquoted(values.get(_OWNER_ID, ""))
-    incarnation = _unquoted(values.get("incarnation", ""))
-    if not owner_id or not incarnation:
+    fields = {field.name: _value_in(values.get(_key_of(field), ""), field) for field in MEMBER}
+    if not fields["owner_id"] or not fields["incarnation"]:
         return None
+    return Member(**fields, etag=etag, last_modified=last_modified)
+
+
+def _key_of(field: Field) -> str:
+    return field.name.replace("_", "")
+
+
+def _text_of(value: object) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(value).lower()
+
+
+def _value_in(text: str, field: Field) -> Any:  # noqa: ANN401 - of any field
+    """Return the value of a field, its default if the text does not have one."""
+    stored: object
+    if field.type is bool:
+        stored = {"true": True, "false": False}.get(text)
+    elif field.type is int:
+        stored = _count_in(text)
+    elif field.type is float:
+        stored = _float_in(text)
+    else:
+        stored = _unquoted(text) or None
+    return field.default if stored is None else field.read(stored)
+
+
+def _float_in(text: str) -> float | None:
     try:
-        weight = float(values.get("weight", "1.0"))
+        return float(text)
     except ValueError:
-        weight = 1.0
-    return Member(
-        owner_id=owner_id,
-        incarnation=incarnation,
-        status=status_of(values.get("status", "")),
-        hands_over=values.get("handsover") != "false",
-        weight=weight,
-        deployment_id=_unquoted(values.get("deploymentid", "")),
-        offset_format=offset_format_of(values.get("offsetformat", "")),
-        version=_unquoted(values.get("version", "")),
-        capacity=_count_in(values.get("capacity", "")),
-        ordinal=_count_in(values.get("ordinal", "")),
-        placement=_unquoted(values.get("placement", "")) or _EVEN,
-        load=_unquoted(values.get("load", "")),
-        etag=etag,
-        last_modified=last_modified,
-    )
+        return None
 
 
 def _count_in(text: str) -> int | None:

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -24,7 +23,7 @@ from checkpointstores.blob.container import (
 from checkpointstores.blob.group_record import RECORD_BODY_BYTES_MAX, frame_record, unframe_record
 from checkpointstores.blob.round_trips import RoundTrips
 from checkpointstores.blob.spelling import SpellingWatch
-from checkpointstores.names import require_partition_id
+from checkpointstores.names import new_name, require_partition_id
 from checkpointstores.requests import ConditionFailedError
 from eventproc.concurrency.tasks import together
 from eventproc.core.checkpoints import checkpoint_after
@@ -269,7 +268,7 @@ class BlobRecords(RoundTrips, CheckpointStore):
     async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
         blob = layout.record_blob(self._named(group), record.name)
         # Two processors may write the same content, so each write gets an id of its own.
-        metadata = layout.record_metadata(record.name, secrets.token_hex(8))
+        metadata = layout.record_metadata(record.name, new_name())
         body = frame_record(record.content)
         answer = await self._write(
             blob,

@@ -5,7 +5,6 @@ Rule 2: the writer chooses the new ETag, at random. So when a write is repeated 
 was lost, a row that has the new ETag already shows that the first attempt succeeded.
 """
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,42 +12,30 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from checkpointstores.member_enums import offset_format_of, status_of
+from checkpointstores.fields import MEMBER, POSITION, PROGRESS, VERSION
 from checkpointstores.postgres import statements as sql
-from checkpointstores.postgres.schema import in_schema
+from checkpointstores.postgres.schema import CHECKPOINT_ROW, DIALECT, in_schema, utc
+from checkpointstores.rows import MEMBER_ROW, OWNERSHIP_ROW, RECORD_ROW, key_of
 from eventproc.core.checkpoints import checkpoint_after
 from eventproc.models import (
-    NOT_BEGUN,
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
     ClaimResult,
     ConsumerGroup,
     GroupRecord,
-    Isolation,
     Member,
     MemberResult,
     MembershipSnapshot,
     OwnershipClaim,
     PartitionOwnership,
     RecordResult,
-    SequenceRange,
     WriteOutcome,
 )
 
 Values = dict[str, Any]
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
-
-
-def new_etag() -> str:
-    """Return a random ETag, so that recreated records and restored backups never repeat one."""
-    return secrets.token_hex(8)
-
-
-def _key(group: ConsumerGroup) -> Values:
-    namespace, eventhub, name = group.key
-    return {"namespace": namespace, "eventhub": eventhub, "group": name}
 
 
 class Records:
@@ -68,15 +55,15 @@ class Records:
 
         After a slow listing a later time would make the records appear older than they are.
         """
-        rows = await self._rows(db, sql.WITH_TIME.format(listing=statement), _key(group))
-        return [row[1:] for row in rows if row[1] is not None], _utc(rows[0][0])
+        rows = await self._rows(db, sql.WITH_TIME.format(listing=statement), key_of(group))
+        return [row[1:] for row in rows if row[1] is not None], utc(rows[0][0])
 
     async def list_ownership(
         self, db: AsyncConnection[Any], group: ConsumerGroup
     ) -> tuple[tuple[PartitionOwnership, ...], datetime]:
         """Return every ownership record of the group, and the server's time."""
         rows, as_of = await self._listed(db, sql.LIST_OWNERSHIP, group)
-        return tuple(_as_ownership(*row) for row in rows), as_of
+        return tuple(_ownership(row) for row in rows), as_of
 
     async def claim(
         self,
@@ -86,7 +73,7 @@ class Records:
         etags: Sequence[str],
     ) -> Sequence[ClaimResult]:
         """Write each claim whose record still has the ETag that its processor read."""
-        values = _key(group) | {
+        values = key_of(group) | {
             "partition_ids": [claim.partition_id for claim in claims],
             "owner_ids": [claim.owner_id for claim in claims],
             "epochs": [claim.epoch for claim in claims],
@@ -100,7 +87,7 @@ class Records:
             rows += await self._rows(db, sql.CLAIM_AGAIN, values)
         if len(rows) < len(claims):
             rows += await self._rows(db, sql.READ_OWNERSHIP, values)
-        stored = {row[0]: _as_ownership(*row) for row in reversed(rows)}  # Prefer what was written.
+        stored = {row[0]: _ownership(row) for row in reversed(rows)}  # Prefer what was written.
         return [
             _claimed(claim, etag, stored.get(claim.partition_id))
             for claim, etag in zip(claims, etags, strict=True)
@@ -110,11 +97,11 @@ class Records:
         self, db: AsyncConnection[Any], group: ConsumerGroup
     ) -> MembershipSnapshot:
         """Return every member record of the group, and the ETags of group records."""
-        rows = await self._rows(db, sql.LIST_MEMBERS_AND_RECORDS, _key(group))
+        rows = await self._rows(db, sql.LIST_MEMBERS_AND_RECORDS, key_of(group))
         as_of, names, etags = rows[0][:3]
         return MembershipSnapshot(
-            members=tuple(_as_member(*row[3:]) for row in rows if row[3] is not None),
-            as_of=_utc(as_of),
+            members=tuple(_member(row[3:]) for row in rows if row[3] is not None),
+            as_of=utc(as_of),
             record_etags=dict(zip(names or (), etags or (), strict=True)),
         )
 
@@ -122,28 +109,14 @@ class Records:
         self, db: AsyncConnection[Any], group: ConsumerGroup, member: Member, etag: str
     ) -> MemberResult:
         """Write a member record, if the stored one still has the ETag that its processor knows."""
-        values = _key(group) | {
-            "owner_id": member.owner_id,
-            "incarnation": member.incarnation,
-            "status": member.status.value,
-            "hands_over": member.hands_over,
-            "weight": member.weight,
-            "capacity": member.capacity,
-            "ordinal": member.ordinal,
-            "placement": member.placement,
-            "load": member.load,
-            "deployment_id": member.deployment_id,
-            "offset_format": member.offset_format.value,
-            "version": member.version,
-            "etag": etag,
-            "expected": member.etag,
-        }
+        values = key_of(group) | DIALECT.values(MEMBER, member)
+        values |= {"etag": etag, "expected": member.etag}
         write = sql.INSERT_MEMBER if member.etag is None else sql.UPDATE_MEMBER
         rows = await self._rows(db, write, values)
         if rows:
-            written = replace(member, etag=etag, last_modified=_utc(rows[0][0]))
+            written = replace(member, etag=etag, last_modified=utc(rows[0][0]))
             return MemberResult(outcome=WriteOutcome.WON, member=written)
-        found = [_as_member(*row) for row in await self._rows(db, sql.READ_MEMBER, values)]
+        found = [_member(row) for row in await self._rows(db, sql.READ_MEMBER, values)]
         if found and found[0].etag == etag:
             return MemberResult(outcome=WriteOutcome.WON, member=found[0])
         return MemberResult(outcome=WriteOutcome.LOST)
@@ -152,7 +125,7 @@ class Records:
         self, db: AsyncConnection[Any], group: ConsumerGroup, member: Member
     ) -> WriteOutcome:
         """Delete a member record, if it still has the ETag that its processor knows."""
-        values = _key(group) | {"owner_id": member.owner_id, "expected": member.etag}
+        values = key_of(group) | {"owner_id": member.owner_id, "expected": member.etag}
         if await self._rows(db, sql.DELETE_MEMBER, values):
             return WriteOutcome.WON
         is_there = await self._rows(db, sql.READ_MEMBER, values)
@@ -162,16 +135,19 @@ class Records:
         self, db: AsyncConnection[Any], group: ConsumerGroup
     ) -> tuple[Checkpoint, ...]:
         """Return every checkpoint of the group, partially: only positions."""
-        rows = await self._rows(db, sql.LIST_CHECKPOINTS, _key(group))
-        return tuple(replace(_as_checkpoint(*row), is_partial=True) for row in rows)
+        rows = await self._rows(db, sql.LIST_CHECKPOINTS, key_of(group))
+        return tuple(
+            replace(DIALECT.record(Checkpoint, POSITION + VERSION, row), is_partial=True)
+            for row in rows
+        )
 
     async def read_checkpoint(
         self, db: AsyncConnection[Any], group: ConsumerGroup, partition_id: str
     ) -> Checkpoint | None:
         """Return the whole checkpoint of a partition, or ``None``."""
-        values = _key(group) | {"partition_id": partition_id}
+        values = key_of(group) | {"partition_id": partition_id}
         rows = await self._rows(db, sql.READ_CHECKPOINT, values)
-        return _as_checkpoint(*rows[0]) if rows else None
+        return DIALECT.record(Checkpoint, CHECKPOINT_ROW, rows[0]) if rows else None
 
     async def update_checkpoint(
         self, db: AsyncConnection[Any], group: ConsumerGroup, update: CheckpointUpdate, etag: str
@@ -199,25 +175,21 @@ class Records:
         self, db: AsyncConnection[Any], group: ConsumerGroup, name: str
     ) -> GroupRecord | None:
         """Return a record of the group, or ``None``."""
-        rows = await self._rows(db, sql.READ_RECORD, _key(group) | {"name": name})
-        return GroupRecord(name=name, content=rows[0][0], etag=rows[0][1]) if rows else None
+        rows = await self._rows(db, sql.READ_RECORD, key_of(group) | {"name": name})
+        return DIALECT.record(GroupRecord, RECORD_ROW, rows[0]) if rows else None
 
     async def write_record(
         self, db: AsyncConnection[Any], group: ConsumerGroup, record: GroupRecord, etag: str
     ) -> RecordResult:
         """Write a record of the group, if the stored one still has the ETag that was read."""
-        values = _key(group) | {
-            "name": record.name,
-            "content": record.content,
-            "etag": etag,
-            "expected": record.etag,
-        }
+        written = replace(record, etag=etag)
+        values = key_of(group) | DIALECT.values(RECORD_ROW, written) | {"expected": record.etag}
         write = sql.INSERT_RECORD if record.etag is None else sql.UPDATE_RECORD
         if not await self._rows(db, write, values):
             found = await self.read_record(db, group, record.name)
             if found is None or found.etag != etag:
                 return RecordResult(outcome=WriteOutcome.LOST)
-        return RecordResult(outcome=WriteOutcome.WON, record=replace(record, etag=etag))
+        return RecordResult(outcome=WriteOutcome.WON, record=written)
 
 
 def written_checkpoint(
@@ -244,15 +216,10 @@ def _checkpoint_values(
     group: ConsumerGroup, update: CheckpointUpdate, etag: str, *, fails: bool
 ) -> Values:
     replaces, keeps_state = update.replaces, update.state is None
-    return _key(group) | {
-        "partition_id": update.partition_id,
-        "offset": update.offset,
-        "number": update.sequence_number,
-        "writer": update.writer,
+    values = key_of(group) | DIALECT.values(POSITION + PROGRESS, update)
+    return values | {
         "state": update.state or None,
-        "state_number": update.sequence_number if update.state else None,
-        "completed": [n for done in update.completed for n in (done.first, done.last)],
-        "isolation": str(update.isolation),
+        "state_sequence_number": update.sequence_number if update.state else None,
         "etag": etag,
         "expected": None if replaces is None else replaces.etag,
         "keeps_state": keeps_state,
@@ -267,53 +234,9 @@ def _claimed(claim: OwnershipClaim, etag: str, stored: PartitionOwnership | None
     return ClaimResult(claim=claim, outcome=outcome, ownership=stored)
 
 
-def _as_ownership(
-    partition_id: str, owner_id: str | None, etag: str, last_modified: datetime, epoch: int
-) -> PartitionOwnership:
-    return PartitionOwnership(
-        partition_id=partition_id,
-        owner_id=owner_id,
-        etag=etag,
-        last_modified=_utc(last_modified),
-        epoch=epoch,
-    )
+def _ownership(row: Sequence[Any]) -> PartitionOwnership:
+    return DIALECT.record(PartitionOwnership, OWNERSHIP_ROW, row)
 
 
-def _as_member(*row: Any) -> Member:  # noqa: ANN401 - the columns of a row
-    values = dict(zip(sql.MEMBER_COLUMNS, row, strict=True))
-    words = {
-        "status": status_of(values["status"]),
-        "offset_format": offset_format_of(values["offset_format"]),
-        "last_modified": _utc(values["last_modified"]),
-    }
-    return Member(**(values | words))
-
-
-def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
-    partition_id: str,
-    offset: str,
-    sequence_number: int,
-    writer: str,
-    etag: str,
-    last_modified: datetime,
-    state: bytes | None = None,
-    state_sequence_number: int | None = None,
-    completed: Sequence[int] = (),
-    isolation: str = str(NOT_BEGUN),
-) -> Checkpoint:
-    return Checkpoint(
-        partition_id=partition_id,
-        offset=offset,
-        sequence_number=sequence_number,
-        writer=writer,
-        etag=etag,
-        last_modified=_utc(last_modified),
-        state=state,
-        state_sequence_number=state_sequence_number,
-        completed=tuple(map(SequenceRange, completed[::2], completed[1::2])),
-        isolation=Isolation.parse(isolation),
-    )
-
-
-def _utc(instant: datetime) -> datetime:
-    return instant.astimezone(UTC)
+def _member(row: Sequence[Any]) -> Member:
+    return DIALECT.record(Member, MEMBER_ROW, row)

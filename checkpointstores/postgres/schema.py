@@ -3,10 +3,16 @@
 The statements use the schema ``eventproc``; ``in_schema`` replaces its name with another one.
 """
 
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
+from checkpointstores import fields
+from checkpointstores.fields import POSITION, PROGRESS, STATE
+from checkpointstores.rows import MEMBER_ROW, OWNERSHIP_ROW, RECORD_ROW, ColumnType, Dialect
 from eventproc.errors import ConfigurationError
+from eventproc.models import SequenceRange
 
 SCHEMA: Final = "eventproc"
 """The name of the schema, unless another one is given."""
@@ -16,57 +22,46 @@ _NAME_BYTES_MAX: Final = 63
 VERSION: Final = 1
 """What the table ``version`` has in a schema with these tables."""
 
-CREATE: Final = """
+
+def utc(instant: datetime) -> datetime:
+    """Return a time of the server, which has the time zone of the role."""
+    return instant.astimezone(UTC)
+
+
+def _numbers_of(ranges: Iterable[SequenceRange]) -> list[int]:
+    return [number for done in ranges for number in (done.first, done.last)]
+
+
+def _ranges_in(numbers: Sequence[int]) -> tuple[SequenceRange, ...]:
+    return tuple(map(SequenceRange, numbers[::2], numbers[1::2]))
+
+
+DIALECT: Final = Dialect(
+    types={
+        str: ColumnType("text"),
+        int: ColumnType("bigint"),
+        float: ColumnType("double precision"),
+        bool: ColumnType("boolean"),
+        bytes: ColumnType("bytea"),
+        datetime: ColumnType("timestamptz", read=utc),
+        tuple: ColumnType("bigint[]", write=_numbers_of, read=_ranges_in),
+    },
+    parameter="%({})s",
+    time_column="last_modified",
+)
+
+CHECKPOINT_ROW: Final = POSITION + STATE + PROGRESS + fields.VERSION
+
+_SPARSE: Final = "WITH (fillfactor = 50)"
+"""An updated row finds room on its page, so that no index entry is written."""
+
+_CREATE: Final = """
 CREATE SCHEMA IF NOT EXISTS eventproc;
 CREATE TABLE eventproc.version (version integer NOT NULL);
-CREATE TABLE eventproc.ownership (
-    namespace text, eventhub text, consumer_group text,
-    partition_id text,
-    owner_id text,
-    epoch bigint NOT NULL,
-    etag text NOT NULL,
-    last_modified timestamptz NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITH (fillfactor = 50);
-CREATE TABLE eventproc.member (
-    namespace text, eventhub text, consumer_group text,
-    owner_id text,
-    incarnation text NOT NULL,
-    status text NOT NULL,
-    hands_over boolean NOT NULL,
-    weight double precision NOT NULL,
-    capacity bigint,
-    ordinal bigint,
-    placement text NOT NULL,
-    load text NOT NULL,
-    deployment_id text NOT NULL,
-    offset_format text NOT NULL,
-    version text NOT NULL,
-    etag text NOT NULL,
-    last_modified timestamptz NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
-) WITH (fillfactor = 50);
-CREATE TABLE eventproc.checkpoint (
-    namespace text, eventhub text, consumer_group text,
-    partition_id text,
-    "offset" text NOT NULL,
-    sequence_number bigint NOT NULL,
-    writer text NOT NULL,
-    state bytea,
-    state_sequence_number bigint,
-    completed bigint[] NOT NULL,
-    isolation text NOT NULL,
-    etag text NOT NULL,
-    last_modified timestamptz NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITH (fillfactor = 50);
-CREATE TABLE eventproc.group_record (
-    namespace text, eventhub text, consumer_group text,
-    name text,
-    content bytea NOT NULL,
-    etag text NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, name)
-);
+{ownership}
+{member}
+{checkpoint}
+{group_record}
 
 CREATE FUNCTION eventproc.tell(
     namespace text, eventhub text, consumer_group text, owner_id text
@@ -137,6 +132,12 @@ BEGIN
     END IF;
 END $$;
 """
+CREATE: Final = _CREATE.format(
+    ownership=DIALECT.create("eventproc.ownership", OWNERSHIP_ROW, _SPARSE),
+    member=DIALECT.create("eventproc.member", MEMBER_ROW, _SPARSE),
+    checkpoint=DIALECT.create("eventproc.checkpoint", CHECKPOINT_ROW, _SPARSE),
+    group_record=DIALECT.create("eventproc.group_record", RECORD_ROW),
+)
 
 CHECKPOINT_LOST: Final = "EPCKP"
 """The SQLSTATE of a transaction that fails because another processor wrote the checkpoint."""

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from psycopg import AsyncConnection
 
-from checkpointstores.names import require_partition_id
+from checkpointstores.names import new_name, require_partition_id
 from checkpointstores.postgres import schema as tables
 from checkpointstores.postgres.changes import Changes
-from checkpointstores.postgres.records import Records, new_etag
+from checkpointstores.postgres.records import Records
 from checkpointstores.postgres.session import Session, Work, checked_dsn, place_of
 from checkpointstores.postgres.transactions import PostgresTransactions
 from checkpointstores.retry import retried
@@ -167,7 +167,7 @@ class PostgresCheckpointStore(CheckpointStore):
             require_partition_id(claim.partition_id)
         if not claims:
             return []
-        etags = [new_etag() for _ in claims]
+        etags = [new_name() for _ in claims]
         return await self._write(
             lambda db: self._records.claim(db, group, claims, etags),
             lambda error: [
@@ -180,7 +180,7 @@ class PostgresCheckpointStore(CheckpointStore):
         return await self._run(lambda db: self._records.list_members(db, group))
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        etag = new_etag()
+        etag = new_name()
         return await self._write(
             lambda db: self._records.announce(db, group, member, etag),
             lambda error: MemberResult(outcome=WriteOutcome.UNKNOWN, error=error),
@@ -202,7 +202,7 @@ class PostgresCheckpointStore(CheckpointStore):
         self, group: ConsumerGroup, update: CheckpointUpdate
     ) -> CheckpointResult:
         require_partition_id(update.partition_id)
-        etag = new_etag()
+        etag = new_name()
         return await self._write(
             lambda db: self._records.update_checkpoint(db, group, update, etag),
             lambda error: CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error),
@@ -212,7 +212,7 @@ class PostgresCheckpointStore(CheckpointStore):
         return await self._run(lambda db: self._records.read_record(db, group, name))
 
     async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
-        etag = new_etag()
+        etag = new_name()
         return await self._write(
             lambda db: self._records.write_record(db, group, record, etag),
             lambda error: RecordResult(outcome=WriteOutcome.UNKNOWN, error=error),

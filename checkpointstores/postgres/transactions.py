@@ -16,9 +16,10 @@ from typing import TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from checkpointstores.names import new_name
 from checkpointstores.postgres.errors import as_store_error
 from checkpointstores.postgres.links import AsyncLink, BlockingLink, Link
-from checkpointstores.postgres.records import Records, new_etag, written_checkpoint
+from checkpointstores.postgres.records import Records, written_checkpoint
 from checkpointstores.postgres.schema import CHECKPOINT_LOST
 from checkpointstores.postgres.session import shut_down
 from eventproc.concurrency.tasks import ended
@@ -65,7 +66,7 @@ class PostgresTransaction(Transaction):
                 "a statement in the block of transaction() ended the transaction: its rows are "
                 "stored without their position. Leave COMMIT and ROLLBACK out"
             )
-        etag = new_etag()
+        etag = new_name()
         write, values = self._records.checkpoint_in_transaction(group, update, etag)
         try:
             row = await self.within_limit(self._link.run(write + b"; COMMIT", values))

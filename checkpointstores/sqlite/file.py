@@ -1,4 +1,4 @@
-"""The database file of the SQLite store: its tables, its checks, and its errors.
+"""The database file of the SQLite store: its checks, and its errors.
 
 All functions run on the store's own thread.
 """
@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from checkpointstores.sqlite.tables import CREATE
 from eventproc.errors import (
     ConfigurationError,
     StoreCorruptError,
@@ -23,72 +24,6 @@ OPEN_RETRY_S: Final = 0.02
 
 SCHEMA_VERSION: Final = 1
 """``PRAGMA user_version`` of a file that has these tables."""
-
-# States have a table of their own: SQLite rewrites a whole row at an update, and a new position
-# must not rewrite megabytes of state. Listings read no states either.
-# The clock has the time of the store, in one row.
-_SCHEMA: Final = """
-CREATE TABLE ownership (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL,
-    owner_id TEXT,
-    epoch INTEGER NOT NULL,
-    etag TEXT NOT NULL,
-    last_modified_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE member (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    owner_id TEXT NOT NULL,
-    incarnation TEXT NOT NULL,
-    status TEXT NOT NULL,
-    hands_over INTEGER NOT NULL,
-    weight REAL NOT NULL,
-    capacity INTEGER,
-    ordinal INTEGER,
-    placement TEXT NOT NULL,
-    load TEXT NOT NULL,
-    deployment_id TEXT NOT NULL,
-    offset_format TEXT NOT NULL,
-    version TEXT NOT NULL,
-    etag TEXT NOT NULL,
-    last_modified_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, owner_id)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE checkpoint (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL,
-    "offset" TEXT NOT NULL,
-    sequence_number INTEGER NOT NULL,
-    writer TEXT NOT NULL,
-    completed TEXT NOT NULL,
-    isolation TEXT NOT NULL,
-    etag TEXT NOT NULL,
-    last_modified_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) WITHOUT ROWID, STRICT;
-CREATE TABLE checkpoint_state (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    partition_id TEXT NOT NULL,
-    sequence_number INTEGER NOT NULL,
-    state BLOB NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, partition_id)
-) STRICT;
-CREATE TABLE group_record (
-    namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
-    name TEXT NOT NULL,
-    content BLOB NOT NULL,
-    etag TEXT NOT NULL,
-    PRIMARY KEY (namespace, eventhub, consumer_group, name)
-) STRICT;
-CREATE TABLE clock (
-    id INTEGER PRIMARY KEY CHECK (id = 0),
-    boot_id TEXT NOT NULL,
-    offset_us INTEGER,
-    latest_us INTEGER NOT NULL
-) STRICT;
-INSERT INTO clock VALUES (0, '', NULL, 0);
-"""
 
 _CHECKED_TABLES: Final = ("ownership", "member", "checkpoint", "group_record", "clock")
 """Tables that are checked for damage when a file is opened. States are not checked: they may have
@@ -220,7 +155,7 @@ def _configure(connection: sqlite3.Connection, path: Path) -> None:
     try:
         # Another process may have created the tables while this one waited for the lock.
         if _require_ours(connection, path):
-            for statement in _SCHEMA.split(";"):
+            for statement in CREATE:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -4,16 +4,14 @@ Each runs inside a transaction that the caller begins and ends, so reading the E
 and writing are one atomic step for other processes.
 """
 
-import json
-import secrets
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from checkpointstores.member_enums import offset_format_of, status_of
-from eventproc.bounded_json import read_json
+from checkpointstores.fields import MEMBER, OWNERSHIP, POSITION, PROGRESS, STATE, VERSION
+from checkpointstores.names import new_name
+from checkpointstores.rows import GROUP, MEMBER_ROW, OWNERSHIP_ROW, RECORD_ROW, Fields, key_of
+from checkpointstores.sqlite.tables import CHECKPOINT_ROW, DIALECT, STATE_ROW, instant
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
@@ -22,200 +20,114 @@ from eventproc.models import (
     ClaimResult,
     ConsumerGroup,
     GroupRecord,
-    Isolation,
     Member,
     MemberResult,
     OwnershipClaim,
     PartitionOwnership,
     RecordResult,
-    SequenceRange,
     WriteOutcome,
 )
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST_US: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
-_LIST_OWNERSHIP: Final = """
-SELECT partition_id, owner_id, epoch, etag, last_modified_us
-FROM ownership WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
-"""
-_READ_OWNERSHIP: Final = _LIST_OWNERSHIP + "AND partition_id = ?"
-_WRITE_OWNERSHIP: Final = "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+def _list(table: str, fields: Fields) -> str:
+    return f"SELECT {DIALECT.columns(fields)} FROM {table} WHERE {DIALECT.where()}"
 
-_MEMBER_COLUMNS: Final = (
-    "owner_id",
-    "incarnation",
-    "status",
-    "hands_over",
-    "weight",
-    "capacity",
-    "ordinal",
-    "placement",
-    "load",
-    "deployment_id",
-    "offset_format",
-    "version",
-    "etag",
-    "last_modified_us",
-)
-_LIST_MEMBERS: Final = f"""
-SELECT {", ".join(_MEMBER_COLUMNS)}
-FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
-"""
-_READ_MEMBER_ETAG: Final = """
-SELECT etag FROM member
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
-"""
-_WRITE_MEMBER: Final = (
-    f"INSERT OR REPLACE INTO member VALUES (?, ?, ?{', ?' * len(_MEMBER_COLUMNS)})"
-)
-_DELETE_MEMBER: Final = """
-DELETE FROM member WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND owner_id = ?
-"""
 
-_LIST_CHECKPOINTS: Final = """
-SELECT partition_id, "offset", sequence_number, writer, etag, last_modified_us
-FROM checkpoint WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
-"""
+def _replace(table: str, fields: Fields) -> str:
+    return f"INSERT OR REPLACE INTO {table} VALUES ({DIALECT.parameters(fields)})"
+
+
+_LISTED: Final = POSITION + VERSION
+
+_LIST_OWNERSHIP: Final = _list("ownership", OWNERSHIP_ROW)
+_READ_OWNERSHIP: Final = f"{_LIST_OWNERSHIP} AND partition_id = :partition_id"
+_WRITE_OWNERSHIP: Final = _replace("ownership", OWNERSHIP_ROW)
+
+_LIST_MEMBERS: Final = _list("member", MEMBER_ROW)
+_READ_MEMBER_ETAG: Final = f"SELECT etag FROM member WHERE {DIALECT.where('owner_id')}"
+_WRITE_MEMBER: Final = _replace("member", MEMBER_ROW)
+_DELETE_MEMBER: Final = f"DELETE FROM member WHERE {DIALECT.where('owner_id')}"
+
+_LIST_CHECKPOINTS: Final = _list("checkpoint", _LISTED)
 # One statement reads one snapshot, so that position and state belong together.
-_READ_CHECKPOINT: Final = """
-SELECT partition_id, c."offset", c.sequence_number, c.writer, c.etag, c.last_modified_us,
-    s.state, s.sequence_number, c.completed, c.isolation
-FROM checkpoint c
-    LEFT JOIN checkpoint_state s USING (namespace, eventhub, consumer_group, partition_id)
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
+_READ_CHECKPOINT: Final = f"""
+SELECT {DIALECT.columns(_LISTED, "c")}, s.state, s.sequence_number, {DIALECT.columns(PROGRESS, "c")}
+FROM checkpoint c LEFT JOIN checkpoint_state s USING ({", ".join(GROUP)}, partition_id)
+WHERE {DIALECT.where("partition_id")}
 """
-_READ_CHECKPOINT_ETAG: Final = """
-SELECT etag FROM checkpoint
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
-"""
-_WRITE_CHECKPOINT: Final = (
-    "INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_WRITE_STATE: Final = "INSERT OR REPLACE INTO checkpoint_state VALUES (?, ?, ?, ?, ?, ?)"
-_DELETE_STATE: Final = """
-DELETE FROM checkpoint_state
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND partition_id = ?
-"""
+_READ_CHECKPOINT_ETAG: Final = f"SELECT etag FROM checkpoint WHERE {DIALECT.where('partition_id')}"
+_WRITE_CHECKPOINT: Final = _replace("checkpoint", CHECKPOINT_ROW)
+_WRITE_STATE: Final = _replace("checkpoint_state", STATE_ROW)
+_DELETE_STATE: Final = f"DELETE FROM checkpoint_state WHERE {DIALECT.where('partition_id')}"
 
-_READ_RECORD: Final = """
-SELECT content, etag FROM group_record
-WHERE namespace = ? AND eventhub = ? AND consumer_group = ? AND name = ?
-"""
-_LIST_RECORDS: Final = """
-SELECT name, etag FROM group_record WHERE namespace = ? AND eventhub = ? AND consumer_group = ?
-"""
-_WRITE_RECORD: Final = "INSERT OR REPLACE INTO group_record VALUES (?, ?, ?, ?, ?, ?)"
+_READ_RECORD: Final = f"{_list('group_record', RECORD_ROW)} AND name = :name"
+_LIST_RECORDS: Final = f"SELECT name, etag FROM group_record WHERE {DIALECT.where()}"
+_WRITE_RECORD: Final = _replace("group_record", RECORD_ROW)
 
 
-def instant(microseconds: int) -> datetime:
-    """Return the time that is this many microseconds after the beginning of 1970.
-
-    A number that no time has is clamped, so that a damaged record does not make a listing fail.
-    """
-    return _EPOCH + timedelta(microseconds=min(max(0, microseconds), _LAST_US))
-
-
-def _new_etag() -> str:
-    """Return a random ETag, so that recreated records and restored backups never repeat one."""
-    return secrets.token_hex(8)
+def _etag(db: sqlite3.Connection, statement: str, key: dict[str, Any]) -> str | None:
+    row = db.execute(statement, key).fetchone()
+    return row[0] if row else None
 
 
 def list_ownership(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[PartitionOwnership, ...]:
     """Return every ownership record of the group."""
-    return tuple(_as_ownership(*row) for row in db.execute(_LIST_OWNERSHIP, group.key))
+    return tuple(
+        DIALECT.record(PartitionOwnership, OWNERSHIP_ROW, row)
+        for row in db.execute(_LIST_OWNERSHIP, key_of(group))
+    )
 
 
 def claim(
     db: sqlite3.Connection, group: ConsumerGroup, claim: OwnershipClaim, now_us: int
 ) -> ClaimResult:
     """Write one claim, if the record still has the ETag that the processor read."""
-    key = (*group.key, claim.partition_id)
-    row = db.execute(_READ_OWNERSHIP, key).fetchone()
-    current = _as_ownership(*row) if row else None
+    values = key_of(group) | DIALECT.values(OWNERSHIP, claim)
+    row = db.execute(_READ_OWNERSHIP, values).fetchone()
+    current = DIALECT.record(PartitionOwnership, OWNERSHIP_ROW, row) if row else None
     if claim.expected_etag != (current.etag if current else None):
         return ClaimResult(claim=claim, outcome=WriteOutcome.LOST, ownership=current)
-    values = (claim.partition_id, claim.owner_id, claim.epoch, _new_etag(), now_us)
-    db.execute(_WRITE_OWNERSHIP, (*group.key, *values))
-    written = _as_ownership(*values)
+    values |= {"etag": new_name(), "last_modified": now_us}
+    db.execute(_WRITE_OWNERSHIP, values)
+    row = [values[field.name] for field in OWNERSHIP_ROW]
+    written = DIALECT.record(PartitionOwnership, OWNERSHIP_ROW, row)
     return ClaimResult(claim=claim, outcome=WriteOutcome.WON, ownership=written)
-
-
-def _as_ownership(
-    partition_id: str, owner_id: str | None, epoch: int, etag: str, last_modified_us: int
-) -> PartitionOwnership:
-    return PartitionOwnership(
-        partition_id=partition_id,
-        owner_id=owner_id,
-        epoch=epoch,
-        etag=etag,
-        last_modified=instant(last_modified_us),
-    )
 
 
 def list_members(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Member, ...]:
     """Return every member record of the group."""
-    return tuple(_as_member(row) for row in db.execute(_LIST_MEMBERS, group.key))
-
-
-def _as_member(row: Sequence[Any]) -> Member:
-    *values, last_modified_us = row
-    stored = dict(zip(_MEMBER_COLUMNS[:-1], values, strict=True))
-    read = {
-        "status": status_of(stored["status"]),
-        "hands_over": bool(stored["hands_over"]),
-        "offset_format": offset_format_of(stored["offset_format"]),
-        "last_modified": instant(last_modified_us),
-    }
-    return Member(**(stored | read))
+    return tuple(
+        DIALECT.record(Member, MEMBER_ROW, row) for row in db.execute(_LIST_MEMBERS, key_of(group))
+    )
 
 
 def announce(
     db: sqlite3.Connection, group: ConsumerGroup, member: Member, now_us: int
 ) -> MemberResult:
     """Write a member record, if the stored one still has the ETag that its processor knows."""
-    if member.etag != _member_etag(db, group, member.owner_id):
+    values = key_of(group) | DIALECT.values(MEMBER, member)
+    if member.etag != _etag(db, _READ_MEMBER_ETAG, values):
         return MemberResult(outcome=WriteOutcome.LOST)
-    etag = _new_etag()
-    values = (
-        member.owner_id,
-        member.incarnation,
-        member.status.value,
-        member.hands_over,
-        member.weight,
-        member.capacity,
-        member.ordinal,
-        member.placement,
-        member.load,
-        member.deployment_id,
-        member.offset_format.value,
-        member.version,
-        etag,
-        now_us,
-    )
-    db.execute(_WRITE_MEMBER, (*group.key, *values))
-    written = replace(member, etag=etag, last_modified=instant(now_us))
+    values |= {"etag": new_name(), "last_modified": now_us}
+    db.execute(_WRITE_MEMBER, values)
+    written = replace(member, etag=values["etag"], last_modified=instant(now_us))
     return MemberResult(outcome=WriteOutcome.WON, member=written)
 
 
 def withdraw(db: sqlite3.Connection, group: ConsumerGroup, member: Member) -> WriteOutcome:
     """Delete a member record, if it still has the ETag that its processor knows."""
-    if _member_etag(db, group, member.owner_id) not in {None, member.etag}:
+    key = key_of(group) | {"owner_id": member.owner_id}
+    if _etag(db, _READ_MEMBER_ETAG, key) not in {None, member.etag}:
         return WriteOutcome.LOST
-    db.execute(_DELETE_MEMBER, (*group.key, member.owner_id))
+    db.execute(_DELETE_MEMBER, key)
     return WriteOutcome.WON
-
-
-def _member_etag(db: sqlite3.Connection, group: ConsumerGroup, owner_id: str) -> str | None:
-    row = db.execute(_READ_MEMBER_ETAG, (*group.key, owner_id)).fetchone()
-    return row[0] if row else None
 
 
 def list_checkpoints(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[Checkpoint, ...]:
     """Return every checkpoint of the group, partially: only positions."""
     return tuple(
-        replace(_as_checkpoint(*row), is_partial=True)
-        for row in db.execute(_LIST_CHECKPOINTS, group.key)
+        replace(DIALECT.record(Checkpoint, _LISTED, row), is_partial=True)
+        for row in db.execute(_LIST_CHECKPOINTS, key_of(group))
     )
 
 
@@ -223,79 +135,46 @@ def read_checkpoint(
     db: sqlite3.Connection, group: ConsumerGroup, partition_id: str
 ) -> Checkpoint | None:
     """Return the whole checkpoint of a partition, or ``None``."""
-    row = db.execute(_READ_CHECKPOINT, (*group.key, partition_id)).fetchone()
+    key = key_of(group) | {"partition_id": partition_id}
+    row = db.execute(_READ_CHECKPOINT, key).fetchone()
     if row is None:
         return None
-    *position, state, state_number, completed, isolation = row
     try:
-        done = tuple(SequenceRange(*pair) for pair in read_json(completed))
+        return DIALECT.record(Checkpoint, _LISTED + STATE + PROGRESS, row)
     except (ValueError, TypeError) as error:
         raise StoreCorruptError(
             f"the completed ranges of partition {partition_id!r} are damaged: restore a backup, or "
             "move the position with `eventproc checkpoints reset`"
         ) from error
-    return replace(
-        _as_checkpoint(*position),
-        state=state,
-        state_sequence_number=state_number,
-        completed=done,
-        isolation=Isolation.parse(isolation),
-    )
-
-
-def _as_checkpoint(  # noqa: PLR0917 - the columns, in their order
-    partition_id: str,
-    offset: str,
-    sequence_number: int,
-    writer: str,
-    etag: str,
-    last_modified_us: int,
-) -> Checkpoint:
-    return Checkpoint(
-        partition_id=partition_id,
-        offset=offset,
-        sequence_number=sequence_number,
-        writer=writer,
-        etag=etag,
-        last_modified=instant(last_modified_us),
-    )
 
 
 def update_checkpoint(
     db: sqlite3.Connection, group: ConsumerGroup, update: CheckpointUpdate, now_us: int
 ) -> CheckpointResult:
     """Write a whole checkpoint, if the stored one is still the one that was read."""
-    key = (*group.key, update.partition_id)
-    row = db.execute(_READ_CHECKPOINT_ETAG, key).fetchone()
-    if (row[0] if row else None) != (update.replaces.etag if update.replaces else None):
+    values = key_of(group) | DIALECT.values(POSITION + PROGRESS, update)
+    stored = _etag(db, _READ_CHECKPOINT_ETAG, values)
+    if stored != (update.replaces.etag if update.replaces else None):
         return CheckpointResult(outcome=WriteOutcome.LOST)
-    values = (
-        update.offset,
-        update.sequence_number,
-        update.writer,
-        json.dumps([[done.first, done.last] for done in update.completed]),
-        str(update.isolation),
-        _new_etag(),
-        now_us,
-    )
-    db.execute(_WRITE_CHECKPOINT, (*key, *values))
+    values |= {"etag": new_name(), "last_modified": now_us, "state": update.state}
+    db.execute(_WRITE_CHECKPOINT, values)
     if update.state == b"":
-        db.execute(_DELETE_STATE, key)
+        db.execute(_DELETE_STATE, values)
     elif update.state is not None:
-        db.execute(_WRITE_STATE, (*key, update.sequence_number, update.state))
+        db.execute(_WRITE_STATE, values)
     written = read_checkpoint(db, group, update.partition_id)
     return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=written)
 
 
 def list_records(db: sqlite3.Connection, group: ConsumerGroup) -> dict[str, str]:
     """Return the ETag of each record of the group, by its name."""
-    return dict(db.execute(_LIST_RECORDS, group.key).fetchall())
+    return dict(db.execute(_LIST_RECORDS, key_of(group)).fetchall())
 
 
 def read_record(db: sqlite3.Connection, group: ConsumerGroup, name: str) -> GroupRecord | None:
     """Return a record of the group, or ``None``."""
-    row = db.execute(_READ_RECORD, (*group.key, name)).fetchone()
-    return GroupRecord(name=name, content=row[0], etag=row[1]) if row else None
+    row = db.execute(_READ_RECORD, key_of(group) | {"name": name}).fetchone()
+    return DIALECT.record(GroupRecord, RECORD_ROW, row) if row else None
 
 
 def write_record(db: sqlite3.Connection, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
@@ -303,6 +182,6 @@ def write_record(db: sqlite3.Connection, group: ConsumerGroup, record: GroupReco
     current = read_record(db, group, record.name)
     if record.etag != (current.etag if current else None):
         return RecordResult(outcome=WriteOutcome.LOST)
-    written = replace(record, etag=_new_etag())
-    db.execute(_WRITE_RECORD, (*group.key, record.name, record.content, written.etag))
+    written = replace(record, etag=new_name())
+    db.execute(_WRITE_RECORD, key_of(group) | DIALECT.values(RECORD_ROW, written))
     return RecordResult(outcome=WriteOutcome.WON, record=written)

@@ -22,6 +22,7 @@ from checkpointstores.names import require_partition_id
 from checkpointstores.sqlite import records
 from checkpointstores.sqlite.clock import HostClock
 from checkpointstores.sqlite.open_file import OpenFile, open_file
+from checkpointstores.sqlite.tables import instant
 from checkpointstores.sqlite.transactions import SqliteTransactions
 from eventproc.concurrency.tasks import retrieve_outcome
 from eventproc.errors import ConfigurationError, StoreCorruptError, StoreError
@@ -234,7 +235,7 @@ class SqliteCheckpointStore(CheckpointStore):
             with file.transaction("BEGIN") as db:
                 # The first read fixes the transaction's snapshot. Read the clock first: after a
                 # slow listing the records would appear older than they are.
-                as_of = records.instant(file.clock.now_us(db))
+                as_of = instant(file.clock.now_us(db))
                 return query(db), as_of
 
         return await self._in_thread(read)

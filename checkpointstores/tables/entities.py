@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from checkpointstores.member_enums import offset_format_of, status_of
+from checkpointstores.fields import MEMBER
 from checkpointstores.tables.table import Entity, Value
 from eventproc.models import (
     NOT_BEGUN,
@@ -26,20 +26,7 @@ WRITE: Final = "write"
 
 OWNERSHIP_COLUMNS: Final = ("partition_id", "owner_id", "epoch", WRITE)
 POSITION_COLUMNS: Final = ("partition_id", "position", "sequence_number", "writer")
-MEMBER_COLUMNS: Final = (
-    "owner_id",
-    "incarnation",
-    "status",
-    "hands_over",
-    "weight",
-    "capacity",
-    "ordinal",
-    "load",
-    "placement",
-    "deployment_id",
-    "offset_format",
-    "version",
-)
+MEMBER_COLUMNS: Final = tuple(field.name for field in MEMBER)
 RECORD_NAME: Final = "record"
 
 _NONE: Final = -1
@@ -83,30 +70,19 @@ def claimed(claim: OwnershipClaim, etag: str, last_modified: datetime) -> Partit
 
 def member_values(member: Member, write: str) -> dict[str, Value]:
     """Return the properties of a member entity."""
-    values: dict[str, Any] = {name: getattr(member, name) for name in MEMBER_COLUMNS}
-    return values | {
-        "status": member.status.value,
-        "offset_format": member.offset_format.value,
-        "capacity": _NONE if member.capacity is None else member.capacity,
-        "ordinal": _NONE if member.ordinal is None else member.ordinal,
-        WRITE: write,
+    stored = {field.name: field.written(member) for field in MEMBER}
+    return {name: _NONE if value is None else value for name, value in stored.items()} | {
+        WRITE: write
     }
 
 
 def as_member(entity: Entity) -> Member:
     """Return the member record in an entity."""
-    values: dict[str, Any] = {k: v for k, v in entity.values.items() if k in MEMBER_COLUMNS}
-    return Member(
-        **values
-        | {
-            "status": status_of(values.get("status", "")),
-            "offset_format": offset_format_of(values.get("offset_format", "")),
-            "capacity": _or_none(values.get("capacity")),
-            "ordinal": _or_none(values.get("ordinal")),
-            "etag": entity.etag,
-            "last_modified": entity.last_modified,
-        }
-    )
+    values = {name: value for name, value in entity.values.items() if value != _NONE}
+    fields: dict[str, Any] = {
+        field.name: field.read(values.get(field.name, field.default)) for field in MEMBER
+    }
+    return Member(**fields, etag=entity.etag, last_modified=entity.last_modified)
 
 
 def checkpoint_values(update: CheckpointUpdate, write: str) -> dict[str, Value]:
@@ -143,7 +119,3 @@ def as_partial(entity: Entity) -> Checkpoint:
     """Return the position in an entity of a listing."""
     values = dict(entity.values) | {"completed": b"", "isolation": str(NOT_BEGUN)}
     return replace(as_checkpoint(replace(entity, values=values), None), is_partial=True)
-
-
-def _or_none(number: int | None) -> int | None:
-    return None if number == _NONE else number

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from checkpointstores.names import require_partition_id
+from checkpointstores.names import new_name, require_partition_id
 from checkpointstores.requests import ConditionFailedError
 from checkpointstores.tables import entities
 from checkpointstores.tables.contents import (
@@ -28,7 +28,7 @@ from checkpointstores.tables.keys import (
     record_key,
 )
 from checkpointstores.tables.renewals import renew
-from checkpointstores.tables.round_trips import RoundTrips, WriteAnswer, new_write_id
+from checkpointstores.tables.round_trips import RoundTrips, WriteAnswer
 from checkpointstores.tables.table import (
     Entity,
     Key,
@@ -170,7 +170,7 @@ class TableRecords(RoundTrips, CheckpointStore):
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
         key = record_key(group, RecordKind.MEMBER, member.owner_id)
-        values = entities.member_values(member, new_write_id())
+        values = entities.member_values(member, new_name())
         answer = await self._write(Write(key=key, values=values, etag=member.etag))
         is_won = answer.outcome is WriteOutcome.WON
         stored = replace(member, etag=answer.etag, last_modified=answer.last_modified)
@@ -221,7 +221,7 @@ class TableRecords(RoundTrips, CheckpointStore):
             if whole is None or whole.etag != replaces.etag:
                 return CheckpointResult(outcome=WriteOutcome.LOST)
             replaces = whole
-        values = entities.checkpoint_values(update, new_write_id())
+        values = entities.checkpoint_values(update, new_name())
         state, etag = update.state, replaces.etag if replaces else None
         if state is not None:
             values["state_number"] = update.sequence_number
@@ -249,7 +249,7 @@ class TableRecords(RoundTrips, CheckpointStore):
         key = group_record_key(group, record.name)
         values: dict[str, Value] = {
             entities.RECORD_NAME: record.name,
-            entities.WRITE: new_write_id(),
+            entities.WRITE: new_name(),
         }
         answer = await self._write_whole(group, key, values, record.content, record.etag)
         is_won = answer.outcome is WriteOutcome.WON
@@ -319,7 +319,7 @@ class TableRecords(RoundTrips, CheckpointStore):
 def _claim_write(group: ConsumerGroup, claim: OwnershipClaim) -> Write:
     return Write(
         key=record_key(group, RecordKind.OWNERSHIP, claim.partition_id),
-        values=entities.ownership_values(claim, new_write_id()),
+        values=entities.ownership_values(claim, new_name()),
         etag=claim.expected_etag,
     )
 

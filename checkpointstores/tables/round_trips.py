@@ -6,7 +6,6 @@ without an answer had succeeded, and the write is won. Otherwise another process
 Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,11 +25,6 @@ from eventproc.logs import get_logger
 from eventproc.models import WriteOutcome
 
 T = TypeVar("T")
-
-
-def new_write_id() -> str:
-    """Return a random id for one write."""
-    return secrets.token_hex(8)
 
 
 @dataclass(frozen=True, slots=True)

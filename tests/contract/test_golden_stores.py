@@ -184,7 +184,7 @@ class TableStore(TableRecords):
 
 async def test_golden_entities_are_written_again(monkeypatch):
     """Keys, names and types of properties, and their values."""
-    monkeypatch.setattr(table_records, "new_write_id", names())
+    monkeypatch.setattr(table_records, "new_name", names())
     memory = MemoryTable()
     store = TableStore(memory)
     await write_all(store)
@@ -235,7 +235,7 @@ def dump(path):
 
 async def test_a_golden_file_is_written_again(tmp_path, monkeypatch):
     """Tables, columns and rows, and what identifies the file."""
-    monkeypatch.setattr(sqlite_records, "_new_etag", names())
+    monkeypatch.setattr(sqlite_records, "new_name", names())
     async with SqliteCheckpointStore(tmp_path / "group.db", host_clock=StoppedClock()) as store:
         await write_all(store)
 
@@ -272,7 +272,7 @@ def rows_of(db, name):
 
 async def test_golden_rows_are_written_again(postgres, db, monkeypatch):
     """Tables, columns and values."""
-    monkeypatch.setattr(postgres_store, "new_etag", names())
+    monkeypatch.setattr(postgres_store, "new_name", names())
     async with PostgresCheckpointStore(postgres.dsn, schema="golden", create_schema=True) as store:
         await write_all(store)
 
