@@ -4,12 +4,17 @@ All waits come from ``Backoff.wait_s``. A pump draws them from its own random nu
 simulation can repeat them.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from random import Random, SystemRandom
 from typing import ParamSpec, TypeVar
+
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+)
 
 from eventproc.config import Backoff
 
@@ -26,39 +31,35 @@ def waits(backoff: Backoff, rng: Random | None = None) -> Callable[[int], float]
     return lambda failure_count: backoff.wait_s(failure_count, chance())
 
 
-@dataclass(frozen=True, slots=True)
 class Attempts:
     """``await attempts(call, ...)`` awaits the call, again and again, until there is an answer.
 
     One value serves any number of calls, also at the same time.
     """
 
-    limit: int | timedelta
-    """The most attempts in all; or a time since the first one, before which the last one begins."""
+    def __init__(self, limit: int | timedelta, backoff: Backoff, retried: type[Exception]) -> None:
+        """Take the rules.
 
-    backoff: Backoff
-    """The waits."""
-
-    retried: type[Exception]
-    """The call is repeated while it raises this; the last error is raised as it is."""
+        Args:
+            limit: The most attempts in all; or a time since the first one, before which the last
+                one begins.
+            backoff: The waits.
+            retried: The call is repeated while it raises this; the last error is raised as it is.
+        """
+        wait_s = waits(backoff)
+        self._retrying = AsyncRetrying(
+            wait=lambda state: wait_s(state.attempt_number),
+            stop=stop_after_attempt(limit) if isinstance(limit, int) else stop_before_delay(limit),
+            retry=retry_if_exception_type(retried),
+            reraise=True,
+        )
 
     async def __call__(
         self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Return the first answer."""
-        now_s = asyncio.get_running_loop().time
-        began_s, failure_count = now_s(), 0
-        while True:
-            try:
-                return await call(*args, **kwargs)
-            except self.retried:
-                failure_count += 1
-                wait_s = waits(self.backoff)(failure_count)
-                if self._is_last(failure_count, now_s() - began_s + wait_s):
-                    raise
-            await asyncio.sleep(wait_s)
 
-    def _is_last(self, failure_count: int, next_after_s: float) -> bool:
-        if isinstance(self.limit, int):
-            return failure_count >= self.limit
-        return next_after_s >= self.limit.total_seconds()
+        async def attempt() -> T:  # tenacity awaits only what is declared with ``async def``
+            return await call(*args, **kwargs)
+
+        return await self._retrying(attempt)

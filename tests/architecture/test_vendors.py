@@ -67,6 +67,7 @@ FILES_BY_VENDOR = {
     "pyspark": ["spark_integration/*"],
     "rich": ["eventproc/cli/*"],
     "structlog": ["eventproc/logs.py"],
+    "tenacity": ["eventproc/retries.py"],
     "typer": ["eventproc/cli/*"],
 }
 """Each vendor, and the files that may import it."""
