@@ -1,6 +1,6 @@
 """A view of a group for programs: as JSON, and its partitions or resources as CSV.
 
-The names, units and order of the fields are stable: ``docs/operations.md`` lists them.
+The names, units and order of the fields are stable: ``docs/command.md`` lists them.
 """
 
 from dataclasses import asdict

@@ -137,7 +137,7 @@ def wrong_states(states: Mapping[str, bytes | None], published: Mapping[str, int
 
 
 def wrong_exit_codes(exits: Sequence[Exit], faults: Sequence[Fault]) -> Iterator[str]:
-    """Yield exits whose code is not that of ``docs/operations.md``."""
+    """Yield exits whose code is not that of ``docs/command.md``."""
     outages = [fault for fault in faults if fault.kind == "outage"]
     for one in exits:
         owner_ids = {one.owner_id}

@@ -45,8 +45,8 @@ def test_json_and_csv_have_the_same_fields():
 
 
 def test_every_field_is_documented(request):
-    """What a program may rely on has a row in ``docs/operations.md``."""
-    text = (request.config.rootpath / "docs/operations.md").read_text()
+    """What a program may rely on has a row in ``docs/command.md``."""
+    text = (request.config.rootpath / "docs/command.md").read_text()
     documented = set(re.findall(r"`(\w+)`", text))
     document: Any = as_json(group_view(partition(0), members=[member("host-1")]))
     (listed_member,) = document["members"]
