@@ -2,11 +2,11 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 from weakref import ReferenceType, ref
 
 from eventproc.errors import ConfigurationError
@@ -45,7 +45,8 @@ class AsyncResource(ABC):
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
             if iscoroutinefunction(method) and not name.startswith("_"):
-                setattr(cls, name, _in_own_process(name, method))
+                bound = _BOUND_TO_PROCESS.get(name, _in_own_process)
+                setattr(cls, name, bound(method))
 
     @abstractmethod
     async def open(self) -> None:
@@ -109,19 +110,38 @@ class AsyncResource(ABC):
         await self.close()
 
 
-def _in_own_process(
-    name: str, method: Callable[..., Awaitable[Any]]
-) -> Callable[..., Awaitable[Any]]:
+_Method = Callable[..., Coroutine[Any, Any, Any]]
+
+
+def _in_own_process(method: _Method) -> _Method:
     @wraps(method)
-    async def call(self: AsyncResource, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    def call(self: AsyncResource, *args: Any, **options: Any) -> Coroutine[Any, Any, Any]:  # noqa: ANN401
         require_process(self, self._opened_in)
-        try:
-            answer = await method(self, *args, **options)
-        finally:
-            if name == "close":
-                self._opened_in = None
-        if name == "open":
-            self._opened_in = os.getpid()
-        return answer
+        return method(self, *args, **options)
 
     return call
+
+
+def _opening(method: _Method) -> _Method:
+    @wraps(method)
+    async def open_here(self: AsyncResource) -> None:
+        require_process(self, self._opened_in)
+        await method(self)
+        self._opened_in = os.getpid()
+
+    return open_here
+
+
+def _closing(method: _Method) -> _Method:
+    @wraps(method)
+    async def close_here(self: AsyncResource) -> None:
+        require_process(self, self._opened_in)
+        try:
+            await method(self)
+        finally:
+            self._opened_in = None
+
+    return close_here
+
+
+_BOUND_TO_PROCESS: Final = {"open": _opening, "close": _closing}

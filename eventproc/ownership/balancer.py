@@ -13,18 +13,17 @@ from typing import Final
 
 from eventproc.config import GroupConfig
 from eventproc.core.ownership.cycle import Actions, decide
-from eventproc.core.ownership.group import Group
 from eventproc.core.ownership.listing import Listing
-from eventproc.core.ownership.liveness import foreign_owners, renewal_interval
-from eventproc.core.ownership.memory import GroupMemory, before_polls, observe
+from eventproc.core.ownership.memory import before_polls, observe
 from eventproc.core.ownership.rules import Rules
 from eventproc.core.pauses import PAUSES_RECORD, Pauses
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import Published, measured_by
 from eventproc.core.placement.schema import SCHEMA_RECORD
 from eventproc.core.placement.state import MemberFacts
-from eventproc.logs import ConditionLogger, Logger
-from eventproc.models import ClaimResult, ConsumerGroup, Member, WriteOutcome
+from eventproc.logs import Logger
+from eventproc.models import ConsumerGroup, Member, WriteOutcome
+from eventproc.ownership.group_log import GroupLog
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.load_meter import LoadMeter
 from eventproc.ownership.membership import Membership
@@ -96,15 +95,9 @@ class Balancer:
             patience=patience,
         )
         self._clock = clock
-        self._log = log
         self._memory = before_polls(self._rules, self.membership.own)
         self._cycle_lock = asyncio.Lock()
-        self._unknown_claims = ConditionLogger(log, "claim_outcome_unknown", "claim_recovered")
-        """Logs when outcomes of claims begin to be unknown, and when they are known again."""
-
-        self._short_capacity = ConditionLogger(log, "capacity_short", "capacity_sufficient")
-        self._short_expiration = ConditionLogger(log, "expiration_short", "expiration_sufficient")
-        self._unknown_placement = ConditionLogger(log, "placement_unknown", "placement_known")
+        self._changes = GroupLog(self._rules, log)
 
     @property
     def pauses(self) -> Pauses:
@@ -140,8 +133,8 @@ class Balancer:
             before, seen = self._memory, observe(self._memory, listing, self._rules, self._clock())
             actions = decide(seen, self._rules)
             self._memory = seen.waiting_for(actions.waits)
-            self._log_changes(before, seen, actions)
-            self._note_foreign(before.listing, listing)
+            self._changes.note(before, seen, actions)
+            self.leases.has_foreign = bool(seen.foreign)
             return await self._carry_out(actions, listing)
 
     def _note_load(self, work: Mapping[str, WorkDone]) -> None:
@@ -192,7 +185,7 @@ class Balancer:
         # without a lease here may be that of a newer process.
         if may_claim and actions.is_resuming:
             may_claim = await self.membership.is_recorded()
-        results = await self._claim(actions) if may_claim else []
+        results = await self.leases.claim(actions.moves.taken) if may_claim else []
         if actions.transfers and await self.membership.is_sole_holder():
             await self.leases.write(actions.transfers)
         if may_claim and actions.publish is not None:
@@ -207,64 +200,4 @@ class Balancer:
             claimed=tuple(c.partition_id for c in actions.moves.claims if c.partition_id in won),
             stolen=tuple(stolen),
             conflict_count=sum(r.outcome is WriteOutcome.LOST for r in results),
-        )
-
-    async def _claim(self, actions: Actions) -> Collection[ClaimResult]:
-        if not actions.moves.taken:
-            return []
-        results = await self.leases.claim(actions.moves.taken)
-        unknown = [result for result in results if result.outcome is WriteOutcome.UNKNOWN]
-        if unknown:
-            error = unknown[0].error
-            self._unknown_claims.note(
-                partition_ids=[result.claim.partition_id for result in unknown],
-                error=None if error is None else str(error),
-            )
-        else:
-            self._unknown_claims.end()
-        return results
-
-    def _log_changes(self, before: GroupMemory, after: GroupMemory, actions: Actions) -> None:
-        if after.grace_until_s > before.grace_until_s:
-            self._log.warning("group_read_again", silent_s=round(after.at_s - before.at_s, 3))
-        if not after.group.is_leaving:
-            # The members that stay may follow a placement that a leaving one lacks.
-            self._log_placement(before.group, after.group, actions.unplaced)
-        known, seen = before.outsiders, after.outsiders
-        if bool(known) is not bool(seen):
-            log = self._log.error if seen else self._log.info
-            log("foreign_members_detected", owner_ids=sorted(seen))
-
-    def _note_foreign(self, before: Listing, listing: Listing) -> None:
-        """Note whether processors of an Azure SDK are there, and whether they renew too seldom."""
-        expiration, me = self._rules.expiration, self._rules.owner_id
-        foreign = foreign_owners(listing.owned, listing.present, me, expiration)
-        self.leases.has_foreign = bool(foreign)
-        if not foreign:
-            self._short_expiration.end()
-            return
-        interval = renewal_interval(before.owned, listing.owned, foreign)
-        if 2 * interval >= expiration:
-            self._short_expiration.note(
-                owner_ids=sorted(foreign),
-                interval_s=interval.total_seconds(),
-                expiration_s=expiration.total_seconds(),
-                remedy="set ownership_expiration to more than twice this interval",
-            )
-
-    def _log_placement(self, before: Group, after: Group, unplaced: frozenset[str]) -> None:
-        """Log changes of the group's placement, and whether the members' capacity is short."""
-        own, former = self._rules.placement.name, before.placement
-        name = None if after.placement is None else after.placement.name
-        if name is None:
-            self._unknown_placement.note(is_error=True, own=own)
-        else:
-            self._unknown_placement.end(placement=name)
-            if former is not None and former.name != name:
-                self._log.info("placement_changed", former=former.name, placement=name)
-        unowned = unplaced - after.live_owner_by_partition.keys()
-        self._short_capacity.update(
-            holds=bool(unplaced),
-            unowned_count=len(unowned),
-            over_capacity_count=len(unplaced) - len(unowned),
         )

@@ -77,9 +77,10 @@ class Leases:
         self._loss_count = 0
         """Rises when all leases are lost: answers to earlier writes are then ignored."""
 
+        self._unknown_claims = ConditionLogger(log, "claim_outcome_unknown", "claim_recovered")
+        """Logs when outcomes of claims begin to be unknown, and when they are known again."""
+
         self.has_foreign = False  # Whether processors of an Azure SDK are in the group.
-        self.conflict_count = 0
-        """How many claims failed because another processor wrote first."""
         self.write_count = 0
 
     @property
@@ -116,14 +117,24 @@ class Leases:
 
     async def claim(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write claims for this processor, and keep a lease for each one won."""
+        if not claims:
+            return []
         async with self._locks.hold([claim.partition_id for claim in claims]):
             sent_at_s, loss_count = self._clock(), self._loss_count
-            results = await self.write(claims)
-            for result in results:
-                if result.outcome is WriteOutcome.WON and loss_count == self._loss_count:
-                    self._confirm(result, sent_at_s)
-            self.conflict_count += sum(r.outcome is WriteOutcome.LOST for r in results)
-            return results
+            results = await self._store.claim_ownership(self._group, claims)
+            self.write_count += len(results)
+            if loss_count == self._loss_count:
+                self._keep_won(results, sent_at_s)
+        unknown = [result for result in results if result.outcome is WriteOutcome.UNKNOWN]
+        if unknown:
+            error = unknown[0].error
+            self._unknown_claims.note(
+                partition_ids=[result.claim.partition_id for result in unknown],
+                error=None if error is None else str(error),
+            )
+        else:
+            self._unknown_claims.end()
+        return results
 
     async def transfer(self, partition_id: str, owner_id: str | None) -> WriteOutcome:
         """End a lease and write another owner into its record; with ``None``, release it.
@@ -272,11 +283,10 @@ class Leases:
         results = await self.write(claims)
         if loss_count != self._loss_count:
             return []
+        self._keep_won(results, sent_at_s)
         for result in results:
-            partition_id = result.claim.partition_id
-            if result.outcome is WriteOutcome.WON:
-                self._confirm(result, sent_at_s)
-            elif result.outcome is WriteOutcome.UNKNOWN:
+            if result.outcome is WriteOutcome.UNKNOWN:
+                partition_id = result.claim.partition_id
                 lease = self._lease_by_partition[partition_id]
                 self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
         self._renewal_failure.update(
@@ -344,13 +354,15 @@ class Leases:
         self.write_count += len(results)
         return results
 
-    def _confirm(self, result: ClaimResult, sent_at_s: float) -> None:
-        ownership = result.ownership
-        assert ownership is not None, "a claim that was won carries its record"
-        self._lease_by_partition[ownership.partition_id] = Lease(
-            partition_id=ownership.partition_id,
-            etag=ownership.etag,
-            epoch=ownership.epoch,
-            sent_at_s=sent_at_s,
-            answered_at_s=self._clock(),
-        )
+    def _keep_won(self, results: Iterable[ClaimResult], sent_at_s: float) -> None:
+        """Begin or extend the lease of each record that was written."""
+        for result in results:
+            if result.outcome is WriteOutcome.WON and result.ownership is not None:
+                partition_id = result.claim.partition_id
+                self._lease_by_partition[partition_id] = Lease(
+                    partition_id=partition_id,
+                    etag=result.ownership.etag,
+                    epoch=result.ownership.epoch,
+                    sent_at_s=sent_at_s,
+                    answered_at_s=self._clock(),
+                )

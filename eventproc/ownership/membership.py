@@ -84,8 +84,6 @@ class Membership:
         self._changed_at_s = float("-inf")
         """When a change of status was first sent. A listing requested before may not show it."""
 
-        self._newest: MemberResult | None = None
-        """The result of the newest write."""
         self.own = OwnRecord(member=member, entered_at_s=clock())
         """What this processor knows of its record: the input of ``members.status.member_step``."""
 
@@ -147,7 +145,7 @@ class Membership:
 
     async def _write_first(self, check: RecordsCheck) -> bool:
         """Write the record; return whether another live processor may have this id."""
-        is_taken = False
+        is_taken, result = False, MemberResult(outcome=WriteOutcome.UNKNOWN)
         for number in range(ATTEMPTS_MAX):
             present = await self._store.list_members(self._group)
             owned = await self._store.list_ownership(self._group)
@@ -167,17 +165,16 @@ class Membership:
             members = live_members(present, owners, self._expiration)
             status = first_status(self.own.member, members, owners)
             self.own = replace(self.own, member=replace(self.own.member, status=status))
-            if await self._write_over(mine):
+            result = await self._write_over(mine)
+            if result.outcome is WriteOutcome.WON:
                 return is_taken
-            assert self._newest is not None, "a record was written"
-            if self._newest.error is not None and self._newest.error.is_final:
-                raise self._newest.error
-        assert self._newest is not None, "a record was written"
-        if self._newest.outcome is WriteOutcome.LOST:
+            if result.error is not None and result.error.is_final:
+                raise result.error
+        if result.outcome is WriteOutcome.LOST:
             raise self._duplicate(f"it wrote the member record in each of {ATTEMPTS_MAX} attempts")
         raise StoreUnavailableError(
             f"the member record of {self.own.member.owner_id!r} could not be written in "
-            f"{ATTEMPTS_MAX} attempts: {self._newest.error}"
+            f"{ATTEMPTS_MAX} attempts: {result.error}"
         )
 
     # The cycle.
@@ -220,7 +217,7 @@ class Membership:
         was, self.own = self.own, self.own.changed_to(step.write.status)
         if self.own is not was:
             self._log.info("standby_ended", has_replaced=step.has_replaced)
-        return await self._write(step.write)
+        return (await self._write(step.write)).outcome is WriteOutcome.WON
 
     # Other changes.
 
@@ -250,14 +247,14 @@ class Membership:
         """
         self.own = self.own.changed_to(status)
         self._changed_at_s = self._clock()
-        is_done = await self._write(self.own.member)
+        result = await self._write(self.own.member)
         for _ in range(ATTEMPTS_MAX - 1):
-            if is_done:
+            if result.outcome is WriteOutcome.WON:
                 return
             mine = self._mine(await self._store.list_members(self._group))
             if self._is_withdrawn or self.own.is_rival(mine):
                 return
-            is_done = await self._write_over(mine)
+            result = await self._write_over(mine)
 
     async def withdraw(self) -> None:
         """Delete the record, after a write of it that is under way: that one changes the ETag.
@@ -275,26 +272,24 @@ class Membership:
     def _mine(self, present: MembershipSnapshot) -> Member | None:
         return find(present, self.own.member.owner_id)
 
-    async def _write_over(self, mine: Member | None) -> bool:
+    async def _write_over(self, mine: Member | None) -> MemberResult:
         return await self._write(replace(self.own.member, etag=mine.etag if mine else None))
 
-    async def _write(self, member: Member) -> bool:
-        """Write the record and remember its ETag; return whether the write was confirmed."""
+    async def _write(self, member: Member) -> MemberResult:
+        """Write the record, and remember its ETag if the write was confirmed."""
         async with self._writing:
-            return not self._is_withdrawn and await self._write_alone(member)
-
-    async def _write_alone(self, member: Member) -> bool:
-        sent_at_s = self._clock()
-        result = self._newest = await self._store.announce_member(self._group, member)
-        if result.outcome is not WriteOutcome.WON or result.member is None:
-            return False
-        self.own = replace(
-            self.own,
-            member=replace(self.own.member, etag=result.member.etag),
-            sent_at_s=sent_at_s,
-            answered_at_s=self._clock(),
-        )
-        return True
+            if self._is_withdrawn:
+                return MemberResult(outcome=WriteOutcome.UNKNOWN)
+            sent_at_s = self._clock()
+            result = await self._store.announce_member(self._group, member)
+            if result.outcome is WriteOutcome.WON and result.member is not None:
+                self.own = replace(
+                    self.own,
+                    member=replace(self.own.member, etag=result.member.etag),
+                    sent_at_s=sent_at_s,
+                    answered_at_s=self._clock(),
+                )
+            return result
 
     def _duplicate(self, what: str) -> DuplicateOwnerError:
         return DuplicateOwnerError(

@@ -69,7 +69,7 @@ class GuardedStore(ForwardingStore):
         name = method.__name__
         try:
             with cancellation_kept(), users_code():
-                answer = await super().forward(method, *args, **options)
+                answer: T = await getattr(self.store, name)(*args, **options)
         except (StoreError, ConfigurationError):
             raise
         except Exception as error:  # noqa: BLE001 - the one place around the user's store

@@ -7,6 +7,7 @@ the others.
 
 import asyncio
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Self
 
@@ -17,12 +18,20 @@ from eventproc.errors import ConfigurationError
 from eventproc.logs import logging_for
 from eventproc.models import ConsumerGroup
 from eventproc.pumps.pump import PumpT, Work
-from eventproc.runtime.cycles import Cycles
 from eventproc.runtime.parts import MemberParts
 from eventproc.runtime.run import DISPLACING, ProcessorRun
 from eventproc.runtime.signals import StopSignals, stop_signals
 from eventproc.runtime.watching import Watching
 from eventproc.statistics import GroupStatistics, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """What belongs to the event loop on which a processor is used."""
+
+    loop: asyncio.AbstractEventLoop
+    stopping: asyncio.Lock
+    finished: asyncio.Event
 
 
 class GroupProcessor(Generic[PumpT]):
@@ -37,19 +46,14 @@ class GroupProcessor(Generic[PumpT]):
         """Take the checked arguments; nothing is opened before ``start``."""
         self._parts = parts
         self._work = work
-        self._config = parts.config
         self._log = parts.log
         self._watching = Watching(parts, work.shown)
         self._owner_id = parts.member.owner_id
         self._run: ProcessorRun[PumpT] | None = None
         self._newest_run: ProcessorRun[PumpT] | None = None
         self._cycling: asyncio.Task[None] | None = None
-        self._is_failing = False
         self._block = CancellableBlock()
-        self._home: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Lock
-        self._finished: asyncio.Event
-        self._cycles: Cycles[PumpT] | None = None
+        self._home: _Home | None = None
 
     @property
     def owner_id(self) -> str:
@@ -70,7 +74,8 @@ class GroupProcessor(Generic[PumpT]):
 
     def _group_statistics(self) -> dict[str, Any]:
         """Return the fields of ``GroupStatistics``, by name."""
-        run, counted, cycles = self._current_run, self._newest_run, self._cycles
+        run, counted = self._current_run, self._newest_run
+        cycles = counted.cycles if counted else None
         return {
             "owner_id": self.owner_id,
             "owned": tuple(sorted(run.leases.held)) if run else (),
@@ -85,7 +90,7 @@ class GroupProcessor(Generic[PumpT]):
             "steal_count": cycles.steal_count if cycles else 0,
             "hand_over_count": counted.pumps.hand_overs.count if counted else 0,
             "lost_count": counted.pumps.lost_count if counted else 0,
-            "conflict_count": counted.leases.conflict_count if counted else 0,
+            "conflict_count": cycles.conflict_count if cycles else 0,
             "ownership_write_count": counted.leases.write_count if counted else 0,
             "lease_margin_seconds": run.leases.margin_s if run else None,
             "store_error": cycles.store_error if cycles else None,
@@ -104,17 +109,17 @@ class GroupProcessor(Generic[PumpT]):
 
     async def finished(self) -> None:
         """Return when the processor has stopped, by itself or by ``stop``."""
-        self._settle_on_loop()
-        await self._finished.wait()
+        await self._at_home().finished.wait()
 
-    def _settle_on_loop(self) -> None:
-        """Forget what belongs to the event loop of a former run.
+    def _at_home(self) -> _Home:
+        """Return what belongs to the processor's event loop: the running one, if it is stopped.
 
         A processor that runs keeps its loop: a call from another one raises Python's error.
         """
-        if self._current_run is None and self._home is not asyncio.get_running_loop():
-            self._home = asyncio.get_running_loop()
-            self._stopping, self._finished = asyncio.Lock(), asyncio.Event()
+        is_stopped, loop = self._current_run is None, asyncio.get_running_loop()
+        if self._home is None or (is_stopped and self._home.loop is not loop):
+            self._home = _Home(loop, asyncio.Lock(), asyncio.Event())
+        return self._home
 
     # Running.
 
@@ -136,7 +141,7 @@ class GroupProcessor(Generic[PumpT]):
                 "run() blocks, and was called inside a running event loop: use "
                 "`await processor.serve()`, or `async with processor:` beside other code"
             )
-        with stop_signals(self._config.shutdown_timeout, self._log) as signals:
+        with stop_signals(self._parts.config.shutdown_timeout, self._log) as signals:
             asyncio.run(self._serve_until_signal(signals))
 
     async def serve(self) -> None:
@@ -148,7 +153,7 @@ class GroupProcessor(Generic[PumpT]):
             await self.finished()
 
     async def _serve_until_signal(self, signals: StopSignals) -> None:
-        is_asked = False
+        is_asked, finished = False, self._at_home().finished
 
         def on_signal(name: str) -> None:
             nonlocal is_asked
@@ -156,10 +161,9 @@ class GroupProcessor(Generic[PumpT]):
             self._log.info("signal_received", signal=name)
             # Python 3.11's wait_for, which Azure's client uses, may swallow a cancellation. Then
             # the start completes, and ``serve`` finds the processor finished.
-            self._finished.set()
+            finished.set()
             serving.cancel()
 
-        self._settle_on_loop()
         serving = asyncio.ensure_future(self.serve())
         signals.subscribe(on_signal)
         await asyncio.wait([serving])
@@ -199,42 +203,39 @@ class GroupProcessor(Generic[PumpT]):
             raise ConfigurationError(f"processor {self.owner_id!r} is running already")
         self._work.check()
         with self._logging():
-            await self._start()
+            # A start that failed may have overwritten the member record of a live processor with
+            # the same owner id. With the same incarnation, this start would take that record for
+            # its own.
+            parts, finished = self._parts.identified(), self._at_home().finished
+            self._owner_id = parts.member.owner_id
+            parts.log_fields["owner_id"] = self._owner_id
+            self._log.info(
+                "processor_starting",
+                **parts.log_fields,
+                store=repr(parts.store),
+                placement=parts.config.placement.name,
+                expiration_s=parts.config.ownership_expiration.total_seconds(),
+            )
+            run = self._run = ProcessorRun(parts, self._work)
+            finished.clear()
+            try:
+                await self._watching.begin(run.executor, self.owner_id, awaited=lambda: run.awaited)
+                renewing = await run.open()
+            except BaseException:
+                self._run = None
+                await self._watching.end()
+                raise
+            self._watching.phase = Phase.SERVING
+            self._newest_run = run
+            self._parts.reported.begin()
+            self._log.info("processor_started", partition_count=len(run.names))
+            serving = self._serve_run(run, renewing)
+            self._cycling = asyncio.create_task(serving, name="eventproc-cycles")
+            self._cycling.add_done_callback(lambda _: finished.set())
 
     def _logging(self) -> AbstractContextManager[None]:
         """Name this processor in what the block logs."""
         return logging_for(self, self._parts.log_fields)
-
-    async def _start(self) -> None:
-        # A start that failed may have overwritten the member record of a live processor with the
-        # same owner id. With the same incarnation, this start would take that record for its own.
-        self._settle_on_loop()
-        parts = self._parts.identified()
-        self._owner_id = parts.member.owner_id
-        parts.log_fields["owner_id"] = self._owner_id
-        self._log.info(
-            "processor_starting",
-            **parts.log_fields,
-            store=repr(parts.store),
-            placement=parts.config.placement.name,
-            expiration_s=parts.config.ownership_expiration.total_seconds(),
-        )
-        cycles = Cycles(parts, self._work)
-        run = self._run = ProcessorRun(parts, self._work, changed=cycles.wake)
-        self._finished.clear()
-        try:
-            await self._watching.begin(run.executor, self.owner_id, awaited=lambda: run.awaited)
-            await run.open()
-        except BaseException:
-            self._run = None
-            await self._watching.end()
-            raise
-        self._watching.phase = Phase.SERVING
-        self._newest_run, self._cycles = run, cycles
-        self._parts.reported.begin()
-        self._log.info("processor_started", partition_count=len(run.names))
-        self._cycling = asyncio.create_task(self._serve_run(run, cycles), name="eventproc-cycles")
-        self._cycling.add_done_callback(lambda _: self._finished.set())
 
     async def stop(self) -> None:
         """Stop within ``shutdown_timeout``, whatever the handlers do.
@@ -244,19 +245,19 @@ class GroupProcessor(Generic[PumpT]):
 
         Raises the error that ended the processor before, if one did.
         """
-        self._settle_on_loop()
+        home = self._at_home()
         with self._logging():
-            await self._stop()
+            await self._stop(home)
 
-    async def _stop(self) -> None:
-        async with self._stopping:
+    async def _stop(self, home: _Home) -> None:
+        async with home.stopping:
             run, cycling = self._current_run, self._cycling
             if run is None or cycling is None:
                 return
-            if not self._is_failing:
+            is_failing = run.is_closed
+            if not is_failing:  # Otherwise the task closes the run itself.
                 self._watching.phase = Phase.STOPPING
                 self._log.info("processor_stopping")
-            if not self._is_failing:  # Otherwise the task closes the run itself.
                 cycling.cancel()
             await asyncio.wait([cycling])
             try:
@@ -264,27 +265,25 @@ class GroupProcessor(Generic[PumpT]):
             finally:
                 await self._watching.end()
                 self._parts.reported.end()
-                if not self._is_failing:
+                if not is_failing:
                     self._log.info("processor_stopped")
-                self._is_failing = False
                 self._run = self._cycling = None
-                self._finished.set()
+                home.finished.set()
             if not cycling.cancelled():
                 cycling.result()
 
-    async def _serve_run(self, run: ProcessorRun[PumpT], cycles: Cycles[PumpT]) -> None:
+    async def _serve_run(self, run: ProcessorRun[PumpT], renewing: asyncio.Task[None]) -> None:
         """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""
-        reading = asyncio.create_task(cycles.read_names(run))
-        cycling = asyncio.create_task(cycles.repeat(run))
+        reading = asyncio.create_task(run.read_names())
+        cycling = asyncio.create_task(run.repeat_cycles())
         # In this order, an error of the cycle is raised first: it may be a duplicate owner id.
-        tasks = [cycling, run.renewing, reading]
+        tasks = [cycling, renewing, reading]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 if task in done:
                     task.result()
         except Exception as error:
-            self._is_failing = True
             self._watching.fail(error)
             self._log.error("processor_failed", error=repr(error), exc_info=error)
             self._block.cancel()

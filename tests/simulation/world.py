@@ -5,7 +5,7 @@ connection, and the hub is in memory.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from random import Random
@@ -215,7 +215,7 @@ class World(GroupView):
                 await asyncio.sleep(START_AGAIN_AFTER_S)
                 continue
             node.has_started = True
-            await _until_either(node.leaving, processor._finished)
+            await _until_either(node.leaving.wait(), processor.finished())
             if await self._stop(node):
                 self._end_by_itself(node, is_supervised=is_supervised)
             return
@@ -385,8 +385,8 @@ class World(GroupView):
         return "no processors"
 
 
-async def _until_either(first: asyncio.Event, second: asyncio.Event) -> None:
-    waits = [asyncio.ensure_future(event.wait()) for event in (first, second)]
+async def _until_either(*ends: Coroutine[object, object, object]) -> None:
+    waits = [asyncio.ensure_future(end) for end in ends]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()

@@ -86,11 +86,11 @@ class Displacement:
             return replace(listed, members=members_now)
 
         # As if it had been suspended: the other one joined long ago, so this one yields at once.
-        membership = self.processor._run._membership  # type: ignore[union-attr]
+        membership = self.processor._run._balancer.membership  # type: ignore[union-attr]
         rivals = membership.own.rivals.displacing("other")
         membership.own = replace(membership.own, rivals=rivals)
         store.list_members = list_the_other
-        await self.processor._finished.wait()
+        await self.processor.finished()
         with pytest.raises(DuplicateOwnerError):
             await self.processor.stop()
 
@@ -173,7 +173,7 @@ def test_a_failed_renewal_ends_the_processor():
             raise RuntimeError("a store of the user's")
 
         run.leases.renew_due = fail
-        await processor._finished.wait()
+        await processor.finished()
         with pytest.raises(RuntimeError, match="of the user's"):
             await processor.stop()
         return asyncio.all_tasks() - {asyncio.current_task()}

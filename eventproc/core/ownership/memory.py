@@ -34,6 +34,7 @@ from eventproc.core.ownership.group import (
     with_placement,
 )
 from eventproc.core.ownership.listing import Listing
+from eventproc.core.ownership.liveness import foreign_owners
 from eventproc.core.ownership.living import Living, observe_living
 from eventproc.core.ownership.members.expected import ExpectedMembers, observe_expected
 from eventproc.core.ownership.members.status import OwnRecord
@@ -67,6 +68,9 @@ class GroupMemory:
 
     group: Group
     """What the listing shows."""
+
+    foreign: frozenset[str] = frozenset()
+    """Live owners without a member record: processors of an Azure SDK."""
 
     outsiders: frozenset[str] = frozenset()
     """Live owners that this processor's placement does not admit."""
@@ -143,6 +147,7 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     admits_all = rules.placement.admits_foreign
     return replace(
         memory,
+        foreign=foreign_owners(listing.owned, listing.present, rules.owner_id, rules.expiration),
         group=replace(group, is_unsure=is_unsure),
         outsiders=frozenset() if admits_all else group.sharing - group.followers,
         membership=membership,

@@ -26,7 +26,7 @@ from typing import Final
 
 from eventproc.core.ownership.memory import GRACE_INTERVALS, OUTAGE_EXPIRATION_FRACTION
 from eventproc.core.ownership.stability import UNSTABLE_CYCLES_MAX
-from eventproc.runtime.run import JITTER
+from eventproc.runtime.cycles import JITTER
 from tests.integration.resources.fence import EXPIRATION, INTERVAL, REBALANCE
 
 BLOB_TIMES_S: Final = 2.0

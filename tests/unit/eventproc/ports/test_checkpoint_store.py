@@ -59,7 +59,8 @@ async def test_every_call_goes_through_forward():
     names = [
         name
         for name, value in vars(CheckpointStore).items()
-        if inspect.iscoroutinefunction(value) and name not in {"open", "close", "watch"}
+        if inspect.iscoroutinefunction(inspect.unwrap(value))
+        and name not in {"open", "close", "watch"}
     ]
     async with RecordingStore() as store:
         for method, arguments in CALLS:

@@ -22,20 +22,20 @@ def test_a_change_is_followed_by_a_cycle_at_once(at_s):
         async with scene.processor() as processor:
             await seconds(60)
             run: Any = processor._run
-            cycles: Any = processor._cycles
-            original, begun = run.cycle, asyncio.Event()
+            store: Any = scene.store_by_owner["a"]
+            original, begun = store.list_ownership, asyncio.Event()
 
-            async def cycle():
+            async def list_slowly(group):
                 begun_at_s.append(loop.time())
                 begun.set()
                 await seconds(CYCLE_S)
-                return await original()
+                return await original(group)
 
-            run.cycle = cycle
+            store.list_ownership = list_slowly
             await begun.wait()
             await seconds(at_s)
             begun.clear()
-            cycles.wake()
+            run.cycles.wake()
             changed_s = loop.time()
             await begun.wait()
         return begun_at_s[1] - changed_s
