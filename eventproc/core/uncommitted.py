@@ -14,11 +14,20 @@ class UncommittedEvents:
     count: int = 0
     _oldest_at_s: float = 0.0
 
-    def add(self, count: int, now_s: float) -> None:
-        """Count events that were handled now."""
-        if not self.count:
+    def add(self, count: int, now_s: float) -> bool:
+        """Count events that were handled now; return whether a checkpoint may be due earlier.
+
+        That is so for the first of them, and when a limit is reached: others change nothing.
+        """
+        is_first = not self.count
+        if is_first:
             self._oldest_at_s = now_s
         self.count += count
+        return is_first or self._is_limit_reached
+
+    @property
+    def _is_limit_reached(self) -> bool:
+        return (self.max_events is not None and self.count >= self.max_events) or not self.has_room
 
     def remove(self, count: int, now_s: float) -> None:
         """Count events that a checkpoint covers; those that are left count as handled now."""
@@ -37,7 +46,7 @@ class UncommittedEvents:
         """
         if self.count == 0:
             return None
-        if not self.has_room or (self.max_events is not None and self.count >= self.max_events):
+        if self._is_limit_reached:
             return 0.0
         if self.interval is None:
             return None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
+from eventproc.config import CheckpointPolicy
 from eventproc.core.progress import PartitionProgress
 from eventproc.errors import SourceUnavailableError
 from eventproc.models import (
@@ -34,6 +35,10 @@ class Links:
 
     def gathering(self, wanted: Gathering) -> Gathering:
         """Return for how many events a batch may wait."""
+        return wanted
+
+    def checkpoint_policy(self, wanted: CheckpointPolicy) -> CheckpointPolicy:
+        """Return when a checkpoint is due."""
         return wanted
 
     def restore(self, checkpoint: Checkpoint, progress: PartitionProgress) -> int | None:
@@ -101,6 +106,10 @@ class QueueLinks(Links):
     def gathering(self, wanted: Gathering) -> Gathering:
         """Wait for no more than it delivers before some of them are settled."""
         return replace(wanted, least=min(wanted.least, self._queue.unsettled_max))
+
+    def checkpoint_policy(self, wanted: CheckpointPolicy) -> CheckpointPolicy:
+        """Store before the service waits for what is settled."""
+        return wanted.within(self._queue.unsettled_max)
 
     def restore(self, checkpoint: Checkpoint, progress: PartitionProgress) -> int | None:
         """Leave completed events out: it does not deliver them again, and numbers on above them."""

@@ -19,11 +19,13 @@ from eventproc.core.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.core.placement.published import measured_by
+from eventproc.core.progress import PartitionProgress
 from eventproc.errors import OwnershipLostError
 from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
 from eventproc.models import CloseReason, EventPosition, ReceivedEvent
-from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.adoption import Adoption
+from eventproc.partition.checkpointer import Checkpointer, CheckpointRecord
 from eventproc.partition.context import LiveContext
 from eventproc.partition.crash_guard import CrashGuard
 from eventproc.partition.failure_actions import FailureActions
@@ -36,7 +38,7 @@ from eventproc.partition.scope import PartitionIdentity, PartitionScope, WorkMet
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
 from eventproc.partition.transactions.commits import Commits
-from eventproc.ports import DeadLetterSink
+from eventproc.ports import DeadLetterSink, Transactions
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.retries import waits
 from eventproc.statistics import DeliveryCounters, PumpStatistics
@@ -59,10 +61,10 @@ class PartitionPump:
         self,
         identity: PartitionIdentity,
         *,
+        record: CheckpointRecord,
         handler: PartitionHandler,
         links: Links,
-        checkpointer: Checkpointer,
-        commits: Commits | None = None,
+        transactions: Transactions | None = None,
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
         remaining_s: Callable[[], float],
@@ -72,10 +74,7 @@ class PartitionPump:
         log: Logger,
     ) -> None:
         self._ready = ready
-        self._checkpointer = checkpointer
-        self._progress = checkpointer.progress
         self._config = config
-        self._rng = rng
         self._log = log
         self._budget = config.shutdown_timeout
         self._close_until_s: float | None = None
@@ -92,23 +91,41 @@ class PartitionPump:
         )
         own = config.partition_rate_max
         self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
+        receiver_wait_s = waits(config.receiver_backoff, rng)
         self._pause_switch = PauseSwitch()
         self._reader = PartitionReader(
             links,
             scope=scope,
             pause_switch=self._pause_switch,
-            verify=checkpointer.verify,
-            wait_s=waits(config.receiver_backoff, rng),
+            verify=record.verify,
+            wait_s=receiver_wait_s,
             takes_columns=handler.takes_columns,
             gathering=config.gathering(takes_columns=handler.takes_columns),
         )
-        checkpointer.on_stored = links.settle
+        self._progress = PartitionProgress(has_state=config.key_concurrency == 1)
+        self._checkpointer = checkpointer = Checkpointer(
+            record,
+            self._progress,
+            policy=links.checkpoint_policy(config.checkpoint_policy),
+            wait_s=receiver_wait_s,
+            log=log,
+            is_exact=transactions is not None,
+            on_stored=links.settle,
+        )
         self._context = LiveContext(
             scope,
             checkpointer=checkpointer,
             pause_switch=self._pause_switch,
             last_enqueued=lambda: self._reader.last_enqueued,
-            commits=commits,
+            commits=None
+            if transactions is None
+            else Commits(
+                transactions,
+                checkpointer,
+                group=identity.group,
+                idle_max=config.ownership_expiration,
+                log=log,
+            ),
         )
         wait_s = waits(config.handler_backoff, rng)
         policy = config.failure_policy
@@ -119,6 +136,13 @@ class PartitionPump:
             scope=scope,
             wait_s=wait_s,
             pause_switch=self._pause_switch,
+        )
+        self._adoption = Adoption(
+            checkpointer,
+            scope=scope,
+            recreated_hub=config.recreated_hub,
+            wait_s=receiver_wait_s,
+            report=partial(self._calls.report_error, self._context),
         )
         self._lanes = self._make_lanes()
         self._guard = CrashGuard(
@@ -267,14 +291,13 @@ class PartitionPump:
 
     async def _serve(self) -> None:
         first = await begin(
-            self._checkpointer,
+            self._adoption,
+            checkpointer=self._checkpointer,
             reader=self._reader,
             scope=self._scope,
             initial_position=self._config.position_without_checkpoint(
                 self._scope.identity.partition_id
             ),
-            wait_s=waits(self._config.receiver_backoff, self._rng),
-            report=partial(self._calls.report_error, self._context),
         )
         async with self._stop_scope.waiting():
             await self._ready()
@@ -284,7 +307,7 @@ class PartitionPump:
         self._log.info(
             "partition_started",
             sequence_number=self._context.sequence_number,
-            is_moved_by_operator=self._checkpointer.is_adopted_from_operator or None,
+            is_moved_by_operator=self._adoption.is_from_operator or None,
         )
 
         def position() -> EventPosition:

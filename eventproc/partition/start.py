@@ -1,13 +1,4 @@
-"""Finds where a pump begins: after the checkpoint that it adopts, or at the initial position.
-
-Rule: a partition is not served before its checkpoint is adopted. While the store does not answer,
-adoption is retried; a refused or damaged checkpoint, or one of a hub that was deleted and created
-again, is also reported to the handler.
-"""
-
-import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import datetime
+"""Finds where a pump begins: after the checkpoint that it adopts, or at the initial position."""
 
 from eventproc.core.checkpoints import (
     BEFORE_FIRST_OFFSET,
@@ -15,48 +6,36 @@ from eventproc.core.checkpoints import (
     starting_position,
 )
 from eventproc.core.offset_format import offset_format_in
-from eventproc.errors import StoreError
-from eventproc.logs import ConditionLogger
 from eventproc.models import Checkpoint, CloseReason, EventPosition, OffsetFormat
+from eventproc.partition.adoption import Adoption
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionScope
 from eventproc.pumps.stop_scope import PartitionStoppedError
 
-ReportError = Callable[[StoreError, int], Awaitable[None]]
-"""Passes an error that an operator has to resolve to the handler, with the number of the attempt.
-"""
-
 
 async def begin(
-    checkpointer: Checkpointer,
+    adoption: Adoption,
     *,
+    checkpointer: Checkpointer,
     reader: PartitionReader,
     scope: PartitionScope,
     initial_position: EventPosition,
-    wait_s: Callable[[int], float],
-    report: ReportError,
 ) -> EventPosition:
     """Adopt the checkpoint, restore the progress from it, and return where to begin receiving.
 
     Args:
-        checkpointer: Adopts the checkpoint; its progress is restored from that.
+        adoption: Fences the former owner.
+        checkpointer: Its progress is restored from the checkpoint that was adopted.
         reader: Gets the position, so that it notices missing events.
-        scope: Ends the waits, and logs refusals and a state that does not belong to its position.
+        scope: Ends the waits, and logs a state that does not belong to its position.
         initial_position: Where to begin without a checkpoint.
-        wait_s: Seconds to wait after the n-th failed attempt to adopt.
-        report: Passes a refused or damaged checkpoint to the handler, or one of a former hub.
 
     Raises:
         PartitionStoppedError: the checkpoint has the offset format of another protocol.
     """
-    checkpoint = await _adopt(
-        checkpointer,
-        scope,
-        is_from_first=initial_position.is_earliest,
-        hub_created_at=lambda: reader.hub_created_at,
-        wait_s=wait_s,
-        report=report,
+    checkpoint = await adoption.run(
+        lambda: reader.hub_created_at, is_from_first=initial_position.is_earliest
     )
     numbered_through: int | None = None
     if checkpoint is not None:
@@ -77,37 +56,6 @@ async def begin(
     if numbered_through is not None:
         reader.newest_received = numbered_through
     return position
-
-
-async def _adopt(
-    checkpointer: Checkpointer,
-    scope: PartitionScope,
-    *,
-    is_from_first: bool,
-    hub_created_at: Callable[[], datetime | None],
-    wait_s: Callable[[int], float],
-    report: ReportError,
-) -> Checkpoint | None:
-    """Adopt the checkpoint; retry until that succeeds or the pump ends."""
-    failure = ConditionLogger(scope.log, "adoption_failed", "adoption_recovered")
-    refusal_count = 0
-    while True:
-        try:
-            async with scope.stop.waiting():
-                checkpoint = await checkpointer.adopt(
-                    is_from_first=is_from_first, hub_created_at=hub_created_at()
-                )
-        except StoreError as error:
-            is_refused = error is checkpointer.refusal
-            refusal_count += is_refused
-            failure.note(is_error=is_refused, attempt=failure.count + 1, error=str(error))
-            if is_refused:
-                await report(error, refusal_count)
-            async with scope.stop.waiting():
-                await asyncio.sleep(wait_s(failure.count))
-        else:
-            failure.end(attempt_count=failure.count + 1)
-            return checkpoint
 
 
 def _check_offset_format(checkpoint: Checkpoint, mine: OffsetFormat, scope: PartitionScope) -> None:

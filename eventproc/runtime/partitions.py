@@ -5,18 +5,15 @@ from datetime import timedelta
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.checkpoints import pumps_writer
-from eventproc.core.progress import PartitionProgress
 from eventproc.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.checkpointer import CheckpointRecord, Write
 from eventproc.partition.flow_control import RateLimiter
 from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.partition.links import Links, QueueLinks
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.scope import PartitionIdentity
-from eventproc.partition.transactions.commits import Commits
 from eventproc.ports import DeadLetterSink, EventSource, QueueSource
 from eventproc.pumps.pump import Grant, Opening, Work
-from eventproc.retries import waits
 from eventproc.runtime.descriptors import warn_if_scarce
 from eventproc.runtime.parts import MemberParts
 from eventproc.validation.handlers import first_checked
@@ -118,49 +115,31 @@ class Partitions(Work[PartitionPump]):
         has_transactions = handler.uses_transactions
         if isinstance(handler, BlockingPartitionHandler):
             handler = ThreadedHandler(handler)
-        log = parts.log.bind(partition_id=partition_id)
         identity = PartitionIdentity(partition_id=partition_id, group=group, owner_id=me.owner_id)
-        policy, links = self._config.checkpoint_policy, Links(self._source, identity)
-        if self._queue is not None:
-            policy = policy.within(self._queue.unsettled_max)
-            links = QueueLinks(self._queue, identity)
-        checkpointer = Checkpointer(
-            partition_id,
-            PartitionProgress(has_state=self._config.key_concurrency == 1),
-            writer=pumps_writer(me.owner_id, me.incarnation, self._pump_count),
-            read=lambda: call(store.read_checkpoint(group, partition_id)),
-            write=parts.reported.write(
-                lambda update: call(store.update_checkpoint(group, update)), partition_id
-            ),
-            verify=grant.verify,
-            policy=policy,
-            recreated_hub=self._config.recreated_hub,
-            wait_s=waits(self._config.receiver_backoff, parts.rng),
-            log=log,
-        )
-        commits: Commits | None = None
-        if has_transactions and self._transactions is not None:
-            checkpointer.is_exact = True
-            commits = Commits(
-                self._transactions,
-                checkpointer,
-                group=group,
-                partition_id=partition_id,
-                reported=lambda write: parts.reported.write(write, partition_id),
-                idle_max=self._config.ownership_expiration,
-                log=log,
-            )
+        queue = self._queue
+        links = Links(self._source, identity) if queue is None else QueueLinks(queue, identity)
+
+        def reported(write: Write) -> Write:
+            return parts.reported.write(write, partition_id)
+
         return PartitionPump(
             identity,
+            record=CheckpointRecord(
+                partition_id=partition_id,
+                writer=pumps_writer(me.owner_id, me.incarnation, self._pump_count),
+                read=lambda: call(store.read_checkpoint(group, partition_id)),
+                write=reported(lambda update: call(store.update_checkpoint(group, update))),
+                verify=grant.verify,
+                reported=reported,
+            ),
             handler=parts.reported.handler(handler, partition_id),
             links=links,
-            checkpointer=checkpointer,
-            commits=commits,
+            transactions=self._transactions if has_transactions else None,
             dead_letters=self._dead_letters,
             rate_limits=self._rate_limits,
             remaining_s=grant.remaining_s,
             ready=grant.ready,
             config=self._config,
             rng=parts.rng,
-            log=log,
+            log=parts.log.bind(partition_id=partition_id),
         )

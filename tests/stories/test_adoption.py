@@ -43,9 +43,9 @@ def test_an_adoption_that_another_write_overtook_is_repeated_by_the_owner_alone(
         fixture.before_verify = overtake
         if is_lost_meanwhile:
             with pytest.raises(OwnershipLostError):
-                await following.adopt()
+                await fixture.adopt(following)
             return writer_of(scene), scene.checkpointed()
-        adopted = await following.adopt()
+        adopted = await fixture.adopt(following)
         assert adopted is not None
         assert following.stored == adopted
         assert asyncio.get_running_loop().time() > 0, "it waits before it tries again"
@@ -61,9 +61,9 @@ def test_a_processor_that_lost_the_partition_adopts_nothing():
 
     async def scenario():
         scene = Scene()
-        _, _, following = await former_and_next(scene)  # The owner is still the former one.
+        fixture, _, following = await former_and_next(scene)  # The owner is still the former one.
         with pytest.raises(OwnershipLostError):
-            await following.adopt()
+            await fixture.adopt(following)
         return writer_of(scene)
 
     assert run_virtual(scenario()) == "a/1/1"
@@ -76,10 +76,10 @@ def test_a_partition_without_checkpoint_gets_one_only_if_reading_begins_at_the_f
         scene = Scene()
         fixture = CheckpointFixture(scene)
         await fixture.store.open()
-        nothing = await fixture.checkpointer("a").adopt(), scene.checkpoint()
-        first = await fixture.checkpointer("a").adopt(is_from_first=True)
+        nothing = await fixture.adopt(fixture.checkpointer("a")), scene.checkpoint()
+        first = await fixture.adopt(fixture.checkpointer("a"), is_from_first=True)
         assert first is not None
-        again = await fixture.checkpointer("a").adopt(is_from_first=True)
+        again = await fixture.adopt(fixture.checkpointer("a"), is_from_first=True)
         return nothing, first.offset, first.sequence_number, again and again.writer
 
     assert run_virtual(scenario()) == ((None, None), "-1", -1, "a/1/3")
@@ -92,7 +92,7 @@ def test_a_checkpoint_is_adopted_as_it_is_wherever_reading_would_begin_without_o
         scene = Scene()
         fixture, _, following = await former_and_next(scene)
         fixture.owner = "b"
-        adopted = await following.adopt(is_from_first=True)
+        adopted = await fixture.adopt(following, is_from_first=True)
         return adopted and adopted.sequence_number, scene.checkpointed()
 
     assert run_virtual(scenario()) == (5, 5)
@@ -109,7 +109,7 @@ def test_a_checkpoint_without_offset_is_begun_at_and_not_written_back():
         found = replace(stored, offset=None)
         scene.account.records(scene.group).checkpoint_by_partition["0"] = found
         fixture.owner = "b"
-        return await following.adopt() == found, scene.checkpoint() == found
+        return await fixture.adopt(following) == found, scene.checkpoint() == found
 
     assert run_virtual(scenario()) == (True, True)
 
@@ -128,7 +128,7 @@ def test_an_adoption_is_repeated_after_longer_and_longer_waits():
                 await fixture.store_by("elsewhere", number)
 
         fixture.before_verify = overtake
-        adopted = await following.adopt()
+        adopted = await fixture.adopt(following)
         return adopted and adopted.sequence_number, fixture.attempts
 
     assert run_virtual(scenario()) == (10, [1, 2, 3, 4, 5])
@@ -147,7 +147,7 @@ def test_a_refused_adoption_is_shown_until_one_succeeds(error, call):
         scene = Scene()
         fixture, _, following = await former_and_next(scene)
         fixture.owner = "b"
-        arrives = following._write
+        arrives = fixture.write
 
         async def unknown(update):
             return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
@@ -157,12 +157,12 @@ def test_a_refused_adoption_is_shown_until_one_succeeds(error, call):
         elif call == "write":
             fixture.write_error, fixture.is_failing = error, True
         else:
-            following._write = unknown
+            fixture.write = unknown
         with pytest.raises(type(error)) as raised:
-            await following.adopt()
+            await fixture.adopt(following)
         shown = following.refusal
-        fixture.read_error, fixture.is_failing, following._write = None, False, arrives
-        await following.adopt()
+        fixture.read_error, fixture.is_failing, fixture.write = None, False, arrives
+        await fixture.adopt(following)
         return raised.value is error, shown, following.refusal
 
     assert run_virtual(scenario()) == (True, error if error is REFUSED else None, None)

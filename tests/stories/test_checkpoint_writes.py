@@ -104,7 +104,7 @@ def test_without_progress_that_can_be_stored_nothing_is_counted(has_position):
                 await seconds(0)
             await checkpointer.flush()
         return (
-            checkpointer.uncommitted.has_room,
+            checkpointer.coverage.uncommitted.has_room,
             checkpointer.uncommitted_age_s,
             len(fixture.written_at_s),
         )
@@ -286,7 +286,7 @@ def test_a_checkpoint_that_did_not_change_needs_no_proof_of_ownership():
 
     async def scenario():
         fixture, checkpointer = await opened()
-        arrives, lost = checkpointer._write, [0, 1]
+        arrives, lost = fixture.write, [0, 1]
 
         async def lose(update):
             if update.sequence_number in lost:
@@ -294,7 +294,7 @@ def test_a_checkpoint_that_did_not_change_needs_no_proof_of_ownership():
                 return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
             return await arrives(update)
 
-        checkpointer._write = lose
+        fixture.write = lose
         await write(checkpointer, 0)
         await fixture.store_by("azure", 0, is_reset=True)
         await write(checkpointer, 1)

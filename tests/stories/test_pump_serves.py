@@ -58,9 +58,10 @@ def test_a_link_that_is_opened_again_begins_after_the_last_handled_event():
         fixture.scene.hub.break_links()
         await seconds(1)
         await running.end()
-        offset = fixture.checkpointer.progress.offset
-        assert offset is not None
-        return source.positions, EventPosition.from_offset(offset, sequence_number=2)
+        stored = fixture.scene.checkpoint()
+        assert stored is not None
+        assert stored.offset is not None
+        return source.positions, EventPosition.from_offset(stored.offset, sequence_number=2)
 
     positions, after_last = run_virtual(scenario())
 

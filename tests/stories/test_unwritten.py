@@ -96,7 +96,7 @@ async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, C
     fixture = CheckpointFixture(scene)
     await fixture.store.open()
     checkpointer = fixture.checkpointer("a", policy)
-    await checkpointer.adopt()
+    await fixture.adopt(checkpointer)
     fixture.write_s = 2.0
     handle(checkpointer, 0)
     return scene, fixture, checkpointer
@@ -153,10 +153,10 @@ def test_progress_noted_during_a_write_counts_as_uncommitted():
         for number in range(1, 4):
             handle(checkpointer, number)
         await seconds(1.5)  # The first is written; of the others none.
-        has_room = checkpointer.uncommitted.has_room
+        has_room = checkpointer.coverage.uncommitted.has_room
         await seconds(3)
         running.cancel()
-        return has_room, checkpointer.uncommitted.has_room
+        return has_room, checkpointer.coverage.uncommitted.has_room
 
     assert run_virtual(story()) == (False, True)
 
@@ -219,15 +219,15 @@ def test_a_call_during_a_write_that_succeeds_does_not_shorten_the_next_back_off(
         fixture.write_s = 1.0
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a")
-        await checkpointer.adopt()
+        await fixture.adopt(checkpointer)
         began_s = []
-        write_through = checkpointer._write
+        write_through = fixture.write
 
         async def recorded(update):
             began_s.append(asyncio.get_running_loop().time())
             return await write_through(update)
 
-        checkpointer._write = recorded
+        fixture.write = recorded
         handle(checkpointer, 0)
         first = asyncio.create_task(checkpointer.flush())
         await asyncio.sleep(0.5)
@@ -253,7 +253,7 @@ def test_events_that_are_counted_after_they_were_stored_are_not_due():
         fixture = CheckpointFixture(Scene())
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a", CheckpointPolicy(max_events=1))
-        await checkpointer.adopt()
+        await fixture.adopt(checkpointer)
         checkpointer.progress.advance(0, "o0")
         await checkpointer.flush()
         checkpointer.note(1)

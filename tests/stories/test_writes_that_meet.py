@@ -83,7 +83,7 @@ def test_events_handled_during_a_write_are_counted_once():
         handle(checkpointer, 1)
         await asking
         checkpointer.note(1)
-        return checkpointer.uncommitted.count
+        return checkpointer.coverage.uncommitted.count
 
     assert run_virtual(scenario()) == 1
 

@@ -13,9 +13,9 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
+from dataclasses import replace
 from datetime import timedelta
 
-from eventproc.core.checkpoints import is_behind
 from eventproc.errors import (
     CommitUnknownError,
     OwnershipLostError,
@@ -29,11 +29,8 @@ from eventproc.models import (
     ReceivedEvent,
     WriteOutcome,
 )
-from eventproc.partition.checkpointer import Checkpointer, Write
+from eventproc.partition.checkpointer import Checkpointer
 from eventproc.ports import Transaction, Transactions
-
-Reported = Callable[[Write], Write]
-"""Adds metrics to a write of a checkpoint."""
 
 
 class Commits:
@@ -45,8 +42,6 @@ class Commits:
         checkpointer: Checkpointer,
         *,
         group: ConsumerGroup,
-        partition_id: str,
-        reported: Reported,
         idle_max: timedelta,
         log: Logger,
     ) -> None:
@@ -54,8 +49,7 @@ class Commits:
         self._transactions = transactions
         self._checkpointer = checkpointer
         self._group = group
-        self._partition_id = partition_id
-        self._reported = reported
+        self._record = checkpointer.record
         self._idle_max = idle_max
         self._log = log
 
@@ -113,23 +107,23 @@ class Commits:
             OwnershipLostError: nothing was committed, or it is not known; the pump ends.
             PositionUnknownError: nothing was committed.
         """
-        checkpointer = self._checkpointer
-        snapshot = checkpointer.progress.after(events)
-        handled_count = checkpointer.uncommitted.count
+        progress, coverage = self._checkpointer.progress, self._checkpointer.coverage
+        snapshot = progress.after(events)
         if snapshot is None:
-            raise PositionUnknownError(self._partition_id)
-        if is_behind(snapshot.sequence_number, checkpointer.stored):
+            raise PositionUnknownError(self._record.partition_id)
+        pending = coverage.pending(snapshot)
+        if coverage.is_ahead_of(pending):
             raise self._end(None)
-        update = checkpointer.update_of(snapshot)
-        write = self._reported(lambda update: transaction.commit(self._group, update))
-        result = await write(update)
+        commit = self._record.reported(lambda update: transaction.commit(self._group, update))
+        result = await commit(coverage.update_of(pending))
         if result.outcome is not WriteOutcome.WON:
             raise self._end(result)
         # Other lanes may have made progress meanwhile, which this commit does not contain.
-        is_newest = checkpointer.progress.revision == snapshot.revision
-        done_count = checkpointer.progress.done_in_call(events)
-        revision = checkpointer.progress.revision if is_newest else snapshot.revision
-        checkpointer.confirm(update, result, revision, handled_count)
+        is_newest = progress.revision == snapshot.revision
+        done_count = progress.done_in_call(events)
+        if is_newest:
+            snapshot = replace(snapshot, revision=progress.revision)
+        self._checkpointer.confirm(replace(pending, snapshot=snapshot), result.checkpoint)
         on_done(done_count)
 
     def _end(self, result: CheckpointResult | None) -> OwnershipLostError:
@@ -138,5 +132,5 @@ class Commits:
         error = None if result is None or result.error is None else str(result.error)
         self._log.warning("transaction_not_committed", outcome=outcome.value, error=error)
         if outcome is WriteOutcome.UNKNOWN:
-            return CommitUnknownError(self._partition_id)
-        return OwnershipLostError(self._partition_id)
+            return CommitUnknownError(self._record.partition_id)
+        return OwnershipLostError(self._record.partition_id)

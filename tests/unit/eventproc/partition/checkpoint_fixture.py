@@ -1,20 +1,31 @@
 """One partition's checkpoint, and checkpointers of several owners that contend for it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import CheckpointPolicy, StoreError, StoreUnavailableError
+from eventproc.config import RecreatedHub
 from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import Checkpoint, CheckpointResult, CheckpointUpdate, WriteOutcome
-from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.adoption import Adoption
+from eventproc.partition.checkpointer import Checkpointer, CheckpointRecord, Write
+from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.pumps.stop_scope import StopScope
+from eventproc.statistics import DeliveryCounters
 from tests.stories.scene import Scene
 
 MANUAL = CheckpointPolicy.manual()
 EAGER = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
+LOG = get_logger("eventproc.test")
+
+
+async def _ignore(error: StoreError, count: int) -> None:
+    """Tell no handler."""
 
 
 class CheckpointFixture:
@@ -40,10 +51,23 @@ class CheckpointFixture:
         self.write_s = 0.0
         self.in_flight_count = 0
         self.in_flight_count_max = 0
+        self.write: Write = self._carry_out_anyway
+        """What each checkpointer writes with."""
+
         self._pump_count = 0
 
     def checkpointer(self, owner: str, policy: CheckpointPolicy = MANUAL) -> Checkpointer:
         """A new checkpointer of this owner."""
+        return Checkpointer(
+            self.record(owner),
+            PartitionProgress(),
+            policy=policy,
+            wait_s=self.wait_s,
+            log=LOG,
+        )
+
+    def record(self, owner: str) -> CheckpointRecord:
+        """The record as a new pump of this owner reads and writes it."""
 
         async def verify() -> bool:
             self.verify_count += 1
@@ -54,17 +78,42 @@ class CheckpointFixture:
             return is_owner
 
         self._pump_count += 1
-        return Checkpointer(
-            "0",
-            PartitionProgress(),
+        return CheckpointRecord(
+            partition_id="0",
             writer=f"{owner}/1/{self._pump_count}",
             read=self._read,
             write=self._write,
             verify=verify,
-            policy=policy,
-            wait_s=self._wait_s,
-            log=get_logger("eventproc.test"),
         )
+
+    def adoption(
+        self,
+        checkpointer: Checkpointer,
+        *,
+        stop: StopScope | None = None,
+        wait_s: Callable[[int], float] | None = None,
+        report: Callable[[StoreError, int], Awaitable[None]] = _ignore,
+    ) -> Adoption:
+        """The adoption of the checkpoint by this checkpointer's pump."""
+        scope = PartitionScope(
+            identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
+            stop=stop or StopScope(lambda: inf),
+            counters=DeliveryCounters(),
+            log=LOG,
+        )
+        return Adoption(
+            checkpointer,
+            scope=scope,
+            recreated_hub=RecreatedHub.STOP,
+            wait_s=wait_s or self.wait_s,
+            report=report,
+        )
+
+    async def adopt(
+        self, checkpointer: Checkpointer, *, is_from_first: bool = False
+    ) -> Checkpoint | None:
+        """Adopt the checkpoint once; raise what that raises."""
+        return await self.adoption(checkpointer).attempt(is_from_first=is_from_first)
 
     async def store_by(self, writer: str, number: int, **fields: Any) -> None:
         """Replace the stored checkpoint, as another program does; *fields* as of an update."""
@@ -78,7 +127,7 @@ class CheckpointFixture:
         )
         await self.store.update_checkpoint(self.scene.group, update)
 
-    def _wait_s(self, attempt: int) -> float:
+    def wait_s(self, attempt: int) -> float:
         self.attempts.append(attempt)
         return float(attempt)
 
@@ -89,6 +138,9 @@ class CheckpointFixture:
         return await self.store.read_checkpoint(self.scene.group, "0")
 
     async def _write(self, update: CheckpointUpdate) -> CheckpointResult:
+        return await self.write(update)
+
+    async def _carry_out_anyway(self, update: CheckpointUpdate) -> CheckpointResult:
         # As with the store's own thread: a cancelled caller does not stop the write.
         return await asyncio.shield(asyncio.ensure_future(self._carry_out(update)))
 
@@ -133,7 +185,7 @@ async def former_and_next(scene: Scene) -> tuple[CheckpointFixture, Checkpointer
     fixture = CheckpointFixture(scene)
     await fixture.store.open()
     former, following = fixture.checkpointer("a"), fixture.checkpointer("b")
-    await former.adopt()
+    await fixture.adopt(former)
     await write(former, 5)
     return fixture, former, following
 

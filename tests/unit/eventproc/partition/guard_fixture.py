@@ -82,7 +82,7 @@ class GuardFixture:
     async def open(self, *, is_position_known: bool = True) -> None:
         """Adopt the partition, after event 0 and with the isolation that was found."""
         await self.checkpoints.store.open()
-        await self.checkpointer.adopt()
+        await self.checkpoints.adopt(self.checkpointer)
         if is_position_known:
             self.progress.pin(0, "o0")
         self.progress.set_isolation(self._found)

@@ -100,13 +100,12 @@ class PumpFixture:
         await self.checkpoints.store.open()
         await self.source.open()
         config = EventProcessorConfig(**self._settings)
-        self.checkpointer = self.checkpoints.checkpointer("a", config.checkpoint_policy)
         identity = PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a")
         return PartitionPump(
             identity,
+            record=self.checkpoints.record("a"),
             handler=self.handler,
             links=Links(self.source, identity),
-            checkpointer=self.checkpointer,
             dead_letters=None,
             rate_limits=self.rate_limits,
             remaining_s=lambda: self.remaining_s,

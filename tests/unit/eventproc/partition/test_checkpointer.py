@@ -39,7 +39,7 @@ def test_adoption_makes_the_former_owners_writes_fail():
         scene = Scene()
         fixture, former, following = await former_and_next(scene)
         fixture.owner = "b"
-        found = await following.adopt()
+        found = await fixture.adopt(following)
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
         assert found is not None
@@ -67,8 +67,8 @@ def test_a_write_of_unknown_outcome_is_repeated_after_reading():
 
     async def scenario():
         scene = Scene()
-        _, former, _ = await former_and_next(scene)
-        arrives = former._write
+        fixture, former, _ = await former_and_next(scene)
+        arrives = fixture.write
         lost: list[CheckpointUpdate] = []
 
         async def lose_first(update):
@@ -77,7 +77,7 @@ def test_a_write_of_unknown_outcome_is_repeated_after_reading():
             lost.append(update)
             return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
-        former._write = lose_first
+        fixture.write = lose_first
         await write(former, 9)
         return len(lost), scene.checkpointed()
 
@@ -108,11 +108,11 @@ def test_adoption_fails_if_another_owner_adopts_in_between():
         async def third_takes_over() -> None:
             fixture.before_verify = lambda: None
             fixture.owner = "c"
-            await fixture.checkpointer("c").adopt()
+            await fixture.adopt(fixture.checkpointer("c"))
 
         fixture.before_verify = third_takes_over
         with pytest.raises(OwnershipLostError):
-            await following.adopt()
+            await fixture.adopt(following)
         return writer_of(scene)
 
     assert run_virtual(scenario()) == "c/1/3"
@@ -126,13 +126,13 @@ def test_ownership_is_proved_after_the_checkpoint_was_read():
         fixture, former, following = await former_and_next(scene)
         operator = fixture.checkpointer("operator")
         fixture.owner = "operator"
-        await operator.adopt()
+        await fixture.adopt(operator)
         fixture.owner = "a"
 
         async def next_takes_over() -> None:
             fixture.before_verify = lambda: None
             fixture.owner = "b"
-            await following.adopt()
+            await fixture.adopt(following)
 
         fixture.before_verify = next_takes_over
         with pytest.raises(OwnershipLostError):
@@ -168,8 +168,8 @@ def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
         fixture.unanswered_count = 1
         following = fixture.checkpointer("b")
         with pytest.raises(StoreUnavailableError, match="did not say"):
-            await following.adopt()
-        found = await following.adopt()
+            await fixture.adopt(following)
+        found = await fixture.adopt(following)
         await write(following, 6)
         return found, fixture.unanswered_count, scene.checkpointed()
 
@@ -188,10 +188,11 @@ def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint()
         await fixture.store_by(operators_writer("x"), 8)
         fixture.owner = "b"
         fixture.unanswered_count = 1
+        adoption = fixture.adoption(following)
         with pytest.raises(StoreUnavailableError):
-            await following.adopt()
-        await following.adopt()
-        return writer_of(scene), following.is_adopted_from_operator
+            await adoption.attempt()
+        await adoption.attempt()
+        return writer_of(scene), adoption.is_from_operator
 
     assert run_virtual(scenario()) == ("b/1/2", True)
 
@@ -220,7 +221,7 @@ def test_an_isolation_is_adopted_and_reset_by_the_next_write():
         former.progress.set_isolation(IN_PART)
         await former.flush()
         fixture.owner = "b"
-        found = await following.adopt()
+        found = await fixture.adopt(following)
         assert found is not None
         following.progress.restore(found)
         following.progress.set_isolation(NOT_BEGUN)
@@ -246,7 +247,7 @@ def test_completed_ranges_are_stored_with_the_position():
         former.progress.set_isolation(IN_BATCH)
         await former.flush()
         fixture.owner = "b"
-        found = await following.adopt()
+        found = await fixture.adopt(following)
         return found is not None and found.completed == done
 
     assert run_virtual(scenario())
@@ -261,7 +262,7 @@ def test_at_most_one_write_is_in_flight():
         fixture.write_s = 1.0
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a", EAGER)
-        await checkpointer.adopt()
+        await fixture.adopt(checkpointer)
         async with writing(checkpointer):
             handle(checkpointer, 0)
             await asyncio.sleep(0.1)
@@ -291,7 +292,7 @@ def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_cou
         fixture.write_s = 1.0
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a")
-        await checkpointer.adopt()
+        await fixture.adopt(checkpointer)
         handle(checkpointer, 0)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -314,7 +315,7 @@ def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
         fixture = CheckpointFixture(scene)
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a", EAGER)
-        await checkpointer.adopt()
+        await fixture.adopt(checkpointer)
         fixture.is_failing = True
         loop = asyncio.get_running_loop()
         held_up_at = []

@@ -61,9 +61,9 @@ async def test_done_counts_every_event_that_it_passes():
     context.begin_call(events(range(1, 11)))
     context.done(event(9))
 
-    assert checkpointer.uncommitted.has_room
+    assert checkpointer.coverage.uncommitted.has_room
     context.done(event(10))
-    assert not checkpointer.uncommitted.has_room
+    assert not checkpointer.coverage.uncommitted.has_room
 
 
 async def test_a_pause_by_a_handler_thread_begins_and_ends_on_the_event_loop():

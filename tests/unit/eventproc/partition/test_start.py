@@ -76,7 +76,10 @@ class StartFixture:
         self.reader = reader_of(self.scene, self.source, stop=self.stop)
         self._fail_next()
         return await begin(
-            self.checkpointer,
+            self.checkpoints.adoption(
+                self.checkpointer, stop=self.stop, wait_s=self._wait_s, report=self._report
+            ),
+            checkpointer=self.checkpointer,
             reader=self.reader,
             scope=PartitionScope(
                 identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
@@ -85,8 +88,6 @@ class StartFixture:
                 log=get_logger("eventproc.test"),
             ),
             initial_position=initial_position or EventPosition.earliest(),
-            wait_s=self._wait_s,
-            report=self._report,
         )
 
     def end(self) -> None:

@@ -9,7 +9,7 @@ from eventproc import CheckpointPolicy
 from eventproc.core.progress import PartitionProgress
 from eventproc.logs import get_logger
 from eventproc.models import ConsumerGroup
-from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.checkpointer import Checkpointer, CheckpointRecord
 from eventproc.partition.transactions.commits import Commits
 from tests.unit.eventproc.core.events import events
 
@@ -30,24 +30,25 @@ class Partition:
 
         self.progress = PartitionProgress(has_state=has_state)
         self.checkpointer = Checkpointer(
-            "0",
+            CheckpointRecord(
+                partition_id="0",
+                writer="a/1/1",
+                read=self.stored,
+                write=self._write,
+                verify=self._verify,
+                reported=self._reported,
+            ),
             self.progress,
-            writer="a/1/1",
-            read=self.stored,
-            write=self._write,
-            verify=self._verify,
             policy=CheckpointPolicy.manual(),
             wait_s=lambda _: 0.0,
             log=LOG,
+            is_exact=True,
         )
-        self.checkpointer.is_exact = True
         self.transactions = store.transactions()
         self.commits = Commits(
             self.transactions,
             self.checkpointer,
             group=GROUP,
-            partition_id="0",
-            reported=self._reported,
             idle_max=timedelta(seconds=30),
             log=LOG,
         )

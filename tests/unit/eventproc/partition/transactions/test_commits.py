@@ -39,7 +39,7 @@ async def test_a_commit_stores_its_events_and_leaves_nothing_to_write(path):
         stored = await partition.stored()
         await partition.checkpointer.flush()
 
-        assert (stored.sequence_number, partition.checkpointer.uncommitted.count) == (3, 0)
+        assert (stored.sequence_number, partition.checkpointer.coverage.uncommitted.count) == (3, 0)
         assert await partition.stored() == stored == partition.checkpointer.stored
         assert partition.written == [3]
 

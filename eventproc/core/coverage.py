@@ -1,0 +1,92 @@
+"""How much of a partition's progress its checkpoint covers, and the write that covers the rest."""
+
+from dataclasses import dataclass
+
+from eventproc.core.checkpoints import former_hubs_writer, is_behind
+from eventproc.core.progress import PartitionProgress
+from eventproc.core.snapshot import ProgressSnapshot
+from eventproc.core.uncommitted import UncommittedEvents
+from eventproc.models import Checkpoint, CheckpointUpdate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingProgress:
+    """Progress that a write is to store."""
+
+    snapshot: ProgressSnapshot
+    handled_count: int
+    """How many of the uncommitted events it covers."""
+
+
+class Coverage:
+    """The progress of one partition beside its stored checkpoint."""
+
+    def __init__(
+        self,
+        progress: PartitionProgress,
+        uncommitted: UncommittedEvents,
+        *,
+        partition_id: str,
+        writer: str,
+    ) -> None:
+        """Begin without a checkpoint; *writer* is named by every write."""
+        self.uncommitted = uncommitted
+        """The events that ``note`` counted and no checkpoint covers."""
+
+        self.checkpoint: Checkpoint | None = None
+        """The checkpoint as it was last confirmed."""
+
+        self.writer = writer
+        self._progress = progress
+        self._partition_id = partition_id
+        self._noted_revision = self._stored_revision = progress.revision
+        """The revisions of the progress that ``note`` counted last, and that is stored."""
+
+    def note(self, handled_count: int, now_s: float) -> bool:
+        """Count events towards the next write; return whether it may be due earlier than before.
+
+        This counts nothing if there is no progress since the last call, or none that can be stored.
+        """
+        progress = self._progress
+        if progress.revision <= self._noted_revision or not progress.has_position:
+            return False
+        self._noted_revision = progress.revision
+        return self.uncommitted.add(handled_count, now_s)
+
+    def covers(self, revision: int) -> bool:
+        """Whether the progress of this revision is stored."""
+        return self._stored_revision >= revision
+
+    def newest(self) -> PendingProgress | None:
+        """Return the progress to store now; ``None``: there is none that is not stored."""
+        snapshot = self._progress.snapshot()
+        if snapshot is None or snapshot.revision == self._stored_revision:
+            return None
+        return self.pending(snapshot)
+
+    def pending(self, snapshot: ProgressSnapshot) -> PendingProgress:
+        """Return this progress, which covers all uncommitted events."""
+        return PendingProgress(snapshot=snapshot, handled_count=self.uncommitted.count)
+
+    def is_ahead_of(self, pending: PendingProgress) -> bool:
+        """Whether the stored position is further on."""
+        return is_behind(pending.snapshot.sequence_number, self.checkpoint)
+
+    def update_of(self, pending: PendingProgress) -> CheckpointUpdate:
+        """Return the write that stores this progress in place of the stored checkpoint."""
+        return pending.snapshot.update(self._partition_id, self.checkpoint, self.writer)
+
+    def confirm(
+        self, pending: PendingProgress, checkpoint: Checkpoint | None, now_s: float
+    ) -> None:
+        """Note that this checkpoint is stored, and covers the progress."""
+        revision = pending.snapshot.revision
+        self.checkpoint = checkpoint
+        self._stored_revision = revision
+        self._noted_revision = max(revision, self._noted_revision)
+        self.uncommitted.remove(pending.handled_count, now_s)
+
+    def mark_former_hub(self) -> None:
+        """Have a mark stored that the position is one of a hub that was deleted."""
+        self.writer = former_hubs_writer(self.writer)
+        self._progress.touch()
