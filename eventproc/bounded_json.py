@@ -1,4 +1,4 @@
-"""Reads JSON that another process wrote: in a store, or on a socket.
+"""Reads JSON that another process or a user wrote: in a store, a file or an option, on a socket.
 
 Rule: for any bytes, the only exception is ``ValueError``, and the value can be walked through by
 recursion. ``json.loads`` alone raises ``RecursionError`` for deeply nested lists.

@@ -4,12 +4,12 @@ The JSON form is that of the Scala connector for Event Hubs:
 ``{"offset": "-1", "seqNo": -1, "enqueuedTime": null, "isInclusive": true}``.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from eventproc.bounded_json import read_json
 from eventproc.core.checkpoints import is_of_former_hub, is_older_than_hub
 from eventproc.core.offset_format import offset_format_in
 from eventproc.errors import ConfigurationError, HubRecreatedError
@@ -143,7 +143,7 @@ def _number(option: str, value: object) -> int:
 
 def _json(option: str, text: str) -> object:
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError as error:
         raise ConfigurationError(
             f"{option} is {text!r}, which is not valid JSON: {error}"

@@ -4,10 +4,11 @@ Rule: an invalid request raises ``MalformedRequestError`` with one sentence, bef
 carried out.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Final, NamedTuple
+
+from eventproc.bounded_json import read_json
 
 REQUEST_MAX: Final = 64 * 1024
 """Limit in bytes of a head, and of a body. Real ones have less than one hundred."""
@@ -18,8 +19,6 @@ NUMBER_MAX: Final = 2**63 - 1
 """Largest sequence number: 64 bits."""
 
 _SHOWN_MAX: Final = 60
-_DIGITS_MAX: Final = 400
-"""Longest number accepted, in digits."""
 
 
 class MalformedRequestError(ValueError):
@@ -88,14 +87,8 @@ class Parameters:
             MalformedRequestError: It is not a JSON object.
         """
         try:
-            given = json.loads(
-                body or b"{}", parse_constant=_refuse_constant, parse_int=_whole_number
-            )
-        except MalformedRequestError:
-            raise
-        except RecursionError as error:
-            raise MalformedRequestError("the body is nested too deeply") from error
-        except ValueError as error:  # UnicodeDecodeError is a ValueError
+            given = read_json(body or b"{}")
+        except ValueError as error:
             raise MalformedRequestError(f"the body is not JSON: {error}") from error
         if not isinstance(given, dict):
             raise MalformedRequestError("the body must be a JSON object")
@@ -150,16 +143,6 @@ class Parameters:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise MalformedRequestError(f"{name} is {_shown(value)}: give a number")
         return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise MalformedRequestError(f"{name} is not a number in JSON")
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > _DIGITS_MAX:  # Python refuses to read numbers of thousands of digits
-        raise MalformedRequestError(f"the body has a number of {len(digits)} digits")
-    return int(digits)
 
 
 def _shown(value: object) -> str:

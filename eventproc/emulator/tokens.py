@@ -5,13 +5,13 @@ service does: form, audience, expiry, and the roles of the identity.
 """
 
 import base64
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from eventproc.bounded_json import read_json
 from eventproc.emulator.amqp.refusal import AUTH_FAILED, RefusedError
 
 AUDIENCES: Final = frozenset({"https://eventhubs.azure.net", "https://servicebus.azure.net"})
@@ -85,8 +85,8 @@ def _claims_of(token: str) -> dict[str, object]:
     parts = token.split(".")
     try:
         padded = parts[1] + "=" * (-len(parts[1]) % 4) if len(parts) == _PARTS else ""
-        claims = json.loads(base64.urlsafe_b64decode(padded))
-    except (ValueError, RecursionError):
+        claims = read_json(base64.urlsafe_b64decode(padded))
+    except ValueError:
         claims = None
     if not isinstance(claims, dict):
         raise RefusedError(AUTH_FAILED, "InvalidToken: The token is not a JSON web token.")

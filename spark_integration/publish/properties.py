@@ -28,7 +28,7 @@ def from_json(text: str) -> Value:
     """
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # Not ``read_json``: a property may be ``NaN``.
         raise ValueError(
             f"{text!r}, which is not JSON, as the source's values are: set propertyValues=text to "
             "publish every value as the text that it is"

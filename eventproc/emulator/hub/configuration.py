@@ -5,13 +5,13 @@ names the field and the remedy. The format of ``Config.json`` is the official em
 https://learn.microsoft.com/azure/event-hubs/test-locally-with-event-hub-emulator
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
+from eventproc.bounded_json import read_json
 from eventproc.emulator.hub.log import Retention
 from eventproc.emulator.tokens import TokenRules
 from eventproc.errors import ConfigurationError
@@ -145,13 +145,11 @@ def read_config_json(path: Path) -> tuple[HubConfiguration, ...]:
         ConfigurationError: The file does not exist, is not JSON, or lacks a required field.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        document = read_json(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ConfigurationError(f"{path}: is not JSON: {error}") from error
-    except RecursionError as error:
-        raise ConfigurationError(f"{path}: is nested too deeply") from error
     try:
         entities = [
             entity

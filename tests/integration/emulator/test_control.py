@@ -116,9 +116,9 @@ def test_any_json_is_carried_out_or_refused_with_the_reason(emulator, caplog, fa
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"[" * 40_000, "nested too deeply"),
+        (b"[" * 40_000, "nested more than 100 deep"),
         (b'{"duration_s": 1e300}', "seconds from 0 to"),
-        (b'{"duration_s": Infinity}', "not a number in JSON"),
+        (b'{"duration_s": Infinity}', "not a finite number"),
         (b"{", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (b" " * 70_000, "at most 65536"),
