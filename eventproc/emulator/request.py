@@ -1,4 +1,4 @@
-"""Parses a request to the control endpoint: its head, and the parameters in its body.
+"""The parameters of a request to the control endpoint, which are the JSON object in its body.
 
 Rule: an invalid request raises ``MalformedRequestError`` with one sentence, before any of it is
 carried out.
@@ -6,12 +6,9 @@ carried out.
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from eventproc.bounded_json import read_json
-
-REQUEST_MAX: Final = 64 * 1024
-"""Limit in bytes of a head, and of a body. Real ones have less than one hundred."""
 
 DURATION_MAX: Final = timedelta(days=366)
 
@@ -23,54 +20,6 @@ _SHOWN_MAX: Final = 60
 
 class MalformedRequestError(ValueError):
     """The request is invalid; nothing was done."""
-
-
-class ForeignRequestError(Exception):
-    """The request is of a page of another site; nothing was done."""
-
-
-class Head(NamedTuple):
-    """The first lines of a request."""
-
-    method: str
-    path: str
-    body_size: int
-    headers: Mapping[str, str]
-    """By name, with capitals as in ``Content-Length``."""
-
-
-def parse_head(head: bytes) -> Head:
-    """Parse the request line and the size of the body.
-
-    Raises:
-        MalformedRequestError: It is not HTTP/1.1, or uses a feature that is not supported.
-    """
-    first, *lines = head.decode("latin-1").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise MalformedRequestError(f"{_shown(first)} is not a request line of HTTP/1.1")
-    headers: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        name, value = name.strip().title(), value.strip()
-        if name in {"Content-Length", "Host"} and headers.get(name, value) != value:
-            raise MalformedRequestError(f"{name} is given twice, with different values")
-        headers[name] = value
-    if "Transfer-Encoding" in headers:
-        raise MalformedRequestError(
-            "Transfer-Encoding is not supported: give the body's size as Content-Length"
-        )
-    return Head(words[0], words[1], _size(headers.get("Content-Length", "0")), headers)
-
-
-def _size(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise MalformedRequestError(f"Content-Length is {_shown(text)}: give a number of bytes")
-    if len(text) > len(str(REQUEST_MAX)) or int(text) > REQUEST_MAX:
-        raise MalformedRequestError(
-            f"the body has {_shown(text)} bytes: it may have at most {REQUEST_MAX} bytes"
-        )
-    return int(text)
 
 
 class Parameters:

@@ -1,10 +1,12 @@
 """The emulator: the AMQP server, and the control endpoint beside it."""
 
+from contextlib import AsyncExitStack
+
 from eventproc.concurrency.resource import AsyncResource
-from eventproc.emulator.amqp_server import AmqpServer, listening
-from eventproc.emulator.control import ControlEndpoint
+from eventproc.emulator.amqp_server import AmqpServer
 from eventproc.emulator.hub.configuration import EmulatorConfiguration
 from eventproc.emulator.hub.hub import Clock, system_clock
+from eventproc.endpoints.address import ListenAddress
 from eventproc.errors import ConfigurationError
 
 
@@ -16,27 +18,33 @@ class EmulatorServer(AmqpServer, AsyncResource):
 
     def __init__(self, configuration: EmulatorConfiguration, clock: Clock = system_clock) -> None:
         super().__init__(configuration, clock)
-        self._control = ControlEndpoint(self)
+        self._control = AsyncExitStack()
+        """Serves the endpoint, while it is served."""
+
         self._health_port: int | None = None
 
     async def open(self) -> None:
         """Start, with the health endpoint if one is configured.
 
         Raises:
-            ConfigurationError: A port is taken, or the host is not this machine's.
+            ConfigurationError: A port is taken, the host is not this machine's, or the extra
+                ``http`` is missing.
         """
         host, port = self.configuration.host, self.configuration.health_port
         try:
             await self.start()
             if port is not None:
-                self._health_port = await listening(self._control.start(host, port), host, port)
+                from eventproc.emulator.control import serving  # noqa: PLC0415 - an extra
+
+                control = serving(self, ListenAddress(host, port))
+                self._health_port = await self._control.enter_async_context(control)
         except ConfigurationError:
             await self.close()
             raise
 
     async def close(self) -> None:
         """Stop and release the files. Repeating is harmless."""
-        await self._control.stop()
+        await self._control.aclose()
         await self.stop()
         self.namespace.close()
 

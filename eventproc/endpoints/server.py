@@ -5,11 +5,12 @@ import errno
 import logging
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import Final
 
 from eventproc.endpoints.address import ListenAddress
-from eventproc.endpoints.answer import Answer, Route, Routes
+from eventproc.endpoints.answer import Answer, Request, Respond, Routes
 from eventproc.endpoints.guard import is_own_host, own_names
 from eventproc.endpoints.listener import Listener
 from eventproc.errors import ConfigurationError
@@ -29,6 +30,12 @@ IDLE_S: Final = 15.0
 CONNECTIONS_MAX: Final = 32
 """Probes and scrapers need a few; a processor has descriptors to spare for so many (``SPARE`` in
 ``runtime/descriptors.py``)."""
+
+BODY_BYTES_MAX: Final = 64 * 1024
+"""The largest body of a request; a larger one is refused with the status 413."""
+
+BODY_S: Final = 10.0
+"""How long a client may take to send it; a slower one is refused with the status 408."""
 
 _LOG: Final = logging.getLogger("eventproc.endpoints.http")
 """What aiohttp logs to: errors of ours, with their traceback."""
@@ -69,22 +76,81 @@ async def serve(address: ListenAddress, routes: Routes, name: str) -> AsyncItera
     async def index() -> Answer:
         return Answer({"paths": [*routes]})
 
+    paths = {"/": index, **routes}
     names = await asyncio.to_thread(own_names, address.host)
 
-    @web.middleware
-    async def check_host(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not address.path and not is_own_host(request.headers.get("Host"), names):
-            raise web.HTTPForbidden(
-                text=f"This server has another name than {request.host!r}: ask for its address, or "
-                f"name that host in {name}.\n"
+    async def respond(request: Request) -> Answer:
+        host = request.headers.get("Host")
+        if not address.path and not is_own_host(host, names):
+            return Answer(
+                f"This server has another name than {host!r}: ask for its address, or name that "
+                f"host in {name}.\n",
+                HTTPStatus.FORBIDDEN,
             )
-        return await handler(request)
+        if request.method not in {"GET", "HEAD"}:
+            return Answer("Only GET is possible here.\n", HTTPStatus.METHOD_NOT_ALLOWED)
+        if request.path not in paths:
+            return Answer("There is no such path.\n", HTTPStatus.NOT_FOUND)
+        return await paths[request.path]()
 
-    application = web.Application(middlewares=[check_host])
-    for path, route in {"/": index, **routes}.items():
-        application.router.add_get(path, _handler(route))
-    async with listening(address, application, name) as bound:
+    async with serve_requests(address, respond, name) as bound:
         yield bound
+
+
+@asynccontextmanager
+async def serve_requests(
+    address: ListenAddress, respond: Respond, name: str, *, connections_max: int = CONNECTIONS_MAX
+) -> AsyncIterator[ListenAddress]:
+    """Serve while the block lasts; arguments and errors are those of ``serve``.
+
+    Args:
+        address: Where to listen.
+        respond: Called for each request, whatever its method and path. The call is cancelled when
+            the client closes the connection.
+        name: The option or setting that gave the address, for the message.
+        connections_max: The most connections at one time.
+    """
+
+    async def handle(asked: web.Request) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await asked.read()
+        except TimeoutError as error:
+            raise web.HTTPRequestTimeout from error
+        except web.RequestPayloadError as error:
+            raise web.HTTPBadRequest(text="The body cannot be decoded.") from error
+        local = asked.transport.get_extra_info("sockname") if asked.transport else None
+        request = Request(
+            method=asked.method,
+            path=asked.path,
+            headers=asked.headers,
+            body=body,
+            local_host=str(local[0]) if isinstance(local, tuple) else "",
+        )
+        return await _send(asked, await respond(request))
+
+    application = web.Application(client_max_size=BODY_BYTES_MAX)
+    application.router.add_route("*", "/{path:.*}", handle)
+    async with listening(address, application, name, connections_max=connections_max) as bound:
+        yield bound
+
+
+async def _send(asked: web.Request, answer: Answer) -> web.StreamResponse:
+    headers = {"Cache-Control": "no-store", **answer.headers}
+    body = answer.body
+    if isinstance(body, dict):
+        return web.json_response(body, status=answer.status, headers=headers)
+    headers["Content-Type"] = answer.content_type
+    if isinstance(body, str | bytes):
+        content = body.encode() if isinstance(body, str) else body
+        return web.Response(status=answer.status, body=content, headers=headers)
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    with suppress(ConnectionError):  # The client closed the connection, and gets nothing more.
+        await response.prepare(asked)
+        async for piece in body:
+            await response.write(piece)
+        await response.write_eof()
+    return response
 
 
 @asynccontextmanager
@@ -93,7 +159,7 @@ async def listening(
     application: web.Application,
     name: str,
     *,
-    connections_max: int = CONNECTIONS_MAX,
+    connections_max: int,
     ssl_context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[ListenAddress]:
     """Serve an application while the block lasts; arguments and errors are those of ``serve``.
@@ -155,18 +221,3 @@ async def listening(
         for timer in silent.values():
             timer.cancel()
         await asyncio.sleep(0)  # A closed transport closes its socket in the loop's next pass.
-
-
-def _handler(route: Route) -> Handler:
-    async def handle(_: web.Request) -> web.Response:
-        return _response(await route())
-
-    return handle
-
-
-def _response(answer: Answer) -> web.Response:
-    headers = {"Cache-Control": "no-store"}
-    if isinstance(answer.body, dict):
-        return web.json_response(answer.body, status=answer.status, headers=headers)
-    headers["Content-Type"] = answer.content_type
-    return web.Response(body=answer.body.encode(), status=answer.status, headers=headers)

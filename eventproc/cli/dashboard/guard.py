@@ -9,14 +9,13 @@ itself.
 """
 
 import hmac
-import json
 from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, Final
 
 from eventproc.bounded_json import read_json
+from eventproc.endpoints.answer import Answer, Request
 from eventproc.endpoints.guard import LOCAL_NAMES, hostname, is_of_another_site
-from eventproc.endpoints.requests import Reply, Request
 
 LOCAL_ADDRESSES: Final = frozenset({"127.0.0.1", "::1"})
 TOKEN_HEADER: Final = "X-Eventproc-Token"  # noqa: S105 - the name of a header
@@ -30,18 +29,9 @@ class RefusedError(Exception):
         self.status = status
         self.message = message
 
-    def reply(self) -> Reply:
-        """Return the reply that says so."""
-        return json_reply({"error": self.message}, self.status)
-
-
-def json_reply(body: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Reply:
-    """Return a reply of JSON."""
-    return Reply(
-        status=status,
-        content_type="application/json; charset=utf-8",
-        body=json.dumps(body).encode(),
-    )
+    def answer(self) -> Answer:
+        """Return the answer that says so."""
+        return Answer({"error": self.message}, self.status)
 
 
 def check_host(request: Request, names: Collection[str]) -> None:

@@ -19,8 +19,11 @@ from eventproc.cli.terminal.exits import BAD_INPUT, exit_code_of
 from eventproc.concurrency.tasks import end
 from eventproc.core.watching.finding import WatchRules
 from eventproc.endpoints.address import ListenAddress
-from eventproc.endpoints.requests import serve_requests
+from eventproc.endpoints.server import serve_requests
 from eventproc.errors import ConfigurationError, EventProcError
+
+CONNECTIONS_MAX: Final = 100
+"""A browser keeps one open for as long as it shows the page."""
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - named, not listened on
 
@@ -85,7 +88,9 @@ async def open_page(
         token=token,
         changes=changes,
     )
-    async with serve_requests(options.listen, site.respond, "--http") as bound:
+    async with serve_requests(
+        options.listen, site.respond, "--http", connections_max=CONNECTIONS_MAX
+    ) as bound:
         host = f"localhost:{bound.port}" if bound.host in WILDCARDS else str(bound)
         watching = asyncio.create_task(watcher.run())
         try:

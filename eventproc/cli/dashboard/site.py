@@ -13,10 +13,9 @@ from eventproc.cli.dashboard.guard import (
     check_change,
     check_host,
     check_origin,
-    json_reply,
 )
 from eventproc.cli.dashboard.watcher import Watcher
-from eventproc.endpoints.requests import Reply, Request
+from eventproc.endpoints.answer import Answer, Request
 
 TYPES: Final = {
     ".css": "text/css; charset=utf-8",
@@ -40,12 +39,12 @@ HEADERS: Final = {
 
 
 @cache
-def page_files() -> Mapping[str, Reply]:
+def page_files() -> Mapping[str, Answer]:
     """Return the files of the page, by their paths."""
     found = {
-        f"/{file.name}": Reply(
+        f"/{file.name}": Answer(
+            file.read_bytes(),
             content_type=TYPES[f".{file.name.rpartition('.')[2]}"],
-            body=file.read_bytes(),
             headers=HEADERS,
         )
         for file in (files(__package__) / "page").iterdir()
@@ -69,38 +68,37 @@ class Site:
     changes: PendingChanges | None = None
     """``None``: the page only reads."""
 
-    async def respond(self, request: Request) -> Reply:
-        """Return the reply to a request."""
+    async def respond(self, request: Request) -> Answer:
+        """Return the answer to a request."""
         try:
             check_host(request, self.names)
             check_origin(request)
             return await self._respond(request)
         except RefusedError as refused:
-            return refused.reply()
+            return refused.answer()
 
-    async def _respond(self, request: Request) -> Reply:
+    async def _respond(self, request: Request) -> Answer:
         if request.path in {"/changes", "/changes/confirm"}:
             return await self._change(request)
         if request.method not in {"GET", "HEAD"}:
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET is possible here.")
         if request.path == "/events":
-            return Reply(
-                content_type="text/event-stream", body=self.watcher.messages(), headers=HEADERS
+            return Answer(
+                self.watcher.messages(), content_type="text/event-stream", headers=HEADERS
             )
         if request.path == "/about":
             actions = [] if self.changes is None else list(ACTIONS)
-            reply = json_reply({**self.about, "actions": actions})
-            return Reply(content_type=reply.content_type, body=reply.body, headers=HEADERS)
+            return Answer({**self.about, "actions": actions}, headers=HEADERS)
         found = page_files().get(request.path)
         if found is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "There is no such page.")
         return found
 
-    async def _change(self, request: Request) -> Reply:
+    async def _change(self, request: Request) -> Answer:
         if request.method != "POST":
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "Only POST is possible here.")
         asked = check_change(request, self.token)
         assert self.changes is not None, "there is a token only with changes"
         if request.path == "/changes":
-            return json_reply(await self.changes.plan(asked))
-        return json_reply(await self.changes.confirm(asked))
+            return Answer(await self.changes.plan(asked))
+        return Answer(await self.changes.confirm(asked))

@@ -71,7 +71,7 @@ def emulator(
         typer.Option(
             metavar="PORT",
             help="The port of an HTTP server with GET /health and fault injection; 0 for any free "
-            "port.",
+            "port. Needs `pip install 'eventproc[http]'`.",
             min=0,
             max=65535,
         ),

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from eventproc.emulator.amqp_server import AmqpServer
-from eventproc.emulator.control import ControlEndpoint
+from eventproc.emulator.control import serving
 from eventproc.emulator.hub.configuration import EmulatorConfiguration, HubConfiguration
+from eventproc.endpoints.address import ListenAddress
 from tests.servers.lossy_proxy import LossyProxy
 
 TURNS = range(9)
@@ -29,9 +30,8 @@ async def amqp():
 
 @asynccontextmanager
 async def control():
-    endpoint = ControlEndpoint(amqp_server())
-    yield await endpoint.start("127.0.0.1", 0)
-    await endpoint.stop()
+    async with serving(amqp_server(), ListenAddress()) as port:
+        yield port
 
 
 @asynccontextmanager

@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.emulator.request import (
-    REQUEST_MAX,
-    MalformedRequestError,
-    Parameters,
-    parse_head,
-)
+from eventproc.emulator.request import MalformedRequestError, Parameters
 
 MESSAGE_MAX = 300
 
@@ -60,45 +55,6 @@ def test_any_body_gives_valid_values_or_a_short_error(read, body, value):
 
         assert len(refusal) <= MESSAGE_MAX
         assert refusal or is_within_bounds(read, found)
-
-
-@given(head=st.binary() | st.text().map(lambda line: f"Content-Length: {line}").map(str.encode))
-def test_any_head_gives_valid_values_or_a_short_error(head):
-    """With or without a valid request line before it."""
-    for sent in (head, b"POST /x HTTP/1.1\r\n" + head):
-        found, refusal = None, ""
-        try:
-            found = parse_head(sent)
-        except MalformedRequestError as error:
-            refusal = str(error)
-
-        assert len(refusal) <= MESSAGE_MAX
-        assert refusal or (found and 0 <= found.body_size <= REQUEST_MAX)
-
-
-def test_a_head_has_method_path_and_body_size():
-    """Names of header fields may be in any case."""
-    head = parse_head(b"POST /a HTTP/1.1\r\ncontent-LENGTH: 7\r\n\r\n")
-
-    assert head[:3] == ("POST", "/a", 7)
-    assert parse_head(b"GET / HTTP/1.0\r\n\r\n")[:3] == ("GET", "/", 0)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("Content-Length: -5", "number of bytes"),
-        ("Content-Length: 1_0", "number of bytes"),
-        ("Content-Length: 65537", "at most 65536"),
-        ("Content-Length: " + "9" * 5_000, "at most 65536"),
-        ("Content-Length: 1\r\nContent-Length: 2", "twice"),
-        ("Transfer-Encoding: chunked", "give the body's size"),
-    ],
-)
-def test_an_invalid_body_size_is_refused(line, message):
-    """Otherwise a body that was not read would count as an empty one."""
-    with pytest.raises(MalformedRequestError, match=message):
-        parse_head(f"POST /x HTTP/1.1\r\n{line}\r\n\r\n".encode())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whole requests over real sockets."""
+"""``serve_requests``: whole requests over real sockets."""
 
 import asyncio
 from http import HTTPStatus
@@ -6,9 +6,10 @@ from http import HTTPStatus
 import aiohttp
 import pytest
 
-from eventproc.endpoints import requests as requests_module
+from eventproc.endpoints import server as server_module
 from eventproc.endpoints.address import ListenAddress
-from eventproc.endpoints.requests import BODY_BYTES_MAX, Reply, serve_requests
+from eventproc.endpoints.answer import Answer
+from eventproc.endpoints.server import BODY_BYTES_MAX, serve_requests
 from eventproc.errors import ConfigurationError
 
 ANY_PORT = ListenAddress()
@@ -21,7 +22,7 @@ async def test_a_request_arrives_as_a_value_and_its_answer_is_sent():
 
     async def serve(request):
         seen.append(request)
-        return Reply(
+        return Answer(
             status=HTTPStatus.CREATED, content_type="text/css", body=b"x", headers={"X-A": "1"}
         )
 
@@ -52,7 +53,7 @@ async def test_pieces_are_sent_as_they_come_until_the_client_is_gone():
             ended.set()
 
     async def serve(_):
-        return Reply(body=pieces())
+        return Answer(body=pieces())
 
     async with (
         serve_requests(ANY_PORT, serve, "--http") as bound,
@@ -69,7 +70,7 @@ async def test_a_body_that_is_too_large_is_refused():
     """It is not even kept."""
 
     async def serve(_):
-        return Reply()
+        return Answer()
 
     async with (
         serve_requests(ANY_PORT, serve, "--http") as bound,
@@ -86,7 +87,7 @@ async def test_an_address_in_use_is_an_error_that_names_the_option():
     """In the words of the command line."""
 
     async def serve(_):
-        return Reply()
+        return Answer()
 
     async with serve_requests(ANY_PORT, serve, "--http") as bound:
         with pytest.raises(ConfigurationError, match=rf"--port {bound} cannot be"):
@@ -102,10 +103,10 @@ async def test_a_body_that_cannot_be_decoded_or_does_not_come_is_refused(
     headers, status, monkeypatch, caplog
 ):
     """Without a traceback, and without an end of patience."""
-    monkeypatch.setattr(requests_module, "BODY_S", 0.1)
+    monkeypatch.setattr(server_module, "BODY_S", 0.1)
 
     async def serve(_):
-        return Reply()
+        return Answer()
 
     async with serve_requests(ANY_PORT, serve, "--http") as bound:
         reader, writer = await asyncio.open_connection(bound.host, bound.port)

@@ -10,7 +10,7 @@ from eventproc.cli.dashboard.guard import (
     check_host,
     check_origin,
 )
-from eventproc.endpoints.requests import Request
+from eventproc.endpoints.answer import Request
 
 TOKEN = "t0ken"
 JSON = {"Content-Type": "application/json"}
