@@ -15,7 +15,7 @@ from eventproc.emulator import EventHubsEmulator
 from tests.spark.conftest import COUNT, HUB, PARTITIONS
 
 EXAMPLE = Path(__file__).parents[2] / "examples/spark_fleet.py"
-TIMEOUT_S = 60.0
+TIMEOUT_S = 240.0
 
 
 def test_the_example_handles_events_until_it_is_interrupted(

@@ -16,7 +16,7 @@ EVERYTHING = expected("0", 0, COUNT) + expected("1", 0, COUNT)
 
 def wait_until(condition: Callable[[], object]) -> None:
     """Wait for an effect of a query."""
-    give_up_at = time.monotonic() + 30
+    give_up_at = time.monotonic() + 150
     while not condition():
         assert time.monotonic() < give_up_at
         time.sleep(0.05)

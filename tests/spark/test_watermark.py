@@ -100,7 +100,6 @@ def test_a_closed_window_has_all_its_events(spark, tmp_path, connection, hub, al
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_of_a_million_events_none_is_lost(spark, tmp_path):
     """In twelve batches or more, of eight partitions with rates from one to four."""
     hub = [  # in whole milliseconds, as a hub has them

@@ -104,7 +104,6 @@ def processor(hub: str, store: CheckpointStore):
 # Azure's client does not close the connection of a link that was stolen.
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.long
-@pytest.mark.timeout(300)
 async def test_a_group_of_azures_processors_is_scaled(hub, storage, container):
     """Out when one cannot keep up, no further when that was done, and in when nothing arrives."""
     store = BlobCheckpointStore.from_connection_string(storage, container)
@@ -135,7 +134,6 @@ async def test_a_group_of_azures_processors_is_scaled(hub, storage, container):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 async def test_an_outage_of_the_storage_changes_nothing(hub, azurite):
     """For all of it, although events arrive and longer than the cool-down."""
     with ContainerClient.from_connection_string(azurite.connection_string, "group") as client:
@@ -170,7 +168,6 @@ async def test_an_outage_of_the_storage_changes_nothing(hub, azurite):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 async def test_a_restart_of_all_processors_does_not_scale_out(hub, tmp_path):
     """By the formula alone the backlog of the time in between would need two processes."""
 

@@ -45,7 +45,6 @@ def held(monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
 async def test_the_demo_is_seen_as_it_happens(monkeypatch):
     """In the log, in the members' table and in the picture, before the demo goes on."""
     lines = Lines()

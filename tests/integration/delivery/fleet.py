@@ -16,7 +16,7 @@ from eventproc.emulator import EventHubsEmulator
 ROOT: Final = Path(__file__).parents[3]
 KEYS: Final = 10
 BATCH_SIZE: Final = 2_000
-TIMEOUT_S: Final = 120.0
+TIMEOUT_S: Final = 400.0
 JOURNAL: Final = "journal"
 
 

@@ -44,7 +44,6 @@ def test_an_event_that_kills_its_process_becomes_a_dead_letter(make_fleet):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
 def test_an_event_that_fails_does_not_affect_ten_thousand_others(make_fleet, container, storage):
     """The others are handled once each, although processes take over from each other."""
     fleet = make_fleet(store=f"{container} {storage}", key_concurrency=4, pace_s=0)

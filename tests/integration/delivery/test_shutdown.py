@@ -16,7 +16,7 @@ WAYS = {
 }
 """Ways to hang, with signal and exit code: only a handler that awaits can be cancelled."""
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 def started(way: str) -> "subprocess.Popen[bytes]":

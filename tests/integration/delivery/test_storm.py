@@ -52,7 +52,6 @@ def _publish(fleet: Fleet, count: int) -> None:
         fleet.publish(count, partition_id=partition_id)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["lanes", "state"])
 def test_faults_lose_no_event_and_planned_changes_repeat_none(azurite, tmp_path, kind):
     """Order is kept for each key, the state is exact, and hand-overs without faults repeat
@@ -112,7 +111,6 @@ def test_faults_lose_no_event_and_planned_changes_repeat_none(azurite, tmp_path,
     )
 
 
-@pytest.mark.timeout(400)
 def test_a_short_storm_on_sqlite_has_no_violations(tmp_path):
     """Processes of the command are killed, frozen and replaced, and their wall clocks are off."""
     progress: list[str] = []
@@ -128,7 +126,6 @@ def test_a_short_storm_on_sqlite_has_no_violations(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", [PostgresStore, TablesStore])
 def test_a_short_storm_on_a_server_has_no_violations(tmp_path, kind):
     """The same, while the server is frozen and stopped or killed."""

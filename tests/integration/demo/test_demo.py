@@ -45,7 +45,6 @@ def processes_of(folder):
     return found
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("store", ["sqlite", "azurite"])
 def test_the_demo_loses_nothing_and_its_result_is_right(tmp_path, store):
     """With either store; standard output has the report alone."""

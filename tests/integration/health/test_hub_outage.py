@@ -28,7 +28,6 @@ async def lags(stand: Stand) -> list[int | None]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 async def test_a_hub_that_cannot_be_reached_is_red_with_its_cause_and_has_no_lag():
     """The process is live: a restart would not bring the hub back."""
     stand = Stand()

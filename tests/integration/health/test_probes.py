@@ -114,7 +114,6 @@ def _fleet(azurite, tmp_path) -> Iterator[tuple[Fleet, object]]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_probes_restart_what_hangs_and_nothing_else(fleet):
     """Outages of store and hub, a short freeze and a call that hangs restart no pod; a long freeze
     and a blocked event loop restart theirs. No event is lost."""

@@ -187,7 +187,6 @@ async def stays(condition: Callable[[], bool], *, cycles: int) -> bool:
     return True
 
 
-@pytest.mark.timeout(120)
 async def test_azures_processor_joins_a_group_of_this_library_and_leaves(
     emulator, storage, container
 ):
@@ -228,7 +227,6 @@ async def check_azures_joins(group: Group) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 async def test_a_processor_of_this_library_joins_azures_and_leaves(emulator, storage, container):
     """The new one steals one partition in each cycle, because Azure's processor hands nothing
     over."""

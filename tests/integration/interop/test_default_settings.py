@@ -27,7 +27,6 @@ from eventproc.sources.eventhubs import EventHubSource
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.long,
-    pytest.mark.timeout(600),
 ]
 
 JAVASCRIPT = Path(__file__).parents[1] / "emulator/javascript"

@@ -100,7 +100,6 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         pytest.fail(f"not within {TIMEOUT_S} s: {what}")
 
 
-@pytest.mark.timeout(120)
 async def test_a_store_outage_longer_than_the_expiration_loses_and_moves_nothing(emulator, azurite):
     """All processors stop delivering, and afterwards continue with the same partitions."""
     fleet = Fleet(emulator, azurite)
@@ -127,7 +126,6 @@ async def test_a_store_outage_longer_than_the_expiration_loses_and_moves_nothing
         assert fleet.move_count() == move_count
 
 
-@pytest.mark.timeout(120)
 async def test_a_hub_outage_loses_and_moves_nothing(emulator, azurite):
     """Pumps open their receivers again, and all processors keep their partitions."""
     fleet = Fleet(emulator, azurite)

@@ -141,7 +141,6 @@ class Story:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ["sqlite", "azurite"])
 def test_no_older_schema_is_followed_when_leaders_are_killed_and_suspended(kind, request, tmp_path):
     """One is killed, the next one suspended at its write, and woken after a third has published."""

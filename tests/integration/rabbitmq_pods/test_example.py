@@ -26,7 +26,6 @@ def test_partition_queues_handle_every_order_once(rabbitmq):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_the_pods_of_a_stateful_set_lose_no_order_and_overtake_none(has_rabbitmq, tmp_path):
     """What ``make demo-rabbitmq`` runs. It leaves no file."""
     done = subprocess.run(

@@ -24,7 +24,6 @@ def quiet(_: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_scaling_under_load_handles_each_order_once(lanes, has_rabbitmq, tmp_path):
     """2-4-1-3 pods: the acknowledgements of a queue are there before its lease moves."""
@@ -39,7 +38,6 @@ def test_scaling_under_load_handles_each_order_once(lanes, has_rabbitmq, tmp_pat
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_kills_a_freeze_and_a_broker_that_dies_keep_the_order_of_each_key(
     lanes, has_rabbitmq, tmp_path
@@ -93,7 +91,6 @@ def handles(pods: Pods, wanted: range) -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_a_message_that_kills_its_process_becomes_a_dead_letter(lanes, rabbitmq, tmp_path):
     """After three deaths alone; every other message of its queue is handled."""
@@ -114,7 +111,6 @@ def test_a_message_that_kills_its_process_becomes_a_dead_letter(lanes, rabbitmq,
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_after_a_purge_no_other_message_is_blamed(rabbitmq, tmp_path):
     """The count of the deaths is still stored; the broker says that the next message is new."""
     queues = Queues(rabbitmq, 12)

@@ -35,7 +35,6 @@ with story.fence:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "azurite"])
 def test_no_message_is_accepted_from_a_former_holder(kind, request, tmp_path):
     """Whoever joins, leaves, is killed or frozen; and no name is closed for too long."""
@@ -92,7 +91,6 @@ def test_no_process_is_left_if_the_one_that_tells_the_story_is_killed(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_ctrl_c_ends_the_command_in_order_with_what_was_found():
     """As soon as messages were sent, while the first holders are frozen."""
     command = subprocess.Popen(

@@ -126,7 +126,6 @@ async def states(store: CheckpointStore, group: ConsumerGroup) -> dict[str, dict
     }
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", [pytest.param("sqlite", marks=pytest.mark.long), "blob"])
 def test_totals_are_exact_although_processes_are_killed(hub, tmp_path, storage, container, kind):
     """Each order counts once: no crash and no second publication of an order counts it again."""

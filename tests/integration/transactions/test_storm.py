@@ -22,7 +22,6 @@ from tests.integration.transactions.storm import (
         pytest.param(SqliteDatabase, 1, id="sqlite", marks=pytest.mark.long),
     ],
 )
-@pytest.mark.timeout(400)
 def test_each_event_has_one_row_in_a_storm(make, keys, tmp_path):
     """Five processes are killed and frozen for longer than their leases."""
     database = make(tmp_path)
