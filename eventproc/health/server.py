@@ -93,10 +93,10 @@ class HealthServer(HealthReporter):
                 return
             server, metrics = self._server, self._metrics
             self._server = self._metrics = self.address = None
-        if server is not None:
-            await server.stop()
         if metrics is not None:
             metrics.close()
+        if server is not None:
+            await server.stop()
 
     async def _beat(self) -> None:
         """Ping the processors' threads periodically. Runs in the server's thread."""

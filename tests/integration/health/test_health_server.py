@@ -12,6 +12,8 @@ from typing import Any
 
 import prometheus_client
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import MetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
 from checkpointstores.memory import MemoryCheckpointStore
@@ -26,6 +28,7 @@ from eventproc import (
 from eventproc.endpoints.client import fetch
 from eventproc.health import HealthServer
 from eventproc.ports import ForwardingStore
+from eventproc.telemetry import Telemetry
 from tests.integration.health.stand import LONG, Stand
 from tests.stories.scene import source_of, until
 
@@ -340,6 +343,45 @@ async def test_a_start_that_fails_leaves_no_server():
         await processor.start()
 
     assert stand.health.address is None
+
+
+class ReadProvider(MeterProvider):
+    """Knows who reads its metrics."""
+
+    def __init__(self):
+        super().__init__()
+        self.readers: set[MetricReader] = set()
+
+    def add_metric_reader(self, metric_reader):
+        """Note a reader."""
+        super().add_metric_reader(metric_reader)
+        self.readers.add(metric_reader)
+
+    def remove_metric_reader(self, metric_reader):
+        """Forget a reader."""
+        super().remove_metric_reader(metric_reader)
+        self.readers.discard(metric_reader)
+
+
+async def test_the_metrics_have_no_reader_after_a_run_whether_or_not_its_stop_was_cancelled():
+    """The provider outlives each run, and would keep what every reader has collected."""
+    stand, provider, seen = Stand(), ReadProvider(), []
+    stand.telemetry = Telemetry(meter_provider=provider)
+    processor = stand.processor()
+    for _ in range(2):
+        async with processor:
+            seen.append(len(provider.readers))
+        seen.append(len(provider.readers))
+    async with processor:
+        seen.append(len(provider.readers))
+        (member,) = stand.health._watches
+        ending = asyncio.ensure_future(stand.health.end(member))
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.wait([ending])
+        seen.append(len(provider.readers))
+
+    assert seen == [1, 0, 1, 0, 1, 0]
 
 
 def test_a_meter_provider_that_cannot_be_read_is_refused():
