@@ -7,6 +7,7 @@ Rule 2: ``run`` returns when ``hold`` has ended. So a lease is handed over after
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -28,6 +29,18 @@ DRAIN_FRACTION: Final = 0.8
 
 class HoldReturnedError(Exception):
     """``hold`` returned although the resource is still held. Only logged and counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """The calls of ``hold`` that ended by themselves, in a row."""
+
+    count: int
+    since_s: float
+    """When the first of these calls began."""
+
+    error: Exception
+    """The newest one's."""
 
 
 class ResourcePump:
@@ -66,9 +79,7 @@ class ResourcePump:
 
         self._draining: asyncio.Task[None] | None = None
         self._overdue: asyncio.TimerHandle | None = None
-        self._failure_count = 0
-        self._failing_since_s: float | None = None
-        self._error: Exception | None = None
+        self._failure: _Failure | None = None
 
     @property
     def work(self) -> WorkDone:
@@ -85,13 +96,13 @@ class ResourcePump:
         now_s = asyncio.get_running_loop().time()
         if self._holding_since_s is not None:
             self._note_success(self._holding_since_s, now_s)
-        since_s = self._failing_since_s
+        failure = self._failure
         return ResourceStatistics(
             name=self._held.name,
             epoch=self._held.epoch,
             is_trusted=self._held.is_held,
-            failing_seconds=0.0 if since_s is None else now_s - since_s,
-            error=None if self._error is None else shown(self._error),
+            failing_seconds=0.0 if failure is None else now_s - failure.since_s,
+            error=None if failure is None else shown(failure.error),
             counters=self.counters.copy(),
         )
 
@@ -159,9 +170,9 @@ class ResourcePump:
             self.counters.suspended_count += 1
             self._log.warning("hold_suspended")
             return
-        self._note_failure(error, began_s)
+        failure_count = self._note_failure(error, began_s)
         async with self._stop_scope.waiting():
-            await asyncio.sleep(self._wait_s(self._failure_count))
+            await asyncio.sleep(self._wait_s(failure_count))
 
     async def _outcome(self) -> Exception | None:
         """Call ``hold``; return the error that it raised."""
@@ -181,28 +192,31 @@ class ResourcePump:
     def _note_success(self, began_s: float, now_s: float) -> None:
         """Forget earlier failures if the call that began then has lasted for long enough."""
         if now_s - began_s >= self._config.handler_backoff.maximum.total_seconds():
-            self._failure_count, self._failing_since_s, self._error = 0, None, None
+            self._failure = None
 
-    def _note_failure(self, error: Exception, began_s: float) -> None:
-        """Count a call that ended by itself; after ``failover_timeout``, let the resource go."""
+    def _note_failure(self, error: Exception, began_s: float) -> int:
+        """Count a call that ended by itself; after ``failover_timeout``, let the resource go.
+
+        Returns how many have failed in a row.
+        """
         now_s = asyncio.get_running_loop().time()
         self._note_success(began_s, now_s)
         self.counters.hold_error_count += 1
-        self._failure_count += 1
-        self._failing_since_s = began_s if self._failing_since_s is None else self._failing_since_s
-        self._error = error
-        log = self._log.error if self._failure_count == 1 else self._log.warning
+        former = self._failure or _Failure(0, began_s, error)
+        failure = self._failure = replace(former, count=former.count + 1, error=error)
+        log = self._log.error if failure.count == 1 else self._log.warning
         has_returned = isinstance(error, HoldReturnedError)
         log(
             "hold_failed",
             error=shown(error),
-            failure_count=self._failure_count,
+            failure_count=failure.count,
             exc_info=None if has_returned else error,
         )
         limit = self._config.failover_timeout
-        if limit is not None and now_s - self._failing_since_s >= limit.total_seconds():
+        if limit is not None and now_s - failure.since_s >= limit.total_seconds():
             self._stop_scope.abort(CloseReason.STALLED)
             raise StoppedError
+        return failure.count
 
     async def _drain(self, reason: CloseReason, within: timedelta) -> None:
         """Call ``drain``, then cancel ``hold``."""

@@ -1,21 +1,48 @@
 """Named resources, as the work that a group shares."""
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
+from eventproc.concurrency.threads import in_own_thread, to_its_end
 from eventproc.config import ResourceProcessorConfig
 from eventproc.logs import Logger
 from eventproc.pumps.pump import Grant, Opening, Work
 from eventproc.resources.handler import (
     AnyResourceHandler,
+    BlockingHeldResource,
     BlockingResourceHandler,
+    HeldResource,
     ResourceHandler,
     ResourceHandlerFactory,
 )
 from eventproc.resources.names import Resources, name_of
 from eventproc.resources.pump import ResourcePump
-from eventproc.resources.threads import ThreadedResourceHandler
 from eventproc.retries import waits
+
+
+class ThreadedResourceHandler(ResourceHandler):
+    """Calls the methods of a blocking handler, each call in a thread of its own."""
+
+    def __init__(self, handler: BlockingResourceHandler) -> None:
+        self._handler = handler
+        self._view: BlockingHeldResource | None = None
+
+    async def hold(self, held: HeldResource) -> None:
+        """Run ``hold`` in a thread. If cancelled, wait until the thread has returned.
+
+        So a hand-over, which waits for this call, does not begin while the thread runs. A second
+        cancellation, at the end of ``shutdown_timeout``, does not wait.
+        """
+        view = self._view = BlockingHeldResource(held)
+        running = in_own_thread(partial(self._handler.hold, view), f"eventproc-hold-{held.name}")
+        await to_its_end(running, on_cancel=view.cancel)
+
+    async def drain(self, held: HeldResource) -> None:
+        """Run ``drain`` in another thread than ``hold``."""
+        if self._view is not None:
+            drain = partial(self._handler.drain, self._view)
+            await in_own_thread(drain, f"eventproc-drain-{held.name}")
 
 
 class NamedResources(Work[ResourcePump]):
@@ -35,7 +62,7 @@ class NamedResources(Work[ResourcePump]):
         self._resources = resources
         self._handler = handler
         self._config = config
-        self._rng = rng
+        self._wait_s = waits(config.handler_backoff, rng)
         self._log = log
         self.names_interval = resources.every
 
@@ -62,6 +89,6 @@ class NamedResources(Work[ResourcePump]):
             grant,
             handler,
             config=self._config,
-            wait_s=waits(self._config.handler_backoff, self._rng),
+            wait_s=self._wait_s,
             log=self._log.bind(resource=name_of(grant.name)),
         )

@@ -14,7 +14,7 @@ from eventproc import (
     ResourceProcessor,
     Resources,
 )
-from eventproc.resources.threads import ThreadedResourceHandler
+from eventproc.resources.work import ThreadedResourceHandler
 
 AGES = timedelta(hours=1)
 
