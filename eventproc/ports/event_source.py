@@ -1,4 +1,49 @@
-"""The interfaces of an event source, and of its link to one partition."""
+"""The interfaces of an event source, and of its link to one partition.
+
+A log keeps its events, and can be read from a position: ``EventSource`` and ``PartitionReceiver``.
+Queues delete what is done, and keep by themselves how far that is: ``QueueSource`` and
+``QueueReceiver``, which have a few members more. What is abstract must be written, in all eight
+members of a source and three of a receiver; the rest has defaults that suit most services.
+``examples/own_source.py`` is a complete source, and ``eventproc.testing.check_event_source`` checks
+any. Each processor has a source object of its own.
+
+Order of calls: the constructor checks its arguments and does not connect. A processor calls
+``suit`` (queues only), ``open``, ``check_consumer_group``, and then ``partition_ids`` now and
+then. For each partition that it owns it calls ``open_receiver``, then ``receive`` again and again.
+When it has lost or handed over the partition it closes the receiver (a queue's after ``stop``), and
+opens another one after an error, or when it owns the partition again. Last comes ``close``. A
+closed source may be opened again, also on another event loop.
+
+Tasks: all calls come from the event loop that opened the source, so they must not block it. Calls
+of a source may be under way at the same time, one for each partition; a receiver is called by one
+task at a time. Any call may be cancelled, and must then leave the object usable. Each call except
+``receive`` ends by itself if the service does not answer: with ``SourceUnavailableError``, after a
+time-out of the source's own.
+
+Errors: only those of ``eventproc.errors``, with a message that says what was asked of which service
+and what it answered. Any other exception counts as a fault of the program: in a call for one
+partition it ends the service of that partition, which begins anew after a back-off, and elsewhere
+it ends the processor.
+
+- ``SourceUnavailableError``: no answer, or a broken link. It is tried again, with a back-off.
+- ``SuspectSettingError``: the same, but probably a setting is wrong, such as an unknown host. While
+  a processor starts, it ends the start.
+- ``SourceRejectedError``: repeating will not help. A partition is given up after five in a row.
+- ``ReceiverDisplacedError``: another receiver took the link. The lease is looked at, then the link
+  is opened again.
+- ``ConfigurationError``: only from the constructor, ``open`` and ``check_consumer_group``.
+
+Values:
+
+- A partition id is a text that stays the same for the life of the partition; ids are added at the
+  end.
+- ``sequence_number`` is an integer of 0 or more that rises from event to event in a partition, and
+  is 0 for the first event, or above. -1 means: before the first event.
+- ``offset`` is a text that names the event to the service. It is stored in checkpoints, together
+  with the number, and handed in again as a position, perhaps after months. ``"-1"`` is the one
+  before the first event. Only Kafka's begin with ``kafka:``, and those of queues with ``queue:``.
+- Times are ``datetime`` with a time zone, by the service's clock; durations are ``timedelta``.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -49,7 +94,12 @@ class PartitionReceiver(ABC):
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         """Return the next events in order: as soon as there is one, or empty after ``wait_max``.
 
-        An event is returned once. A cancelled call loses no event.
+        An event is returned once. A cancelled call loses no event: take events out of a buffer
+        only when no ``await`` follows. Let other tasks run in each call, also if events wait.
+
+        Args:
+            events_max: The most events to return, 1 or more.
+            wait_max: How long to wait for the first event; 0 or more.
 
         Raises:
             ReceiverDisplacedError: another receiver took the link.
@@ -133,12 +183,19 @@ class EventSource(AsyncResource):
     @property
     @abstractmethod
     def fully_qualified_namespace(self) -> str:
-        """The namespace: the first part of each record's key. Known before the source is open."""
+        """The namespace: the first part of each record's key. Known before the source is open.
+
+        Usually the host name of the service. A group finds its checkpoints under it, so it must
+        not change when the service's servers do.
+        """
 
     @property
     @abstractmethod
     def eventhub_name(self) -> str:
-        """The hub: the second part of each record's key. Known before the source is open."""
+        """The hub: the second part of each record's key. Known before the source is open.
+
+        The name of what has the partitions: an event hub, a topic, a prefix of queues.
+        """
 
     @property
     def descriptors_per_partition(self) -> int:
@@ -147,7 +204,10 @@ class EventSource(AsyncResource):
 
     @property
     def offset_format(self) -> OffsetFormat:
-        """The format of sequence numbers and offsets; a group uses one format only."""
+        """The format of sequence numbers and offsets; a group uses one format only.
+
+        The default suits every source of a log except Kafka's; queues have ``QUEUE``.
+        """
         return OffsetFormat.AMQP
 
     @property
@@ -161,15 +221,24 @@ class EventSource(AsyncResource):
 
     @abstractmethod
     async def open(self) -> None:
-        """Prepare the source for calls. Opening an open source is allowed."""
+        """Prepare the source for calls. Opening an open source is allowed.
+
+        It need not connect: then the first request does.
+        """
 
     @abstractmethod
     async def close(self) -> None:
-        """Close all connections. Closing twice is allowed."""
+        """Close all connections, within seconds. Closing twice is allowed.
+
+        Open receivers end: their calls under way raise ``SourceUnavailableError``.
+        """
 
     @abstractmethod
     async def check_consumer_group(self, name: str) -> None:
         """Check that the consumer group exists and may be read; called before anything is claimed.
+
+        It must not displace a receiver of a group that runs. A service without consumer groups
+        checks whether its hub can be read, and ignores the name.
 
         Raises:
             ConfigurationError: it does not exist, or the credential may not read it.
@@ -178,7 +247,7 @@ class EventSource(AsyncResource):
 
     @abstractmethod
     async def partition_ids(self) -> Sequence[str]:
-        """Read the current partition ids; a hub may grow.
+        """Read the current partition ids in order; a hub may grow. Called every few seconds.
 
         Raises:
             SourceUnavailableError: no answer; try again.
@@ -211,8 +280,13 @@ class EventSource(AsyncResource):
     ) -> PartitionReceiver:
         """Open a link that begins at ``position``.
 
-        It displaces another link of the group to this partition, if the transport can do that. The
-        protocol does not rely on it: only the ownership record decides which processor is owner.
+        A position below the oldest event begins at the oldest. One that has both an offset and a
+        sequence number names one event: use either. A service without consumer groups ignores the
+        group: each group keeps its positions in the processor's store.
+
+        The link displaces another link of the group to this partition, if the transport can do
+        that. The protocol does not rely on it: only the ownership record decides which processor
+        is owner.
 
         Raises:
             SourceUnavailableError: no answer; try again.

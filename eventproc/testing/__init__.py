@@ -1,16 +1,15 @@
 """Test tools for users' handlers, stores and sources; eventproc's own tests use them, too."""
 
 from eventproc.testing.azurite import Azurite
+from eventproc.testing.clauses import ClauseReport
 from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
 from eventproc.testing.harness.harness import HandlerTestHarness
 from eventproc.testing.harness.record import Closing, HandlerCall
 from eventproc.testing.placement_contract.contract import PlacementReport, check_placement
+from eventproc.testing.source_contract.bench import SourceBench
+from eventproc.testing.source_contract.contract import check_event_source, source_clause_names
 from eventproc.testing.store_contract.bench import LoseAnswers
-from eventproc.testing.store_contract.contract import (
-    ClauseReport,
-    check_checkpoint_store,
-    clause_names,
-)
+from eventproc.testing.store_contract.contract import check_checkpoint_store, clause_names
 from eventproc.testing.virtual_time import (
     DeadlockError,
     LivelockError,
@@ -29,10 +28,13 @@ __all__ = [
     "LivelockError",
     "LoseAnswers",
     "PlacementReport",
+    "SourceBench",
     "StoreFaults",
     "VirtualTimeLoop",
     "check_checkpoint_store",
+    "check_event_source",
     "check_placement",
     "clause_names",
     "run_virtual",
+    "source_clause_names",
 ]

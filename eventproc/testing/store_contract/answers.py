@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import IN_BATCH, NOT_BEGUN, GroupRecord, Member, MemberStatus, WriteOutcome
+from eventproc.testing.clauses import require
 from eventproc.testing.store_contract.bench import (
     Bench,
     claim_one,
     own,
     owners,
     read_back,
-    require,
     require_lost,
     require_won,
     store_checkpoint,

@@ -5,7 +5,7 @@ not need pytest, so that it can run in any test framework.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -23,6 +23,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
+from eventproc.testing.clauses import require
 
 T = TypeVar("T")
 
@@ -53,15 +54,6 @@ class Bench:
             eventhub_name="hub",
             name=name or "$Default",
         )
-
-
-Clause = Callable[[Bench], Awaitable[None]]
-
-
-def require(condition: object, sentence: str) -> None:
-    """Raise ``AssertionError`` with *sentence*, which says what the store should have done."""
-    if not condition:
-        raise AssertionError(sentence)
 
 
 def require_won(outcome: WriteOutcome, sentence: str) -> None:

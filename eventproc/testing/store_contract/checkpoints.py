@@ -15,12 +15,12 @@ from eventproc.models import (
     alone,
 )
 from eventproc.ports import CheckpointStore
+from eventproc.testing.clauses import require
 from eventproc.testing.store_contract.bench import (
     Bench,
     own,
     owners,
     read_back,
-    require,
     require_lost,
     store_checkpoint,
     update_of,

@@ -19,13 +19,13 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
+from eventproc.testing.clauses import require
 from eventproc.testing.store_contract.bench import (
     Bench,
     claim_one,
     own,
     owners,
     read_back,
-    require,
     require_present,
     store_checkpoint,
     update_of,

@@ -4,15 +4,11 @@ Every store of the library passes it, and a processor works with any store that 
 test framework, and raises ``AssertionError`` with the requirement that is not met.
 """
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from inspect import iscoroutinefunction, signature
-from types import ModuleType
 from typing import Final
 
 from eventproc.ports import CheckpointStore
+from eventproc.testing.clauses import ClauseReport, clauses_of, run_clauses
 from eventproc.testing.store_contract import (
     answers,
     checkpoints,
@@ -21,33 +17,10 @@ from eventproc.testing.store_contract import (
     members,
     ownership,
 )
-from eventproc.testing.store_contract.bench import Bench, Clause, LoseAnswers
+from eventproc.testing.store_contract.bench import Bench, LoseAnswers
 
-
-def _clauses_of(*modules: ModuleType) -> list[Clause]:
-    """Return the clauses in modules, in order: coroutine functions of *bench* only."""
-    return [
-        function
-        for module in modules
-        for function in vars(module).values()
-        if iscoroutinefunction(function) and list(signature(function).parameters) == ["bench"]
-    ]
-
-
-_PLAIN: Final = _clauses_of(ownership, checkpoints, members, group_records, concurrency)
-_WITH_LOST_ANSWERS: Final = _clauses_of(answers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClauseReport:
-    """One clause of the contract that was run, or skipped."""
-
-    name: str
-    promise: str
-    """What the clause checks, in one sentence."""
-
-    took: timedelta | None
-    """``None`` for a clause that was skipped, because it needs ``lose_answers``."""
+_PLAIN: Final = clauses_of(ownership, checkpoints, members, group_records, concurrency)
+_WITH_LOST_ANSWERS: Final = clauses_of(answers)
 
 
 async def check_checkpoint_store(
@@ -80,39 +53,15 @@ async def check_checkpoint_store(
     Raises:
         AssertionError: A requirement is not met; the message begins with the clause's name.
     """
-    reports = []
     async with make_store() as store, make_store() as other:
         bench = Bench(
             store=store, other=other, lose_answers=lose_answers, records=records, rounds=rounds
         )
-        for clause in (*_PLAIN, *_WITH_LOST_ANSWERS):
-            name, promise = _named(clause)
-            if only not in {None, name}:
-                continue
-            is_left_out = clause in _WITH_LOST_ANSWERS and lose_answers is None
-            began = time.perf_counter()
-            if not is_left_out:
-                await _run(name, clause, bench)
-            took = None if is_left_out else timedelta(seconds=time.perf_counter() - began)
-            reports.append(ClauseReport(name=name, promise=promise, took=took))
-            if on_clause is not None:
-                on_clause(reports[-1])
-    if not reports:
-        raise ValueError(f"the contract has no clause named {only!r}; it has {clause_names()}")
-    return reports
+        clauses = dict.fromkeys(_PLAIN, True)
+        clauses |= dict.fromkeys(_WITH_LOST_ANSWERS, lose_answers is not None)
+        return await run_clauses(clauses, lambda: bench, only=only, on_clause=on_clause)
 
 
 def clause_names() -> Sequence[str]:
     """The names of all clauses, in the order in which they run."""
-    return [_named(clause)[0] for clause in (*_PLAIN, *_WITH_LOST_ANSWERS)]
-
-
-def _named(clause: Clause) -> tuple[str, str]:
-    return clause.__name__, (clause.__doc__ or "").strip()
-
-
-async def _run(name: str, clause: Clause, bench: Bench) -> None:
-    try:
-        await clause(bench)
-    except Exception as error:
-        raise AssertionError(f"{name}: {error}") from error
+    return [clause.__name__ for clause in (*_PLAIN, *_WITH_LOST_ANSWERS)]

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from eventproc.models import ConsumerGroup, GroupRecord
 from eventproc.ports import CheckpointStore
+from eventproc.testing.clauses import require
 from eventproc.testing.store_contract.bench import (
     Bench,
     owners,
-    require,
     require_lost,
     require_present,
     require_won,

@@ -11,10 +11,10 @@ from eventproc.models import (
     OffsetFormat,
 )
 from eventproc.ports import CheckpointStore
+from eventproc.testing.clauses import require
 from eventproc.testing.store_contract.bench import (
     Bench,
     owners,
-    require,
     require_lost,
     require_present,
     require_won,

@@ -6,12 +6,12 @@ from functools import partial
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim, WriteOutcome
+from eventproc.testing.clauses import require
 from eventproc.testing.store_contract.bench import (
     Bench,
     claim_one,
     own,
     owners,
-    require,
     require_lost,
     require_present,
 )

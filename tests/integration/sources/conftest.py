@@ -1,7 +1,6 @@
 """The hubs on which the contract of sources is checked."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 
@@ -10,10 +9,11 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventproc.emulator import EventHubsEmulator
-from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
+from eventproc.errors import SourceRejectedError, SourceUnavailableError
 from eventproc.ports import EventSource
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing import SourceBench
 from tests.integration.sources.kafka_topic import KafkaBench, KafkaTopic
 from tests.servers.kafka_broker import KafkaBroker
 
@@ -21,15 +21,13 @@ GROUPS = ("$Default", "audit")
 PARTITIONS = 3
 
 
-class MemoryBench:
+class MemoryBench(SourceBench):
     """A hub in memory."""
 
     is_exclusive = True
-    refusal: type[SourceError] = SourceRejectedError
 
     def __init__(self) -> None:
         self.hub = MemoryHub(PARTITIONS, consumer_groups=GROUPS)
-        self.published: Counter[str] = Counter()
 
     def source(self) -> EventSource:
         return MemoryEventSource(self.hub)
@@ -37,13 +35,13 @@ class MemoryBench:
     async def publish(self, partition_id: str, *bodies: bytes) -> None:
         for body in bodies:
             self.hub.publish(body, partition_id=partition_id)
-        self.published[partition_id] += len(bodies)
 
-    async def grow(self) -> None:
+    async def grow(self) -> bool:
         self.hub.grow(len(self.hub.partition_ids()) + 1)
+        return True
 
 
-class EventHubsBench:
+class EventHubsBench(SourceBench):
     """A hub in the emulator; Azure's own client publishes to it."""
 
     is_exclusive = True
@@ -51,14 +49,13 @@ class EventHubsBench:
     def __init__(self, emulator: EventHubsEmulator, producer: EventHubProducerClient) -> None:
         self.emulator = emulator
         self.producer = producer
-        self.published: Counter[str] = Counter()
         self.receive_path = ReceivePath.DIRECT
 
-    @property
-    def refusal(self) -> type[SourceError]:
-        """Azure's client does not report that a link was refused."""
-        is_direct = self.receive_path is ReceivePath.DIRECT
-        return SourceRejectedError if is_direct else SourceUnavailableError
+    def read_by(self, path: ReceivePath) -> None:
+        """Read in this way; Azure's client does not report that a link was refused."""
+        self.receive_path = path
+        is_direct = path is ReceivePath.DIRECT
+        self.refusal = SourceRejectedError if is_direct else SourceUnavailableError
 
     def source(self) -> EventSource:
         return EventHubSource.from_connection_string(
@@ -68,7 +65,6 @@ class EventHubsBench:
 
     async def publish(self, partition_id: str, *bodies: bytes) -> None:
         await asyncio.to_thread(self._send, partition_id, bodies)
-        self.published[partition_id] += len(bodies)
 
     def _send(self, partition_id: str, bodies: tuple[bytes, ...]) -> None:
         events: list[EventData | AmqpAnnotatedMessage] = [EventData(body) for body in bodies]
@@ -81,8 +77,9 @@ class EventHubsBench:
         ) as producer:
             producer.send_batch(events, partition_id=partition_id)
 
-    async def grow(self) -> None:
+    async def grow(self) -> bool:
         await asyncio.to_thread(self.emulator.add_partitions, "hub", 1)
+        return True
 
 
 @pytest.fixture(scope="module", name="event_hubs")
@@ -116,13 +113,11 @@ BENCHES = ("memory", "kafka", *ReceivePath)
 
 
 @pytest.fixture(name="bench", params=BENCHES, ids=["memory", "kafka", "direct", "public"])
-def _bench(
-    request: pytest.FixtureRequest,
-) -> MemoryBench | EventHubsBench | KafkaBench:
+def _bench(request: pytest.FixtureRequest) -> SourceBench:
     if request.param == "memory":
         return MemoryBench()
     if request.param == "kafka":
         return KafkaBench(request.getfixturevalue("topic"))
     bench: EventHubsBench = request.getfixturevalue("event_hubs")
-    bench.receive_path = request.param
+    bench.read_by(request.param)
     return bench

@@ -1,16 +1,15 @@
 """Topics of a real Kafka broker, to which librdkafka publishes."""
 
 import asyncio
-from collections import Counter
 from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from eventproc.errors import SourceError, SourceRejectedError
 from eventproc.ports import EventSource
 from eventproc.sources.kafka import KafkaEventSource
+from eventproc.testing import SourceBench
 from tests.servers.kafka_broker import KafkaBroker
 
 
@@ -54,26 +53,22 @@ class KafkaTopic:
         assert self.producer.flush(20) == 0
 
 
-class KafkaBench:
+class KafkaBench(SourceBench):
     """A topic for the contract of sources."""
-
-    refusal: type[SourceError] = SourceRejectedError
-    is_exclusive = False
 
     def __init__(self, topic: KafkaTopic) -> None:
         self.topic = topic
-        self.published: Counter[str] = Counter()
 
     def source(self) -> EventSource:
         return self.topic.source()
 
     async def publish(self, partition_id: str, *bodies: bytes) -> None:
         await asyncio.to_thread(self.topic.publish, int(partition_id), *bodies)
-        self.published[partition_id] += len(bodies)
 
-    async def grow(self) -> None:
+    async def grow(self) -> bool:
         """Create the topic again with one more partition: this broker cannot add partitions."""
         topic = self.topic
         await asyncio.to_thread(topic.admin.delete_topics([topic.name])[topic.name].result, 20)
         topic.partitions += 1
         await asyncio.to_thread(topic.create)
+        return True

@@ -1,6 +1,5 @@
 """Partition queues of a real RabbitMQ broker."""
 
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -9,25 +8,21 @@ from typing import Any
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
-from eventproc.errors import SourceError, SourceRejectedError
 from eventproc.sources.rabbitmq import QueueOptions, QueuePublisher, RabbitQueues
+from eventproc.testing import SourceBench
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 
 _numbers = count()
 
 
-class Queues:
-    """The queues of one prefix. Also a bench for the contract of sources, as far as that fits."""
-
-    is_exclusive = False
-    refusal: type[SourceError] = SourceRejectedError
+class Queues(SourceBench):
+    """The queues of one prefix, and a bench for the contract of sources."""
 
     def __init__(self, broker: RabbitMqBroker, count: int = 3) -> None:
         """Declare nothing yet."""
         self.broker = broker
         self.prefix = f"Orders{next(_numbers)}"
         self.count = count
-        self.published: Counter[str] = Counter()
 
     def source(self, **options: Any) -> RabbitQueues:
         """Return an unopened source."""
@@ -57,16 +52,11 @@ class Queues:
                     aio_pika.Message(body, delivery_mode=aio_pika.DeliveryMode.PERSISTENT),
                     self.queue(partition_id),
                 )
-        self.published[partition_id] += len(bodies)
 
     async def declare(self) -> None:
         """Declare the queues, as a publisher or a processor does at its start."""
         async with self.publisher():
             pass
-
-    async def grow(self) -> None:
-        """Have one queue more."""
-        self.count += 1
 
     async def left(self) -> int:
         """Return how many messages are in the queues that no consumer has."""

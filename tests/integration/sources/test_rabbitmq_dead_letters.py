@@ -17,8 +17,8 @@ from eventproc.sources.rabbitmq import (
     RabbitDeadLetterSink,
 )
 from eventproc.sources.rabbitmq.names import QueueNames
+from eventproc.testing.source_contract.bench import EARLIEST, GROUP, take
 from tests.integration.dead_letters.places import QueuePlace, letter
-from tests.integration.sources.bench import EARLIEST, GROUP, take
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.servers.lossy_proxy import LossyProxy
 from tests.servers.rabbitmq_broker import RabbitMqBroker

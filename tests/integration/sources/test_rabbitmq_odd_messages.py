@@ -10,7 +10,7 @@ from eventproc.errors import EventRefusedError
 from eventproc.models import OutgoingEvent
 from eventproc.sources.rabbitmq import PartitionPublisher
 from eventproc.sources.rabbitmq.event import UNREADABLE
-from tests.integration.sources.bench import EARLIEST, GROUP, bodies, take
+from eventproc.testing.source_contract.bench import EARLIEST, GROUP, bodies, take
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 

@@ -1,0 +1,79 @@
+"""The clauses of a contract: how they are found, run and reported."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from inspect import iscoroutinefunction, signature
+from types import ModuleType
+from typing import TypeVar
+
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseReport:
+    """One clause of a contract that was run, or skipped."""
+
+    name: str
+    promise: str
+    """What the clause checks, in one sentence."""
+
+    took: timedelta | None
+    """``None`` for a clause that was skipped: what it needs was not given."""
+
+
+def require(condition: object, sentence: str) -> None:
+    """Raise ``AssertionError`` with *sentence*, which says what should have been done."""
+    if not condition:
+        raise AssertionError(sentence)
+
+
+def clauses_of(*modules: ModuleType) -> list[Callable[..., Awaitable[None]]]:
+    """Return the clauses in modules, in order: coroutine functions of *bench* only."""
+    return [
+        function
+        for module in modules
+        for function in vars(module).values()
+        if iscoroutinefunction(function) and list(signature(function).parameters) == ["bench"]
+    ]
+
+
+async def run_clauses(
+    clauses: Mapping[Callable[[B], Awaitable[None]], bool],
+    make_bench: Callable[[], B],
+    *,
+    only: str | None,
+    on_clause: Callable[[ClauseReport], None] | None,
+) -> Sequence[ClauseReport]:
+    """Run clauses in order, and return a report of each.
+
+    Args:
+        clauses: Each clause, and whether it can be run; otherwise it is reported as skipped.
+        make_bench: Returns what a clause works with; called for each.
+        only: Run just the clause of this name.
+        on_clause: Called after each clause.
+
+    Raises:
+        AssertionError: A clause is not met; the message begins with its name.
+        ValueError: There is no clause named *only*.
+    """
+    reports = []
+    for clause, can_run in clauses.items():
+        if only not in {None, clause.__name__}:
+            continue
+        began = time.perf_counter()
+        if can_run:
+            try:
+                await clause(make_bench())
+            except Exception as error:
+                raise AssertionError(f"{clause.__name__}: {error}") from error
+        took = timedelta(seconds=time.perf_counter() - began) if can_run else None
+        promise = (clause.__doc__ or "").strip()
+        reports.append(ClauseReport(name=clause.__name__, promise=promise, took=took))
+        if on_clause is not None:
+            on_clause(reports[-1])
+    if not reports:
+        names = [clause.__name__ for clause in clauses]
+        raise ValueError(f"the contract has no clause named {only!r}; it has {names}")
+    return reports

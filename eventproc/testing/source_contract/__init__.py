@@ -1,0 +1,1 @@
+"""The contract of the ports ``EventSource`` and ``QueueSource``."""

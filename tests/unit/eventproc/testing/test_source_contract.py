@@ -1,0 +1,80 @@
+"""The contract of sources: what it finds in a source that breaks it, and what it runs on which."""
+
+import asyncio
+
+import pytest
+
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing import SourceBench, check_event_source
+from eventproc.testing.clauses import clauses_of
+from eventproc.testing.source_contract import queues
+from tests.stories.played_queue import PlayedQueue, PlayedQueues
+
+
+class Hub(SourceBench):
+    """A hub in memory, read by a source of this class."""
+
+    def __init__(self, kind: type[MemoryEventSource]) -> None:
+        self.hub = MemoryHub(3)
+        self._kind = kind
+
+    def source(self):
+        return self._kind(self.hub)
+
+    async def publish(self, partition_id, *bodies):
+        for body in bodies:
+            self.hub.publish(body, partition_id=partition_id)
+
+
+class Queues(SourceBench):
+    """Queues that are played in memory."""
+
+    def __init__(self) -> None:
+        self.queues = {str(number): PlayedQueue() for number in range(3)}
+
+    def source(self):
+        return PlayedQueues(self.queues)
+
+    async def publish(self, partition_id, *bodies):
+        self.queues[partition_id].put(*map(int, bodies))
+
+
+class Skipping(MemoryEventSource):
+    """Begins after the position also if it is inclusive."""
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        if position.is_inclusive and position.sequence_number:
+            position = type(position).from_sequence_number(position.sequence_number)
+        return await super().open_receiver(consumer_group, partition_id, position)
+
+
+async def test_a_source_that_begins_too_late_fails():
+    """With the name of the clause, and what was received."""
+    with pytest.raises(AssertionError, match=r"a_sequence_number_.*: the position is .*received"):
+        await check_event_source(
+            lambda: Hub(Skipping), only="a_sequence_number_begins_after_or_at_its_event"
+        )
+
+
+@pytest.mark.parametrize("make", [lambda: Hub(MemoryEventSource), Queues], ids=["log", "queues"])
+async def test_clauses_of_the_other_port_are_skipped(make):
+    """They are reported without a time."""
+    reports = await check_event_source(
+        make, only="what_is_settled_is_gone_and_the_rest_comes_again"
+    )
+    logs = await check_event_source(make, only="latest_begins_after_all_existing_events")
+    was_run = [reports[0].took is not None, logs[0].took is not None]
+
+    assert was_run == ([True, False] if make is Queues else [False, True])
+
+
+@pytest.mark.parametrize("clause", [clause.__name__ for clause in clauses_of(queues)])
+async def test_queues_in_memory_meet_the_contract(clause):
+    """The stories about queues rely on it."""
+    await check_event_source(Queues, only=clause)
+
+
+def test_an_unknown_clause_is_an_error_that_names_it():
+    """A typo in ``only`` does not pass as a contract that was checked."""
+    with pytest.raises(ValueError, match="no clause named 'nonsense'"):
+        asyncio.run(check_event_source(lambda: Hub(MemoryEventSource), only="nonsense"))
