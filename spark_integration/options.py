@@ -20,25 +20,30 @@ from spark_integration.option_names import naming_options
 from spark_integration.positions import Positions, parse_positions
 from spark_integration.recipes import (
     OF_STORAGE_ACCOUNT,
+    HubRecipe,
     NetworkRecipe,
     SourceRecipe,
     StoreRecipe,
 )
 from spark_integration.secrets import Secret
 
+HUB_OPTIONS: Final = (
+    *("connectionString", "fullyQualifiedNamespace", "eventHubName"),
+    *("caBundle", "proxy", "transport", "customEndpoint"),
+)
+"""Which event hub, and how it is reached: options of the source and of both sinks."""
+
+STORE_OPTIONS: Final = ("checkpointStore", "storageConnectionString", "storageAccount")
+
 SOURCE_OPTIONS: Final = (
-    "connectionString",
-    "fullyQualifiedNamespace",
-    "eventHubName",
+    *HUB_OPTIONS,
+    *STORE_OPTIONS,
     "sourceRecipe",
     "consumerGroup",
     "startingPosition",
     "startingPositions",
     "endingPosition",
     "endingPositions",
-    "checkpointStore",
-    "storageConnectionString",
-    "storageAccount",
     "maxEventsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
@@ -53,10 +58,6 @@ SOURCE_OPTIONS: Final = (
     "operationTimeout",
     "receiverTimeout",
     "pollInterval",
-    "caBundle",
-    "proxy",
-    "transport",
-    "customEndpoint",
 )
 """Every option that the source knows; ``docs/spark-source.md`` explains them."""
 
@@ -91,6 +92,9 @@ _WITHOUT_EFFECT_WITHOUT_A_LEAST: Final = {
 }
 
 _PREFIX: Final = "eventhubs."
+
+SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
+"""Options for Spark itself. Spark passes them to a sink together with the sink's options."""
 
 
 class Alignment(Enum):
@@ -136,11 +140,8 @@ class SourceOptions:
     """How long to wait for a planned event before asking the hub whether it still exists."""
 
     poll_interval: timedelta
-    network: NetworkRecipe
-    """How hub, storage account and Entra ID are reached."""
-
-    transport: Transport
-    custom_endpoint: str | None
+    hub: HubRecipe
+    """How the hub, and Entra ID, are reached."""
 
     def __post_init__(self) -> None:
         """Check that the options are consistent."""
@@ -183,15 +184,10 @@ class SourceOptions:
         Raises:
             ConfigurationError: this machine does not have the proxy's secret.
         """
-        network = self.network.make()
-        return EventHubOptions(
+        return self.hub.make(
             prefetch=max(1, min(self.prefetch, prefetch or self.prefetch)),
             is_exclusive=self.is_exclusive,
             tracks_last_enqueued=False,  # the driver requests the ends of partitions
-            transport=self.transport,
-            custom_endpoint=self.custom_endpoint,
-            ca_bundle=network.ca_bundle,
-            http_proxy=network.proxy,
         )
 
 
@@ -212,7 +208,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         given.refuse(_WITHOUT_EFFECT_ON_A_STREAM if is_stream else _WITHOUT_EFFECT_ON_A_BATCH)
     if given.text("minOffsetsPerTrigger") is None:
         given.refuse(_WITHOUT_EFFECT_WITHOUT_A_LEAST)
-    network = parse_network(given)
+    hub = parse_hub(given)
     kind, _, _ = (given.text("checkpointStore") or "").partition(":")
     return SourceOptions(
         source=SourceRecipe(
@@ -234,7 +230,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
             given.text("endingPositions"),
             otherwise=EventPosition.latest(),
         ),
-        store=parse_store(given, network if kind in OF_STORAGE_ACCOUNT else NetworkRecipe()),
+        store=parse_store(given, hub.network if kind in OF_STORAGE_ACCOUNT else NetworkRecipe()),
         events_per_trigger_max=given.count("maxEventsPerTrigger"),
         events_per_trigger_min=given.count("minOffsetsPerTrigger") or 1,
         trigger_delay_max=given.span("maxTriggerDelay", otherwise=timedelta(minutes=15)),
@@ -249,9 +245,7 @@ def parse_source_options(options: Mapping[str, str], *, is_stream: bool | None) 
         patience=given.span("operationTimeout", otherwise=timedelta(minutes=5)),
         silence_max=given.span("receiverTimeout", otherwise=timedelta(seconds=10)),
         poll_interval=given.span("pollInterval", otherwise=timedelta(seconds=1)),
-        network=network,
-        transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
-        custom_endpoint=given.text("customEndpoint"),
+        hub=hub,
     )
 
 
@@ -337,13 +331,17 @@ class OptionReader:
 
 
 @naming_options()
-def parse_network(given: OptionReader) -> NetworkRecipe:
-    """Parse ``caBundle`` and ``proxy``.
+def parse_hub(given: OptionReader) -> HubRecipe:
+    """Parse the options that say how a hub is reached.
 
     Raises:
-        ConfigurationError: the proxy is not an address.
+        ConfigurationError: the proxy is not an address, or there is no such transport.
     """
-    return NetworkRecipe(ca_bundle=given.text("caBundle"), proxy=given.secret("proxy"))
+    return HubRecipe(
+        network=NetworkRecipe(ca_bundle=given.text("caBundle"), proxy=given.secret("proxy")),
+        transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
+        custom_endpoint=given.text("customEndpoint"),
+    )
 
 
 def parse_store(given: OptionReader, network: NetworkRecipe) -> StoreRecipe | None:

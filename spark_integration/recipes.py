@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from eventproc.errors import ConfigurationError
 from eventproc.identity.network import Network
@@ -17,13 +17,15 @@ from eventproc.network import HttpProxy
 from eventproc.ports import CheckpointStore, EventSource
 from eventproc.settings import SECRET, check_settings
 from eventproc.sources.connection_string import check_namespace
-from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, Transport
 from spark_integration.option_names import naming_recipes
 from spark_integration.secrets import Secret
 
 if TYPE_CHECKING:
     from checkpointstores.blob import BlobCheckpointStore
     from checkpointstores.tables import TableCheckpointStore
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,52 @@ class NetworkRecipe:
         """
         proxy = None if self.proxy is None else HttpProxy.from_url(self.proxy.read())
         return Network(ca_bundle=self.ca_bundle, proxy=proxy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubRecipe:
+    """How a hub is reached, but for its credential."""
+
+    network: NetworkRecipe = field(default_factory=NetworkRecipe)
+    transport: Transport = Transport.AMQP
+    custom_endpoint: str | None = None
+
+    def make(self, **settings: Any) -> EventHubOptions:  # noqa: ANN401 - of EventHubOptions
+        """Return the options of a connection, with these other settings.
+
+        Raises:
+            ConfigurationError: this machine does not have the proxy's secret.
+        """
+        network = self.network.make()
+        return EventHubOptions(
+            transport=self.transport,
+            custom_endpoint=self.custom_endpoint,
+            ca_bundle=network.ca_bundle,
+            http_proxy=network.proxy,
+            **settings,
+        )
+
+
+def at_hub(
+    kind: Callable[..., T],
+    connection: Secret | None,
+    namespace: str | None,
+    eventhub_name: str | None,
+    options: EventHubOptions,
+) -> T:
+    """Make a source or a publisher of an event hub, by a connection string or with an identity.
+
+    Raises:
+        ConfigurationError: this machine does not have the secret, or it is invalid.
+        MissingExtraError: azure-identity is not installed on this machine.
+    """
+    if connection is None:
+        credential = Network(ca_bundle=options.ca_bundle, proxy=options.http_proxy).credential()
+        return kind(namespace, eventhub_name, credential, options=options)
+    made: T = kind.from_connection_string(  # type: ignore[attr-defined]
+        connection.read(), eventhub_name=eventhub_name, options=options
+    )
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,16 +159,7 @@ class SourceRecipe:
         """
         if self.function is not None:
             return load("SourceRecipe.function", self.function)(options)  # type: ignore[no-any-return]
-        if self.namespace is not None:
-            assert self.eventhub_name is not None
-            network = Network(ca_bundle=options.ca_bundle, proxy=options.http_proxy)
-            return EventHubSource(
-                self.namespace, self.eventhub_name, network.credential(), options=options
-            )
-        assert self.connection is not None
-        return EventHubSource.from_connection_string(
-            self.connection.read(), eventhub_name=self.eventhub_name, options=options
-        )
+        return at_hub(EventHubSource, self.connection, self.namespace, self.eventhub_name, options)
 
 
 OF_STORAGE_ACCOUNT: Final = frozenset({"blob", "tables"})

@@ -23,11 +23,10 @@ from eventproc.concurrency.garbage import exclude_imports_from_collections
 from eventproc.concurrency.tasks import end
 from eventproc.errors import ConfigurationError, DuplicateOwnerError
 from eventproc.logs import Listener, get_logger
-from eventproc.ports import CheckpointStore
+from eventproc.ports import CheckpointStore, ForwardingStore
 from eventproc.processor import EventProcessor
 from eventproc.statistics import ProcessorStatistics
 from spark_integration.fleet.job import FleetJob, FleetWork
-from spark_integration.fleet.lazy_store import LazyStore
 from spark_integration.fleet.report_client import STOP_REQUESTED, ReportClient
 from spark_integration.fleet.statistics import Phase, Report, encode
 from spark_integration.fleet.watchdog import MemberWatchdog
@@ -234,3 +233,27 @@ def _store(work: FleetWork) -> CheckpointStore:
     """Make the store without opening it: the processor does so on its store thread."""
     made: AbstractAsyncContextManager[CheckpointStore] = work.store.make()
     return made if isinstance(made, CheckpointStore) else LazyStore(made)
+
+
+class LazyStore(ForwardingStore):
+    """Forwards to the store that a context manager yields. Can be opened once.
+
+    A processor opens its store on the store thread's event loop, so the context manager has to be
+    entered there, too.
+    """
+
+    def __init__(self, manager: AbstractAsyncContextManager[CheckpointStore]) -> None:
+        self._manager = manager
+        self._stack = AsyncExitStack()
+
+    async def open(self) -> None:
+        """Enter the context manager."""
+        self.store = await self._stack.enter_async_context(self._manager)
+
+    async def close(self) -> None:
+        """Exit the context manager."""
+        await self._stack.aclose()
+
+    def transactions(self) -> None:
+        """Return ``None``: transactions are not supported, because the store does not exist yet."""
+        return

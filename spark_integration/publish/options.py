@@ -10,49 +10,27 @@ from typing import Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.settings import PositiveSpan, check_settings
-from eventproc.sources.eventhubs import Transport
 from spark_integration.option_names import naming_options
-from spark_integration.options import OptionReader, parse_network
+from spark_integration.options import HUB_OPTIONS, SPARKS_OWN, OptionReader, parse_hub
 from spark_integration.publish.properties import PropertyValues
 from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget, Target
 from spark_integration.secrets import Secret
 
 PUBLISH_OPTIONS: Final = (
-    "publish",
-    "connectionString",
-    "fullyQualifiedNamespace",
-    "eventHubName",
-    "caBundle",
-    "proxy",
-    "transport",
-    "customEndpoint",
-    "topic",
-    "propertyValues",
-    "operationTimeout",
+    *HUB_OPTIONS,
+    *("publish", "topic", "propertyValues", "operationTimeout"),
 )
 """Every option of the publishing sink but those with the prefix ``kafka.``."""
 
 KAFKA_PREFIX: Final = "kafka."
 SERVERS: Final = "bootstrap.servers"
-SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
-"""Options for Spark itself. Spark passes them to a sink together with the sink's options."""
 
 _OF_THE_OTHER_SINK: Final = {
     "handler": "and publish exclude each other: a sink hands rows to a handler or publishes them",
 }
 _KINDS: Final = "eventhub, kafka or module:function"
 _OPTIONS_BY_KIND: Final[Mapping[str, frozenset[str]]] = {
-    "eventhub": frozenset(
-        {
-            "connectionString",
-            "fullyQualifiedNamespace",
-            "eventHubName",
-            "caBundle",
-            "proxy",
-            "transport",
-            "customEndpoint",
-        }
-    ),
+    "eventhub": frozenset(HUB_OPTIONS),
     "kafka": frozenset({"topic", "kafka.", "fullyQualifiedNamespace", "caBundle"}),
     "function": frozenset(),
 }
@@ -124,9 +102,7 @@ def _hub(given: OptionReader) -> EventHubTarget:
         connection=given.secret("connectionString"),
         namespace=given.text("fullyQualifiedNamespace"),
         eventhub_name=given.text("eventHubName"),
-        network=parse_network(given),
-        transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
-        custom_endpoint=given.text("customEndpoint"),
+        hub=parse_hub(given),
     )
 
 

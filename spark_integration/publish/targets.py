@@ -9,8 +9,8 @@ from eventproc.identity.network import Network
 from eventproc.ports import EventPublisher
 from eventproc.settings import SECRET, check_settings
 from eventproc.sources.connection_string import check_namespace
-from eventproc.sources.eventhubs import EventHubOptions, EventHubPublisher, Transport
-from spark_integration.recipes import NetworkRecipe, load, refuse_key_and_identity
+from eventproc.sources.eventhubs import EventHubPublisher
+from spark_integration.recipes import HubRecipe, at_hub, load, refuse_key_and_identity
 from spark_integration.secrets import Secret
 
 Publisher = AbstractAsyncContextManager[EventPublisher]
@@ -25,9 +25,7 @@ class EventHubTarget:
     """The namespace's host, reached with the identity of the process that publishes."""
 
     eventhub_name: str | None = None
-    network: NetworkRecipe = field(default_factory=NetworkRecipe)
-    transport: Transport = Transport.AMQP
-    custom_endpoint: str | None = None
+    hub: HubRecipe = field(default_factory=HubRecipe)
 
     def __post_init__(self) -> None:
         """Check that the fields name one hub, with either a key or an identity."""
@@ -50,21 +48,12 @@ class EventHubTarget:
             ConfigurationError: this machine does not have the secret, or it is invalid.
             MissingExtraError: azure-identity is not installed on this machine.
         """
-        network = self.network.make()
-        options = EventHubOptions(
-            transport=self.transport,
-            custom_endpoint=self.custom_endpoint,
-            ca_bundle=network.ca_bundle,
-            http_proxy=network.proxy,
-        )
-        if self.namespace is not None:
-            assert self.eventhub_name is not None
-            return EventHubPublisher(
-                self.namespace, self.eventhub_name, network.credential(), options=options
-            )
-        assert self.connection is not None
-        return EventHubPublisher.from_connection_string(
-            self.connection.read(), eventhub_name=self.eventhub_name, options=options
+        return at_hub(
+            EventHubPublisher,
+            self.connection,
+            self.namespace,
+            self.eventhub_name,
+            self.hub.make(),
         )
 
 

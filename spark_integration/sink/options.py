@@ -18,26 +18,30 @@ from eventproc.partition.handler_threads import ThreadedHandler
 from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, Count, PositiveSpan, check_settings
 from eventproc.sources.connection_string import parse_connection_string
-from eventproc.sources.eventhubs import EventHubOptions, Transport
 from eventproc.validation.handlers import check_handler, check_made
 from spark_integration.option_names import naming_options
-from spark_integration.options import OptionReader, parse_network, parse_store
-from spark_integration.recipes import OF_STORAGE_ACCOUNT, NetworkRecipe, StoreRecipe, load
+from spark_integration.options import (
+    HUB_OPTIONS,
+    SPARKS_OWN,
+    STORE_OPTIONS,
+    OptionReader,
+    parse_hub,
+    parse_store,
+)
+from spark_integration.recipes import (
+    OF_STORAGE_ACCOUNT,
+    HubRecipe,
+    NetworkRecipe,
+    StoreRecipe,
+    load,
+)
 from spark_integration.secrets import Secret
 
 SINK_OPTIONS: Final = (
+    *HUB_OPTIONS,
+    *STORE_OPTIONS,
     "handler",
-    "connectionString",
-    "fullyQualifiedNamespace",
-    "eventHubName",
     "consumerGroup",
-    "checkpointStore",
-    "storageConnectionString",
-    "storageAccount",
-    "caBundle",
-    "proxy",
-    "transport",
-    "customEndpoint",
     "maxEventsPerCall",
     "maxAttempts",
     "onFailure",
@@ -59,9 +63,6 @@ _WITHOUT_EFFECT_WITHOUT_A_HUB: Final = dict.fromkeys(
     ("transport", "customEndpoint"),
     "has no effect without connectionString, because the sink connects to no hub then: remove it",
 )
-
-SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
-"""Options for Spark itself. Spark passes them to a sink together with the sink's options."""
 
 EVENTS_PER_CALL: Final = 300
 """Default of ``maxEventsPerCall``, the same as in a processor."""
@@ -102,29 +103,6 @@ class GroupRecipe:
             fully_qualified_namespace=namespace,
             eventhub_name=eventhub_name,
             name=self.consumer_group,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubRecipe:
-    """How a hub is reached."""
-
-    network: NetworkRecipe = field(default_factory=NetworkRecipe)
-    transport: Transport = Transport.AMQP
-    custom_endpoint: str | None = None
-
-    def make(self) -> EventHubOptions:
-        """Return the options of a connection.
-
-        Raises:
-            ConfigurationError: this machine does not have the proxy's secret.
-        """
-        network = self.network.make()
-        return EventHubOptions(
-            transport=self.transport,
-            custom_endpoint=self.custom_endpoint,
-            ca_bundle=network.ca_bundle,
-            http_proxy=network.proxy,
         )
 
 
@@ -233,12 +211,12 @@ def parse_sink_options(
             "module:function); or, to publish the "
             "rows, the option publish (eventhub, kafka or module:function)"
         )
-    connection, network = given.secret("connectionString"), parse_network(given)
+    connection, hub = given.secret("connectionString"), parse_hub(given)
     if connection is None:
         given.refuse(_WITHOUT_EFFECT_WITHOUT_A_HUB)
     kind = store.partition(":")[0]
     is_of_store = connection is None or kind in OF_STORAGE_ACCOUNT
-    recipe = parse_store(given, network if is_of_store else NetworkRecipe())
+    recipe = parse_store(given, hub.network if is_of_store else NetworkRecipe())
     assert recipe is not None
     return SinkOptions(
         handler=handler,
@@ -255,11 +233,7 @@ def parse_sink_options(
         ),
         dead_letters=given.text("deadLetters"),
         defers_checkpoints=given.flag("deferCheckpoints", otherwise=False),
-        hub=HubRecipe(
-            network=network,
-            transport=given.one_of("transport", Transport, otherwise=Transport.AMQP),
-            custom_endpoint=given.text("customEndpoint"),
-        ),
+        hub=hub,
         patience=given.span("operationTimeout", otherwise=timedelta(minutes=1)),
     )
 

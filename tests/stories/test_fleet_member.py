@@ -25,10 +25,9 @@ from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import check_checkpoint_store
 from spark_integration import Phase, SourceRecipe, StoreRecipe
 from spark_integration.fleet.job import FleetJob, FleetWork
-from spark_integration.fleet.lazy_store import LazyStore
 from spark_integration.fleet.report_server import STRANGERS_MAX, ReportServer
 from spark_integration.fleet.statistics import Report
-from spark_integration.fleet.task import MemberTask
+from spark_integration.fleet.task import LazyStore, MemberTask
 
 HUB = MemoryHub(2)
 ACCOUNT = MemoryAccount()

@@ -16,7 +16,7 @@ from spark_integration.publish.options import (
 )
 from spark_integration.publish.properties import PropertyValues
 from spark_integration.publish.targets import EventHubTarget, FunctionTarget, KafkaTarget
-from spark_integration.recipes import NetworkRecipe
+from spark_integration.recipes import HubRecipe, NetworkRecipe
 from spark_integration.secrets import Secret
 
 KEY = "c2VjcmV0"
@@ -62,9 +62,13 @@ def test_an_event_hub_is_named_without_a_key():
     assert options.target == EventHubTarget(
         namespace="contoso.servicebus.windows.net",
         eventhub_name="orders",
-        network=NetworkRecipe(ca_bundle="ca.pem", proxy=Secret(f"http://anna:{KEY}@proxy:8080")),
-        transport=Transport.WEBSOCKET,
-        custom_endpoint="sb://gateway",
+        hub=HubRecipe(
+            network=NetworkRecipe(
+                ca_bundle="ca.pem", proxy=Secret(f"http://anna:{KEY}@proxy:8080")
+            ),
+            transport=Transport.WEBSOCKET,
+            custom_endpoint="sb://gateway",
+        ),
     )
     publisher = pickle.loads(pickle.dumps(options)).target.make()
     assert isinstance(publisher, EventHubPublisher)
