@@ -3,9 +3,54 @@
 import importlib
 import sys
 from pathlib import Path
+from typing import TypeVar
 
 from eventproc.errors import ConfigurationError
 from eventproc.extras import MissingExtraError
+
+T = TypeVar("T")
+
+
+def instance_of(kind: type[T], option: str, text: str, place: str, forms: str) -> T:
+    """Return the instance that *place* (``module:name``) names; a class is called first.
+
+    Args:
+        kind: Its class.
+        option: The option, for the messages.
+        text: The option's value, for the messages.
+        place: Where the instance or its class is.
+        forms: What else may be given.
+
+    Raises:
+        ConfigurationError: there is no such instance; the message says what is possible.
+    """
+    module_name, _, name = place.partition(":")
+    found: object = import_module(module_name) if name else None
+    try:
+        for part in filter(None, name.split(".")):
+            found = getattr(found, part)
+    except AttributeError:
+        raise ConfigurationError(
+            f"module {module_name!r} has no {name!r}", setting=option, value=repr(text)
+        ) from None
+    if isinstance(found, type) and issubclass(found, kind):
+        try:
+            found = found()
+        except TypeError as error:
+            raise ConfigurationError(
+                f"a class that cannot be called without arguments ({error}): name an instance of "
+                "it instead",
+                setting=option,
+                value=repr(text),
+            ) from error
+    if not isinstance(found, kind):
+        raise ConfigurationError(
+            f"this is no {kind.__name__.lower()}: give {forms}, or MODULE:NAME of a class that "
+            f"inherits from {kind.__name__}, or of an instance of one",
+            setting=option,
+            value=repr(text),
+        )
+    return found
 
 
 def import_module(module_name: str) -> object:

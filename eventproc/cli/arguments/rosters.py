@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from eventproc.cli.arguments.modules import import_module
+from eventproc.cli.arguments.modules import instance_of
 from eventproc.errors import ConfigurationError
 from eventproc.ports import Roster
 
@@ -30,24 +30,8 @@ def make_roster(text: str) -> Roster | None:
     """
     if not text:
         return None
-    module_name, _, name = text.partition(":")
-    if text in KUBERNETES:
-        module_name, name = "eventproc.rosters.kubernetes", KUBERNETES[text]
-    found = getattr(import_module(module_name), name, None) if name else None
-    if isinstance(found, type) and issubclass(found, Roster):
-        try:
-            found = found()
-        except TypeError as error:
-            raise ConfigurationError(
-                f"--roster is {text!r}, a class that cannot be called without arguments ({error}): "
-                "name an instance of it instead"
-            ) from error
-    if not isinstance(found, Roster):
-        raise ConfigurationError(
-            f"--roster is {text!r}, which is no roster: give {' or '.join(KUBERNETES)}, or "
-            "MODULE:NAME of a class that inherits from Roster, or of an instance of one"
-        )
-    return found
+    place = f"eventproc.rosters.kubernetes:{KUBERNETES[text]}" if text in KUBERNETES else text
+    return instance_of(Roster, "--roster", text, place, " or ".join(KUBERNETES))  # type: ignore[type-abstract]
 
 
 def check_supervised(text: str) -> None:

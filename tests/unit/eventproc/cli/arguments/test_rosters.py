@@ -77,9 +77,9 @@ def test_no_text_is_no_roster():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pods", "which is no roster: give statefulset or replicaset, or MODULE:NAME"),
-        ("machines_of_test_rosters:number", "which is no roster"),
-        ("machines_of_test_rosters:missing", "which is no roster"),
+        ("pods", "this is no roster: give statefulset or replicaset, or MODULE:NAME"),
+        ("machines_of_test_rosters:number", "this is no roster"),
+        ("machines_of_test_rosters:missing", "has no 'missing'"),
         ("machines_of_test_rosters:Needy", "cannot be called without arguments"),
         ("no_such_module:Mine", "there is no module 'no_such_module'"),
     ],
