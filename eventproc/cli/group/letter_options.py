@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from eventproc.cli.access.options import HubOptions
-from eventproc.cli.arguments import options
 from eventproc.cli.arguments.dead_letters import LetterPlace, make_reader
 from eventproc.cli.arguments.stores import open_store
 from eventproc.dead_letters import LetterFilter
@@ -131,21 +130,3 @@ class Wanted:
             eventhub_name=self.eventhub,
             consumer_group=self.consumer_group,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChangeMode:
-    """How letters are replayed and dropped."""
-
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show which letters match, and change nothing.")
-    ] = False
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False
-    output: options.Format = options.OutputFormat.TABLE
-
-    def check(self) -> None:
-        """Refuse a question that cannot be asked."""
-        if self.output is options.OutputFormat.JSON and not (self.dry_run or self.yes):
-            raise ConfigurationError(
-                "--format json cannot ask for confirmation: give --yes or --dry-run"
-            )

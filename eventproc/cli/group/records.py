@@ -159,11 +159,6 @@ def _done_count(checkpoint: Checkpoint) -> int:
     return sum(done.last - done.first + 1 for done in checkpoint.completed)
 
 
-def records_json(group: ConsumerGroup, records: Mapping[str, Record]) -> dict[str, object]:
-    """The checkpoints as JSON."""
-    return {**group_json(group), "checkpoints": record_rows(records)}
-
-
 def record_rows(records: Mapping[str, Record]) -> list[dict[str, object]]:
     """The checkpoints as rows of ``RECORD_FIELDS``."""
     return [

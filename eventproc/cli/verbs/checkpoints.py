@@ -4,8 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from checkpointstores.names import require_partition_id
 from eventproc.admin import CheckpointMove, CheckpointMoved
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.address import GroupAddress, HubAddress
+from eventproc.cli.arguments.change_mode import ChangeMode
 from eventproc.cli.arguments.grouped import DEFAULTS
 from eventproc.cli.group.changes import (
     Change,
@@ -28,13 +28,13 @@ from eventproc.cli.group.file import ExportedGroup, as_text, exported, read_file
 from eventproc.cli.group.records import (
     LAG_FIELDS,
     RECORD_FIELDS,
+    group_json,
     lag_rows,
     lags_json,
     lags_table,
     read_lags,
     read_records,
     record_rows,
-    records_json,
     records_table,
 )
 from eventproc.cli.group.shown_changes import changes_json, changes_table, warnings_for
@@ -74,18 +74,6 @@ KeepState = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChangeMode:
-    """How checkpoints are changed: the options of all verbs that change them."""
-
-    expiration: options.Expiration = DEFAULTS.ownership_expiration
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
-    ] = False
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False
-    output: options.Format = options.OutputFormat.TABLE
-
-
 def list_(
     *,
     address: GroupAddress,
@@ -105,10 +93,11 @@ def list_(
             records = await read_records(connection, partition)
             if not records:
                 await connection.note_absence()
+            rows = record_rows(records)
             if output is options.RowsFormat.JSON:
-                print(json.dumps(records_json(connection.group, records)))
+                print(json.dumps({**group_json(connection.group), "checkpoints": rows}))
             elif output is options.RowsFormat.CSV:
-                print_csv(csv_lines(record_rows(records), RECORD_FIELDS))
+                print_csv(csv_lines(rows, RECORD_FIELDS))
             else:
                 standard_output().print(records_table(connection.group, records))
         return OK
@@ -170,6 +159,7 @@ def reset(
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     keep_state: KeepState = False,
     lookup_group: LookupGroup = "",
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
     mode: ChangeMode,
 ) -> int:
     """Move checkpoints back, to replay events, or forward, to skip them, in a running group too.
@@ -193,9 +183,9 @@ def reset(
                 target,
                 keeps_state=keep_state,
                 lookup_group=lookup_group,
-                expiration=mode.expiration,
+                expiration=expiration,
             )
-            return await _change(connection, changes, mode)
+            return await _change(connection, changes, expiration, mode)
 
     return asyncio.run(move())
 
@@ -209,6 +199,7 @@ def set_(
     ],
     offset: Annotated[str, typer.Option(metavar="TEXT", help="Offset of the same event.")],
     keep_state: KeepState = False,
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
     mode: ChangeMode,
 ) -> int:
     """Write the checkpoint of one partition at an event whose number and offset you know.
@@ -232,7 +223,7 @@ def set_(
     async def move() -> int:
         async with connect(address) as connection:
             await connection.note_absence()
-            current = await read_group_state(connection, mode.expiration)
+            current = await read_group_state(connection, expiration)
             end = created_at = None
             if connection.source is not None:
                 await connection.partition_ids([partition], ())
@@ -240,7 +231,7 @@ def set_(
                 require_event(sequence_number, end)
                 created_at = connection.source.created_at
             changes = [current.change(asked, end, created_at)]
-            return await _change(connection, changes, mode)
+            return await _change(connection, changes, expiration, mode)
 
     return asyncio.run(move())
 
@@ -296,6 +287,7 @@ def import_(
             "position. Without this option the import is refused.",
         ),
     ] = False,
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
     mode: ChangeMode,
 ) -> int:
     """Write checkpoints from a file to a group, in the same store or another one.
@@ -326,7 +318,7 @@ def import_(
                         f"the state of partition {checkpoint.partition_id} belongs to position "
                         f"{checkpoint.state_sequence_number}, and is left out"
                     )
-            current = await read_group_state(connection, mode.expiration)
+            current = await read_group_state(connection, expiration)
             changes = [current.change(move, None) for move in moves]
             refusal = import_refusal(
                 changes, current.live, overwrites=overwrite, while_running=while_running
@@ -335,9 +327,9 @@ def import_(
                 raise ConfigurationError(f"{refusal}. Nothing was changed")
             if refusal is not None:
                 print_error(f"without --dry-run this import is refused: {refusal}")
-            if mode.output is options.OutputFormat.TABLE:
+            if mode.is_table:
                 print(f"{file}: {_counts(changes)}")
-            return await _change(connection, changes, mode, replaces=overwrite)
+            return await _change(connection, changes, expiration, mode, replaces=overwrite)
 
     return asyncio.run(move())
 
@@ -352,28 +344,29 @@ def _counts(changes: Sequence[Change]) -> str:
 
 
 async def _change(
-    connection: Connection, changes: Sequence[Change], mode: ChangeMode, *, replaces: bool = True
+    connection: Connection,
+    changes: Sequence[Change],
+    expiration: timedelta,
+    mode: ChangeMode,
+    *,
+    replaces: bool = True,
 ) -> int:
     """Show the changes, ask for confirmation, carry them out, and print the results."""
-    is_table = mode.output is options.OutputFormat.TABLE
-    if not (is_table or mode.dry_run or mode.yes):
-        raise ConfigurationError(
-            "--format json cannot ask for confirmation: give --yes or --dry-run"
-        )
+    mode.check()
     console = standard_output()
-    if is_table:
+    if mode.is_table:
         console.print(changes_table(connection.group, changes))
         for warning in warnings_for(changes):
             console.print(warning)
     needed = [change for change in changes if change.is_needed]
     results: dict[str, CheckpointMoved | EventProcError] = {}
     if needed and not mode.dry_run:
-        if not (mode.yes or await asyncio.to_thread(_ask, len(needed))):
-            print("Nothing was changed.")
+        noun = "checkpoint" if len(needed) == 1 else "checkpoints"
+        if not await mode.confirmed(f"Move {len(needed)} {noun}?"):
             return FAILED
-        results = await carry_out(connection, needed, expiration=mode.expiration, replaces=replaces)
+        results = await carry_out(connection, needed, expiration=expiration, replaces=replaces)
     failed = {p: r for p, r in results.items() if isinstance(r, EventProcError)}
-    if not is_table:
+    if not mode.is_table:
         print(json.dumps(changes_json(connection.group, changes, results)))
     elif not needed:
         print("Nothing to change: every checkpoint is already in place.")
@@ -385,13 +378,3 @@ async def _change(
     for error in failed.values():
         print_error(str(error))
     return FAILED if failed else OK
-
-
-def _ask(count: int) -> bool:
-    """Ask for confirmation on standard input. This blocks, so call it in a thread."""
-    print(f"Move {count} checkpoint{'s' * (count > 1)}? [y/N] ", end="", flush=True)
-    answer = sys.stdin.readline()
-    if not answer:
-        print()
-        raise ConfigurationError("standard input is closed: give --yes or --dry-run")
-    return answer.strip().lower() in {"y", "yes"}

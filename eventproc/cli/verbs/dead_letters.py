@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
@@ -10,10 +9,11 @@ import typer
 
 from eventproc.cli.access.hub import HubAccess
 from eventproc.cli.arguments import options
+from eventproc.cli.arguments.change_mode import ChangeMode
 from eventproc.cli.arguments.dead_letters import parse_place
 from eventproc.cli.arguments.handlers import load_handler
 from eventproc.cli.arguments.sources import make_source
-from eventproc.cli.group.letter_options import ChangeMode, LettersAddress, Place, Wanted
+from eventproc.cli.group.letter_options import LettersAddress, Place, Wanted
 from eventproc.cli.group.letters import (
     counts_text,
     letters_json,
@@ -157,7 +157,7 @@ def replay(
                 publisher = make_publisher(address.hub_access(), hub)
                 target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
             question = f"Replay {letters_text(len(found))} {name}, and remove what is delivered?"
-            if not await _confirmed(question, mode):
+            if not await mode.confirmed(question):
                 return FAILED
             async with target:
                 return await _replay(place, replay_letters(reader, target, found), mode)
@@ -196,10 +196,10 @@ def drop(
                 _print_list(place, found, mode.output, None)
                 return OK
             question = f"Remove {letters_text(len(found))} of {place}, and deliver nothing?"
-            if not await _confirmed(question, mode):
+            if not await mode.confirmed(question):
                 return FAILED
             dropped = [stored async for stored in drop_letters(reader, found)]
-            if mode.output is options.OutputFormat.JSON:
+            if not mode.is_table:
                 print(json.dumps(letters_json(place, dropped)))
             else:
                 print(f"{letters_text(len(dropped))} removed.")
@@ -218,7 +218,7 @@ async def _replay(place: str, replayed: AsyncIterator[LetterResult], mode: Chang
     except EventProcError:
         print_error(f"{counts_text(results)} until now. The same command continues there")
         raise
-    if mode.output is options.OutputFormat.JSON:
+    if not mode.is_table:
         print(json.dumps(results_json(place, results)))
     else:
         print(f"{counts_text(results)}.")
@@ -267,25 +267,6 @@ def _hub_of(letters: Sequence[StoredLetter], access: HubAccess) -> str:
             "one"
         )
     return hub
-
-
-async def _confirmed(question: str, mode: ChangeMode) -> bool:
-    if mode.yes:
-        return True
-    if await asyncio.to_thread(_ask, question):
-        return True
-    print("Nothing was changed.")
-    return False
-
-
-def _ask(question: str) -> bool:
-    """Ask for confirmation on standard input. This blocks, so call it in a thread."""
-    print(f"{question} [y/N] ", end="", flush=True)
-    answer = sys.stdin.readline()
-    if not answer:
-        print()
-        raise ConfigurationError("standard input is closed: give --yes or --dry-run")
-    return answer.strip().lower() in {"y", "yes"}
 
 
 def _print_list(
