@@ -78,9 +78,9 @@ class Wait:
 class Voted:
     """A scaler voted on the number of processors."""
 
-    at_s: float
-    wanted: int | None
-    """``None``: not known yet."""
+    at_seconds: float
+    replicas: int | None
+    """How many it wants; ``None``: not known yet."""
 
     reason: str
     running: int

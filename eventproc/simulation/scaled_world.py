@@ -131,8 +131,8 @@ class ScaledWorld(World):
             decision = vote.decision
             self.observer.voted(
                 Voted(
-                    at_s=self.now_s,
-                    wanted=decision.replicas,
+                    at_seconds=round(self.now_s, 3),
+                    replicas=decision.replicas,
                     reason=decision.reason.value,
                     running=len(self._expected),
                     load=self._load,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice, pairwise
+from itertools import groupby, pairwise
 
 from eventproc.core.scaling.decision import ScalingRules
 from eventproc.simulation.history import History, Voted
@@ -38,23 +38,13 @@ class LoadReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VoteReport:
-    """A vote that differs from the one before."""
-
-    at_seconds: float
-    replicas: int
-    reason: str
-    running: int
-    load: float
-    backlog: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingReport:
     """The figures of a simulation with a scaler."""
 
     events: tuple[LoadReport, ...]
-    votes: tuple[VoteReport, ...]
+    votes: tuple[Voted, ...]
+    """The votes that differ from the one before, each with a number."""
+
     process_hours: float
     """The sum of the times for which processes ran, in hours."""
 
@@ -70,17 +60,9 @@ def scaling_report_of(history: History, rules: ScalingRules) -> ScalingReport:
             for event, (begin_s, end_s) in zip(history.script_events, spans_s, strict=True)
         ),
         votes=tuple(
-            VoteReport(
-                at_seconds=round(vote.at_s, 3),
-                replicas=wanted,
-                reason=vote.reason,
-                running=vote.running,
-                load=vote.load,
-                backlog=vote.backlog,
-            )
-            for wanted, votes in groupby(history.votes, key=lambda vote: vote.wanted)
-            if wanted is not None
-            for vote in islice(votes, 1)
+            next(votes)
+            for replicas, votes in groupby(history.votes, key=lambda vote: vote.replicas)
+            if replicas is not None
         ),
         process_hours=round(_process_hours(history), 3),
     )
@@ -89,9 +71,11 @@ def scaling_report_of(history: History, rules: ScalingRules) -> ScalingReport:
 def _event(
     history: History, name: str, begin_s: float, end_s: float, checkpoint_interval_s: float
 ) -> LoadReport:
-    within = [vote for vote in history.votes if begin_s <= vote.at_s < end_s]
-    before = [vote for vote in history.votes if vote.at_s < begin_s][-1:]
-    processes = _changes([vote.wanted for vote in (*before, *within) if vote.wanted is not None])
+    within = [vote for vote in history.votes if begin_s <= vote.at_seconds < end_s]
+    before = [vote for vote in history.votes if vote.at_seconds < begin_s][-1:]
+    processes = _changes(
+        [vote.replicas for vote in (*before, *within) if vote.replicas is not None]
+    )
     rises = [later > earlier for earlier, later in pairwise(processes)]
     drained_s = _drained_s(within, checkpoint_interval_s)
     return LoadReport(
@@ -119,7 +103,7 @@ def _drained_s(votes: Sequence[Voted], checkpoint_interval_s: float) -> float | 
         if vote.backlog > vote.load * checkpoint_interval_s:
             since_s = None
         elif since_s is None:
-            since_s = vote.at_s
+            since_s = vote.at_seconds
     return since_s
 
 

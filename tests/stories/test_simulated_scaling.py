@@ -63,7 +63,7 @@ def test_processes_follow_the_load_up_and_down():
     assert len({service.owner_id for service in history.services}) == 1 + rises
     assert [vote.replicas for vote in report.votes] == [
         wanted
-        for former, wanted in pairwise([None, *(vote.wanted for vote in history.votes)])
+        for former, wanted in pairwise([None, *(vote.replicas for vote in history.votes)])
         if wanted != former
     ]
 

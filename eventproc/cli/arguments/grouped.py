@@ -18,7 +18,7 @@ import typer
 
 from eventproc.cli.arguments.option_names import OPTIONS
 from eventproc.cli.arguments.placements import parse_placement
-from eventproc.config import EventProcessorConfig, GroupConfig
+from eventproc.config import EventProcessorConfig
 from eventproc.core.placement.placement import Placement
 from eventproc.models import EventPosition
 from eventproc.validation.option_values import parse_duration, parse_position
@@ -45,13 +45,16 @@ _TEXT_BY_TYPE: Final[Mapping[object, _Text]] = {
 
 
 class ConfigOptions:
-    """In ``Annotated[EventProcessorConfig, ...]``: options for some settings of the config.
+    """In ``Annotated[EventProcessorConfig, ...]``: options for some settings of a config.
 
     Type and default of an option are those of the setting.
     """
 
-    def __init__(self, options: Mapping[str, Any], defaults: GroupConfig = DEFAULTS) -> None:
-        """Give the option of each setting; ``checkpoint_policy.interval`` is one of a policy."""
+    def __init__(self, options: Mapping[str, Any], defaults: Any = DEFAULTS) -> None:  # noqa: ANN401
+        """Give the option of each setting; ``checkpoint_policy.interval`` is one of a policy.
+
+        *defaults* is the config without options: a dataclass.
+        """
         self._options = options
         self._defaults = defaults
 
@@ -75,10 +78,11 @@ class ConfigOptions:
         }
         return _Group(options, self._config)
 
-    def _config(self, values: Mapping[str, Any]) -> GroupConfig:
-        defaults = self._defaults
-        interval = values.get("load_balancing_interval", defaults.load_balancing_interval)
-        given: dict[str, Any] = {"rebalance_interval": min(interval, defaults.rebalance_interval)}
+    def _config(self, values: Mapping[str, Any]) -> object:
+        defaults, given = self._defaults, dict[str, Any]()
+        interval = values.get("load_balancing_interval")
+        if interval is not None:
+            given["rebalance_interval"] = min(interval, defaults.rebalance_interval)
         for setting, value in values.items():
             policy, dot, name = setting.rpartition(".")
             if dot:
@@ -86,7 +90,8 @@ class ConfigOptions:
                 given[policy] = replace(former, **{name: value})
             else:
                 given[name] = value
-        return replace(defaults, **given)
+        changed: object = replace(defaults, **given)
+        return changed
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _SAME_NAME: Final = (
-    *("batch_min", "batch_wait", "consumer_group", "dead_letters"),
+    *("batch_min", "batch_wait", "consumer_group", "cooldown", "dead_letters"),
     *("deployment_id", "failover_timeout", "key_concurrency"),
     *("owner_id", "shutdown_timeout", "stall_timeout", "static_membership", "capacity"),
     *("ordinal", "placement", "recreated_hub", "roster", "weight"),

@@ -2,23 +2,21 @@
 
 import asyncio
 import secrets
-import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from datetime import timedelta
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from eventproc.cli.dashboard.changes import Changes, PendingChanges
+from eventproc.cli.dashboard.options import PageOptions
 from eventproc.cli.dashboard.reader import GroupReader
 from eventproc.cli.dashboard.site import Site
 from eventproc.cli.dashboard.watcher import Watcher
 from eventproc.cli.group.connection import Connection
 from eventproc.cli.terminal.exits import BAD_INPUT, exit_code_of
+from eventproc.cli.terminal.until_signal import until_signal
 from eventproc.concurrency.tasks import end
 from eventproc.core.watching.finding import WatchRules
-from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.server import serve_requests
 from eventproc.errors import ConfigurationError, EventProcError
 
@@ -26,21 +24,6 @@ CONNECTIONS_MAX: Final = 100
 """A browser keeps one open for as long as it shows the page."""
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - named, not listened on
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageOptions:
-    """What an operator asks of the page."""
-
-    listen: ListenAddress
-    host_names: frozenset[str]
-    """Under which browsers reach it, beside the address."""
-
-    expiration: timedelta
-    every: timedelta
-    stuck_after: timedelta
-    allows_changes: bool
-    lookup_group: str
 
 
 async def run_page(connection: Connection, options: PageOptions) -> None:
@@ -51,7 +34,7 @@ async def run_page(connection: Connection, options: PageOptions) -> None:
     """
     async with open_page(connection, options) as (url, watching):
         print(url, flush=True)
-        await _until_stopped(watching)
+        await until_signal(watching)
 
 
 @asynccontextmanager
@@ -65,7 +48,7 @@ async def open_page(
         EventProcError: The first reading shows that an option is wrong.
     """
     token, changes = None, None
-    if options.allows_changes:
+    if options.allow_changes:
         if connection.group.is_of_resources:
             raise ConfigurationError(
                 "--allow-changes: a group of resources has no checkpoints to move"
@@ -79,7 +62,7 @@ async def open_page(
                 lookup_group=options.lookup_group,
             )
         )
-    names = {options.listen.host.lower(), *options.host_names} - WILDCARDS
+    names = {name.lower() for name in (options.listen.host, *options.allow_host)} - WILDCARDS
     watcher = await _watcher(connection, options)
     site = Site(
         watcher=watcher,
@@ -97,19 +80,6 @@ async def open_page(
             yield f"http://{host}/{f'#token={token}' if token else ''}", watching
         finally:
             await end([watching])
-
-
-async def _until_stopped(watching: "asyncio.Task[None]") -> None:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # On Windows Ctrl+C interrupts.
-            loop.add_signal_handler(number, ended.set)
-    stopping = asyncio.create_task(ended.wait())
-    done, _ = await asyncio.wait([stopping, watching], return_when=asyncio.FIRST_COMPLETED)
-    await end([stopping])
-    for task in done:
-        task.result()
 
 
 async def _watcher(connection: Connection, options: PageOptions) -> Watcher:

@@ -18,11 +18,11 @@ from eventproc.cli.access.hub import HUB_VARIABLE, HubAccess
 from eventproc.cli.access.storage import STORAGE_VARIABLE, StorageAccess
 from eventproc.cli.arguments.sources import make_source
 from eventproc.cli.arguments.stores import open_store
+from eventproc.cli.dashboard.options import PageOptions
 from eventproc.cli.demo.children import Child, Children
 from eventproc.cli.demo.flights import Logbook
 from eventproc.cli.demo.journal import JOURNAL_VARIABLE
 from eventproc.cli.group.connection import Connection
-from eventproc.endpoints.address import ListenAddress
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore, EventSource
@@ -142,16 +142,12 @@ async def open_stage(
 
 def _open_page(connection: Connection) -> AbstractAsyncContextManager[tuple[str, object]]:
     """Serve the page of the dashboard within the block."""
-    from eventproc.cli.dashboard.program import PageOptions, open_page  # noqa: PLC0415 - an extra
+    from eventproc.cli.dashboard.program import open_page  # noqa: PLC0415 - an extra
 
     options = PageOptions(
-        listen=ListenAddress(),
-        host_names=frozenset(),
+        http="127.0.0.1:0",
         expiration=timedelta(seconds=EXPIRATION_S),
         every=timedelta(seconds=0.5),
-        stuck_after=timedelta(minutes=1),
-        allows_changes=False,
-        lookup_group="",
     )
     return open_page(connection, options)
 

@@ -1,47 +1,22 @@
 """Tables of a simulated group."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Final
 
 from rich.table import Table
 
 from eventproc.cli.terminal.console import standard_output
-from eventproc.simulation import LoadReport, Report, ScalingReport
-
-_SCALING_ROWS: Final[Mapping[str, Callable[[LoadReport], str]]] = {
-    "at seconds": lambda event: _cell(event.at_seconds),
-    "load per second": lambda event: _cell(event.load),
-    "processes": lambda event: " ".join(map(str, event.processes)),
-    "reversals": lambda event: _cell(event.reversals),
-    "backlog max": lambda event: _cell(event.backlog_max),
-    "seconds to drain": lambda event: _cell(event.seconds_to_drain),
-    "worst wait seconds": lambda event: _cell(event.worst_wait_seconds),
-    "duplicates": lambda event: _cell(event.duplicates),
-}
+from eventproc.simulation import EventReport, LoadReport, Report, ScalingReport
 
 
 def show_report(report: Report, remark: str) -> None:
     """Print a column for each event of the script, the totals, and a remark about them."""
-    rows = [asdict(row) for row in report.events]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for row in rows:
-        table.add_column(row["event"], justify="right")
-    for name in list(rows[0])[1:]:
-        table.add_row(name.replace("_", " "), *(_cell(row[name]) for row in rows))
-    standard_output().print(table)
+    standard_output().print(_events(report.events))
     _show_totals(asdict(report.totals), remark)
 
 
 def show_scaling(report: Report, scaling: ScalingReport, remark: str) -> None:
     """Print a column for each event, a row for each change, the totals, and a remark on these."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for event in scaling.events:
-        table.add_column(event.event, justify="right")
-    for name, show in _SCALING_ROWS.items():
-        table.add_row(name, *(show(event) for event in scaling.events))
     votes = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("at seconds", "load", "backlog", "running", "wanted"):
         votes.add_column(name, justify="right")
@@ -53,10 +28,23 @@ def show_scaling(report: Report, scaling: ScalingReport, remark: str) -> None:
             vote.reason,
         )
     console = standard_output()
-    console.print(table)
+    console.print(_events(scaling.events))
     console.print()
     console.print(votes)
     _show_totals({"process_hours": scaling.process_hours} | asdict(report.totals), remark)
+
+
+def _events(events: Sequence[EventReport] | Sequence[LoadReport]) -> Table:
+    """Return a column for each event, and a row for each figure."""
+    rows = [asdict(event) for event in events]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for row in rows:
+        table.add_column(row["event"], justify="right")
+    for name in list(rows[0])[1:]:
+        label = "load per second" if name == "load" else name.replace("_", " ")
+        table.add_row(label, *(_cell(row[name]) for row in rows))
+    return table
 
 
 def _show_totals(totals: Mapping[str, float], remark: str) -> None:
@@ -72,7 +60,9 @@ def _show_totals(totals: Mapping[str, float], remark: str) -> None:
     console.print(f"\n{remark}", soft_wrap=True)
 
 
-def _cell(value: float | None) -> str:
+def _cell(value: float | Sequence[int] | None) -> str:
     if value is None:
         return "never"
+    if isinstance(value, Sequence):
+        return " ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

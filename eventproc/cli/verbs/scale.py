@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-import signal
 import time
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from typing import Annotated
@@ -16,10 +15,10 @@ from eventproc.autoscaling.reader import read_group
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.address import HubAddress
 from eventproc.cli.arguments.grouped import DEFAULTS
-from eventproc.cli.arguments.scaling import ScalingOptions
+from eventproc.cli.arguments.scaling import RulesOption
 from eventproc.cli.group.connection import Connection, connect
 from eventproc.cli.terminal.exits import BAD_INPUT, OK, exit_code_of, print_error
-from eventproc.concurrency.tasks import end
+from eventproc.cli.terminal.until_signal import until_signal
 from eventproc.core.scaling.decision import ScalingRules
 from eventproc.endpoints.address import ListenAddress, parse_address
 from eventproc.errors import EventProcError
@@ -28,7 +27,7 @@ from eventproc.errors import EventProcError
 def scale(
     *,
     address: HubAddress,
-    rules: ScalingOptions,
+    rules: RulesOption,
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     watch: Annotated[
         bool, typer.Option("--watch", help="Repeat, and print a line at each change.")
@@ -65,7 +64,6 @@ def scale(
     Exit codes: 0 printed, or stopped by a signal, 2 an option is wrong, 3 the store or the hub did
     not answer.
     """
-    wanted = rules.rules()
     addresses = {
         option: parse_address(text, option)
         for option, text in (("--http", http), ("--grpc", grpc))
@@ -75,13 +73,13 @@ def scale(
     async def vote() -> None:
         serves = watch or bool(addresses)
         async with connect(address, hub_may_be_away=serves) as connection:
-            scaler = _scaler(connection, expiration, wanted)
+            scaler = _scaler(connection, expiration, rules)
             if serves:
                 await _serve(scaler, addresses, every)
                 return
             await connection.note_absence()
             await scaler.decide()
-            await asyncio.sleep(wanted.checkpoint_interval.total_seconds())
+            await asyncio.sleep(rules.checkpoint_interval.total_seconds())
             _print(await scaler.decide())
 
     asyncio.run(vote())
@@ -104,11 +102,6 @@ def _scaler(connection: Connection, expiration: timedelta, rules: ScalingRules) 
 
 async def _serve(scaler: Autoscaler, addresses: dict[str, ListenAddress], every: timedelta) -> None:
     """Vote, print changes and serve, until SIGINT or SIGTERM."""
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # On Windows Ctrl+C interrupts.
-            loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
         if "--http" in addresses:
             from eventproc.autoscaling.json_server import (  # noqa: PLC0415 - an extra
@@ -124,15 +117,7 @@ async def _serve(scaler: Autoscaler, addresses: dict[str, ListenAddress], every:
 
             bound = await stack.enter_async_context(serve_keda(addresses["--grpc"], scaler))
             print_error(f"serving gRPC on {bound}")
-        tasks = [
-            asyncio.create_task(ended.wait()),
-            asyncio.create_task(_vote_again_and_again(scaler, every)),
-            asyncio.create_task(_print_changes(scaler)),
-        ]
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        await end(tasks)
-        for task in done:
-            task.result()
+        await until_signal(_vote_again_and_again(scaler, every), _print_changes(scaler))
 
 
 async def _vote_again_and_again(scaler: Autoscaler, every: timedelta) -> None:

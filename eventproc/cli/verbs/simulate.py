@@ -14,7 +14,7 @@ from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc.cli.arguments import options
 from eventproc.cli.arguments.config_options import BALANCING
 from eventproc.cli.arguments.grouped import ConfigOptions
-from eventproc.cli.arguments.scaling import ScalingOptions, SimulatedScalingOptions
+from eventproc.cli.arguments.scaling import RulesOption, SimulatedScalingOptions
 from eventproc.cli.terminal.exits import OK
 from eventproc.cli.terminal.simulated import show_report, show_scaling
 from eventproc.config import EventProcessorConfig
@@ -95,7 +95,7 @@ def simulate(
         ),
     ] = None,
     autoscaling: SimulatedScalingOptions,
-    rules: ScalingOptions,
+    rules: RulesOption,
     output: options.Format = options.OutputFormat.TABLE,
 ) -> int:
     """Simulate a group, or its scaling: time to balance, moves, storage operations, monthly price.
