@@ -16,15 +16,15 @@ class PauseSwitch:
     says. Neither pause ends the other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_pause: Callable[[], None] = lambda: None) -> None:
+        """Begin without a pause; *on_pause* is called at once when the partition is paused."""
+        self._on_pause = on_pause
         self.is_paused_here = False
         """Whether ``pause`` was called, and ``resume`` not since."""
 
         self.group_pause: Pause | None = None
         self._opened = asyncio.Event()
         self._opened.set()
-        self.on_pause: Callable[[], None] = lambda: None
-        """Called at once when the partition is paused."""
 
     @property
     def is_paused(self) -> bool:
@@ -32,7 +32,7 @@ class PauseSwitch:
         return not self._opened.is_set()
 
     def pause(self) -> None:
-        """Stop receiving, and call ``on_pause``."""
+        """Stop receiving."""
         self.is_paused_here = True
         self._adjust()
 
@@ -51,7 +51,7 @@ class PauseSwitch:
             self._opened.set()
         elif not self.is_paused:
             self._opened.clear()
-            self.on_pause()
+            self._on_pause()
 
     async def until_open(self, *, within_s: float | None = None) -> None:
         """Wait while receiving is paused, for at most *within_s* seconds; ``None``: no limit."""

@@ -37,6 +37,7 @@ from eventproc.partition.reader import FormerHubError, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope, WorkMeter
 from eventproc.partition.stall_watchdog import Watchdog
 from eventproc.partition.start import begin
+from eventproc.partition.steady_link import SteadyLink
 from eventproc.partition.transactions.commits import Commits
 from eventproc.ports import DeadLetterSink, Transactions
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
@@ -92,16 +93,16 @@ class PartitionPump:
         own = config.partition_rate_max
         self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
         receiver_wait_s = waits(config.receiver_backoff, rng)
-        self._pause_switch = PauseSwitch()
-        self._reader = PartitionReader(
+        link = SteadyLink(
             links,
             scope=scope,
-            pause_switch=self._pause_switch,
             verify=record.verify,
             wait_s=receiver_wait_s,
             takes_columns=handler.takes_columns,
             gathering=config.gathering(takes_columns=handler.takes_columns),
         )
+        self._pause_switch = PauseSwitch(link.interrupt)
+        self._reader = PartitionReader(link, scope=scope, pause_switch=self._pause_switch)
         self._progress = PartitionProgress(has_state=config.key_concurrency == 1)
         self._checkpointer = checkpointer = Checkpointer(
             record,
@@ -116,7 +117,7 @@ class PartitionPump:
             scope,
             checkpointer=checkpointer,
             pause_switch=self._pause_switch,
-            last_enqueued=lambda: self._reader.last_enqueued,
+            last_enqueued=lambda: link.last_enqueued,
             commits=None
             if transactions is None
             else Commits(
@@ -148,10 +149,8 @@ class PartitionPump:
         self._guard = CrashGuard(
             checkpointer,
             scope=scope,
-            delivered_through=lambda events: links.delivered_through(
-                events, self._reader.last_enqueued
-            ),
-            until_settled=self._reader.until_settled,
+            delivered_through=lambda events: links.delivered_through(events, link.last_enqueued),
+            until_settled=link.until_settled,
             deliveries_max=policy.deliveries_max,
         )
         self._watchdog = Watchdog(
@@ -237,8 +236,8 @@ class PartitionPump:
             lag_seconds=self._context.lag_seconds,
             checkpoint_age_seconds=self._checkpointer.uncommitted_age_s,
             checkpoint_error=None if refusal is None else str(refusal),
-            receiver_failing_seconds=self._reader.failing_s,
-            receiver_error=self._reader.error,
+            receiver_failing_seconds=self._reader.link.failures.failing_s,
+            receiver_error=self._reader.link.failures.error,
             is_served=self._scope.activity.is_served,
             is_trusted=not self._stop_scope.is_waiting_for_trust,
             is_paused=self._pause_switch.is_paused,
@@ -390,11 +389,11 @@ class PartitionPump:
         """Close the handler, then write the last checkpoint, in what is left of the budget."""
         self._scope.activity.is_served = False
         self._stop_scope.conclude()  # From here on, lanes begin no new calls.
-        await self._reader.stop()
+        await self._reader.link.stop()
         try:
             await self._finish()
         finally:
-            await self._reader.close()
+            await self._reader.link.close()
 
     async def _finish(self) -> None:
         """Wait for calls under way, close the handler, and write the last checkpoint."""

@@ -6,7 +6,6 @@ from typing import Final
 
 from eventproc.config import EventProcessorConfig
 from eventproc.core.stall import Condition, StallStep, stall_step
-from eventproc.errors import SourceError
 from eventproc.models import CloseReason
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.lanes import Lanes
@@ -34,7 +33,7 @@ class Watchdog:
 
         Args:
             config: Has ``stall_timeout`` and ``failover_timeout``.
-            reader: Knows whether the hub has more events; its receiver is reopened.
+            reader: Knows whether the hub has more events; its link is opened again.
             scope: Knows when there was progress; ends the pump after ``failover_timeout``.
             lanes: Know which calls are under way.
             pause_switch: Knows whether the partition is paused.
@@ -96,7 +95,7 @@ class Watchdog:
         return (
             self._pause_switch.is_paused
             or self._activity.is_throttled
-            or self._reader.is_gathering
+            or self._reader.link.is_gathering
             or self._stop_scope.is_waiting_for_trust
         )
 
@@ -106,7 +105,7 @@ class Watchdog:
         has_more = (
             self._idle_s() >= self._timeout_s
             and not self._activity.is_delivering
-            and await self._has_more()
+            and await self._reader.has_more()
         )
         # Read after the hub has answered: events may have come meanwhile.
         idle_s, is_delivering = self._idle_s(), self._activity.is_delivering
@@ -116,7 +115,7 @@ class Watchdog:
             has_work=has_more or is_delivering or not self._lanes.is_idle,
             is_starved=has_more and not is_delivering,
             is_held_back=self._is_held_back(),
-            failing_s=self._reader.failing_s,
+            failing_s=self._reader.link.failures.failing_s,
             is_reported=self._is_reported,
             was_reopened=self._was_reopened,
         )
@@ -141,7 +140,7 @@ class Watchdog:
                     self.stalled_at = self._first_unhandled()
                     self._log.warning("stall_detected", **facts, is_reopened=is_reopened)
                 if is_reopened:
-                    self._reader.restart()
+                    self._reader.link.restart()
             case StallStep.ABANDON:
                 self._log.error("partition_abandoned", **self._facts(condition))
                 self._stop_scope.abort(CloseReason.STALLED)
@@ -163,17 +162,3 @@ class Watchdog:
             "sequence_number": self._first_unhandled(),
             "last_sequence_number": None if unhandled is None else unhandled.last,
         }
-
-    async def _has_more(self) -> bool:
-        """Whether the hub has events that were not received.
-
-        ``False`` if the hub does not answer: for how long the receiver fails is judged as well.
-        """
-        newest = self._reader.newest_received
-        if newest is None:
-            return False
-        try:
-            properties = await self._reader.properties()
-        except SourceError:
-            return False
-        return not properties.is_empty and properties.last_enqueued_sequence_number > newest

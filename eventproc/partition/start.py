@@ -11,6 +11,7 @@ from eventproc.partition.adoption import Adoption
 from eventproc.partition.checkpointer import Checkpointer
 from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionScope
+from eventproc.partition.steady_link import SteadyLink
 from eventproc.pumps.stop_scope import PartitionStoppedError
 
 
@@ -34,13 +35,14 @@ async def begin(
     Raises:
         PartitionStoppedError: the checkpoint has the offset format of another protocol.
     """
+    link = reader.link
     checkpoint = await adoption.run(
-        lambda: reader.hub_created_at, is_from_first=initial_position.is_earliest
+        lambda: link.links.source.created_at, is_from_first=initial_position.is_earliest
     )
     numbered_through: int | None = None
     if checkpoint is not None:
-        _check_offset_format(checkpoint, reader.offset_format, scope)
-        numbered_through = reader.links.restore(checkpoint, checkpointer.progress)
+        _check_offset_format(checkpoint, link.links.source.offset_format, scope)
+        numbered_through = link.links.restore(checkpoint, checkpointer.progress)
         if checkpoint.state and checkpoint.state_sequence_number != checkpoint.sequence_number:
             scope.log.warning(
                 "state_position_mismatched",
@@ -49,12 +51,12 @@ async def begin(
             )
     position = starting_position(checkpoint, initial_position)
     if position.is_latest:
-        position = await _pin_latest(checkpointer, reader, scope)
+        position = await _pin_latest(checkpointer, link, scope)
     stored = checkpointer.stored
-    reader.known_since = None if stored is None else stored.last_modified
-    reader.newest_received = checkpointer.progress.sequence_number
-    if numbered_through is not None:
-        reader.newest_received = numbered_through
+    reader.begin(
+        checkpointer.progress.sequence_number if numbered_through is None else numbered_through,
+        None if stored is None else stored.last_modified,
+    )
     return position
 
 
@@ -69,14 +71,14 @@ def _check_offset_format(checkpoint: Checkpoint, mine: OffsetFormat, scope: Part
 
 
 async def _pin_latest(
-    checkpointer: Checkpointer, reader: PartitionReader, scope: PartitionScope
+    checkpointer: Checkpointer, link: SteadyLink, scope: PartitionScope
 ) -> EventPosition:
     """Replace "latest" by the position that it means now, and store that as a checkpoint.
 
     Otherwise, if this processor died before its first checkpoint, the next owner would begin at a
     later "latest" and skip the events in between.
     """
-    end = await reader.properties_with_retries()
+    end = await link.properties_with_retries()
     number, offset = end.last_enqueued_sequence_number, end.last_enqueued_offset
     if number < 0:  # The partition never had an event, and its first one must not be skipped.
         number, offset = BEFORE_FIRST_SEQUENCE_NUMBER, BEFORE_FIRST_OFFSET

@@ -9,8 +9,7 @@ import pytest
 
 from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
 from eventproc.models import CloseReason, EventPosition, LastEnqueued
-from eventproc.partition.flow_control import PauseSwitch
-from eventproc.partition.reader import REJECTIONS_MAX, PartitionReader
+from eventproc.partition.steady_link import REJECTIONS_MAX
 from eventproc.ports import PartitionReceiver
 from eventproc.pumps.stop_scope import StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
@@ -18,7 +17,7 @@ from eventproc.statistics import DeliveryCounters
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.core.events import events, numbers
-from tests.unit.eventproc.partition.test_reader import reader_of
+from tests.unit.eventproc.partition.test_reader import Reading
 
 REFUSED = SourceRejectedError("no right")
 BROKEN = SourceUnavailableError("broken")
@@ -80,18 +79,18 @@ class ReaderFixture:
     def __init__(self, *steps: Step) -> None:
         scene = Scene()
         self.source = ScriptedLinks(scene, *steps)
-        self.pause, self.stop = PauseSwitch(), StopScope(lambda: inf)
+        self.stop = StopScope(lambda: inf)
         self.counters = DeliveryCounters()
         self.attempts: list[int] = []
-        self.reader: PartitionReader = reader_of(
+        self.reading = Reading(
             scene,
             self.source,
             self._verify,
-            pause=self.pause,
             stop=self.stop,
             counters=self.counters,
+            wait_s=self._wait_s,
         )
-        self.reader._wait_s = self._wait_s
+        self.link, self.pause = self.reading.link, self.reading.pause
 
     def _wait_s(self, attempt: int) -> float:
         self.attempts.append(attempt)
@@ -104,7 +103,7 @@ class ReaderFixture:
     async def next(self) -> list[int]:
         """Receive the next events."""
         wait = timedelta(seconds=60)
-        return numbers(await self.reader.next(EventPosition.earliest, 10, wait))
+        return numbers(await self.reading.next(EventPosition.earliest, 10, wait))
 
 
 def test_the_waits_grow_with_each_failure_in_a_row_until_events_arrive():
@@ -136,7 +135,7 @@ def test_refusals_are_counted_from_zero_after_the_source_has_answered(between):
             return await answers(partition_id)
 
         fixture.source.partition_properties = refuse  # type: ignore[method-assign]
-        await fixture.reader.properties_with_retries()
+        await fixture.link.properties_with_retries()
         return [[1], await fixture.next()]
 
     assert run_virtual(scenario()) == [[1], [2]]
@@ -150,10 +149,10 @@ def test_the_newest_event_is_known_until_a_new_link_reports_one():
         known = LastEnqueued(sequence_number=9, offset="9", enqueued_time=None)
         fixture.source.last_enqueued = known
         await fixture.next()
-        assert fixture.reader.last_enqueued is known
+        assert fixture.link.last_enqueued is known
         fixture.source.last_enqueued = None
         await fixture.next()
-        return fixture.reader.last_enqueued is known
+        return fixture.link.last_enqueued is known
 
     assert run_virtual(scenario())
 
@@ -163,7 +162,7 @@ def test_events_that_a_link_filtered_out_are_not_missing(caplog):
 
     async def scenario():
         fixture = ReaderFixture([7])
-        fixture.reader.newest_received = 3
+        fixture.reading.reader.begin(3, None)
         fixture.source.first = 4
         return await fixture.next()
 
@@ -195,7 +194,7 @@ def test_a_link_that_is_slow_to_end_may_be_interrupted_twice():
         fixture.source.cancel_s = 3.0
         reading = asyncio.ensure_future(fixture.next())
         await seconds(5)
-        fixture.reader.restart()
+        fixture.link.restart()
         await seconds(1)
         fixture.pause.pause()
         await seconds(1)
@@ -215,7 +214,7 @@ def test_a_restart_that_events_overtook_is_forgotten():
 
     async def scenario():
         fixture = ReaderFixture([1])
-        fixture.reader.restart()
+        fixture.link.restart()
         received = [await fixture.next(), await fixture.next()]
         return received, fixture.counters.receiver_error_count
 

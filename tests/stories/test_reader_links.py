@@ -17,7 +17,7 @@ from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.stories.test_link_failures import BROKEN, REFUSED, ReaderFixture, ScriptedLink
-from tests.unit.eventproc.partition.test_reader import ShortLinks, is_lost, reader_of
+from tests.unit.eventproc.partition.test_reader import Reading, ShortLinks, is_lost
 
 WAIT = timedelta(seconds=60)
 
@@ -84,7 +84,7 @@ def test_events_of_one_batch_after_the_other_are_not_missing(caplog):
     async def scenario():
         fixture = ReaderFixture([1, 2, 3], [4, 5])
         received = [await fixture.next(), await fixture.next()]
-        return received, fixture.reader.newest_received
+        return received, fixture.reading.reader.newest_received
 
     assert run_virtual(scenario()) == ([[1, 2, 3], [4, 5]], 5)
     assert not caplog.records
@@ -99,7 +99,7 @@ def test_only_events_that_are_received_for_the_first_time_are_progress():
         for _ in range(4):
             await seconds(1)
             await fixture.next()
-            seen.append(fixture.reader._activity.progressed_at_s)
+            seen.append(fixture.reading.activity.progressed_at_s)
         return seen
 
     assert run_virtual(scenario()) == [1, 1, 1, 4]
@@ -134,10 +134,10 @@ def test_a_partition_whose_link_was_taken_is_left_without_a_wait():
     async def scenario():
         scene = Scene()
         links = ShortLinks(scene, ReceiverDisplacedError("taken"))
-        reader = reader_of(scene, links, is_lost)
-        await reader.next(EventPosition.earliest, 10, WAIT)
+        reading = Reading(scene, links, is_lost)
+        await reading.next(EventPosition.earliest, 10, WAIT)
         with pytest.raises(OwnershipLostError):
-            await reader.next(EventPosition.earliest, 10, WAIT)
+            await reading.next(EventPosition.earliest, 10, WAIT)
         return asyncio.get_running_loop().time()
 
     assert run_virtual(scenario()) == 0
@@ -177,19 +177,19 @@ class RefusingQueues(RefusingLinks, QueueSource):
 
 
 @pytest.mark.parametrize(
-    ("number", "changes", "is_former"),
+    ("number", "changes", "has_checkpoint", "is_former"),
     [
-        (3, {}, True),
-        (2, {}, False),
-        (3, {"error": BROKEN}, False),
-        (3, {"end_error": BROKEN}, False),
-        (3, {"end_error": REFUSED}, False),
-        (3, {"known_since": None}, False),
+        (3, {}, True, True),
+        (2, {}, True, False),
+        (3, {"error": BROKEN}, True, False),
+        (3, {"end_error": BROKEN}, True, False),
+        (3, {"end_error": REFUSED}, True, False),
+        (3, {}, False, False),
     ],
     ids=["above", "newest", "outage", "no answer", "no right", "no checkpoint"],
 )
 def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_the_end(
-    number, changes, is_former
+    number, changes, has_checkpoint, is_former
 ):
     """Nothing else proves that. Any doubt means another attempt, for a hub is rarely deleted."""
 
@@ -198,13 +198,13 @@ def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_th
         scene.publish(3)
         source = RefusingLinks(scene.hub)
         await source.open()
-        reader = reader_of(scene, source)
-        reader.known_since = datetime.now(UTC)
+        reading = Reading(scene, source)
         for name, value in changes.items():
-            setattr(reader if name == "known_since" else source, name, value)
+            setattr(source, name, value)
+        reading.reader.begin(None, datetime.now(UTC) if has_checkpoint else None)
         position = EventPosition.from_sequence_number(number)
         try:
-            return len(await reader.next(lambda: position, 10, WAIT))
+            return len(await reading.next(lambda: position, 10, WAIT))
         except FormerHubError:
             return None
 
@@ -219,10 +219,10 @@ def test_a_queue_that_refuses_is_not_taken_for_a_new_one():
         scene.publish(3)
         source = RefusingQueues(scene.hub)
         await source.open()
-        reader = reader_of(scene, source)
-        reader.known_since = datetime.now(UTC)
+        reading = Reading(scene, source)
+        reading.reader.begin(None, datetime.now(UTC))
         position = EventPosition.from_sequence_number(3)
-        return len(await reader.next(lambda: position, 10, WAIT))
+        return len(await reading.next(lambda: position, 10, WAIT))
 
     assert run_virtual(scenario()) == 3
 
@@ -243,13 +243,14 @@ def test_a_position_of_an_event_is_of_a_former_hub_if_the_hub_is_younger(
         source = RefusingLinks(scene.hub)
         source.is_refused = True
         await source.open()
-        reader = reader_of(scene, source)
-        reader.known_since = known_since = datetime.now(UTC)
+        reading = Reading(scene, source)
+        known_since = datetime.now(UTC)
+        reading.reader.begin(None, known_since)
         source.created = known_since + timedelta(seconds=younger_s)
         received = 0
         for at in (number, number + 1):
             position = partial(EventPosition.from_sequence_number, at)
-            received += len(await reader.next(position, 1, WAIT))
+            received += len(await reading.next(position, 1, WAIT))
         return received
 
     if is_former:
@@ -306,12 +307,12 @@ def test_what_was_settled_is_known_or_the_partition_ends(caplog, link):
         scene = Scene()
         source = SettlingLinks(scene.hub)
         source.is_broken = link == "is broken"
-        reader = reader_of(scene, source)
-        await reader.next(EventPosition.earliest, 10, WAIT)
+        reading = Reading(scene, source)
+        await reading.next(EventPosition.earliest, 10, WAIT)
         if link == "is closed":
-            await reader.close()
+            await reading.link.close()
         try:
-            await reader.until_settled()
+            await reading.link.until_settled()
         except PartitionStoppedError as error:
             return error.reason, asyncio.get_running_loop().time()
         return None, asyncio.get_running_loop().time()
@@ -328,13 +329,13 @@ def test_a_stop_ends_the_wait_for_what_was_settled_at_once():
 
     async def scenario():
         scene, stop = Scene(), StopScope(lambda: inf)
-        reader = reader_of(scene, SettlingLinks(scene.hub), stop=stop)
-        await reader.next(EventPosition.earliest, 10, WAIT)
+        reading = Reading(scene, SettlingLinks(scene.hub), stop=stop)
+        await reading.next(EventPosition.earliest, 10, WAIT)
         asyncio.get_running_loop().call_later(
             5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
         )
         with pytest.raises(StoppedError):
-            await reader.until_settled()
+            await reading.link.until_settled()
         return asyncio.get_running_loop().time()
 
     assert run_virtual(scenario()) == 5

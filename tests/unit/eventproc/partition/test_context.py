@@ -68,10 +68,9 @@ async def test_done_counts_every_event_that_it_passes():
 
 async def test_a_pause_by_a_handler_thread_begins_and_ends_on_the_event_loop():
     """The pump waits there, and other threads may not touch what it waits for."""
-    switch = PauseSwitch()
+    called_in: list[int] = []
+    switch = PauseSwitch(lambda: called_in.append(get_ident()))
     context, _, _ = served(pause_switch=switch)
-    called_in = []
-    switch.on_pause = lambda: called_in.append(get_ident())
     await asyncio.to_thread(context.pause)
     await asyncio.sleep(0)
     is_paused = switch.is_paused

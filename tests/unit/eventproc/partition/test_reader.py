@@ -1,6 +1,7 @@
 """Receiving over one link after the other: which errors a partition survives."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from math import inf
 
@@ -18,8 +19,9 @@ from eventproc.logs import get_logger
 from eventproc.models import CloseReason, EventPosition
 from eventproc.partition.flow_control import PauseSwitch
 from eventproc.partition.links import Links, QueueLinks
-from eventproc.partition.reader import REJECTIONS_MAX, PartitionReader
+from eventproc.partition.reader import PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
+from eventproc.partition.steady_link import REJECTIONS_MAX, SteadyLink
 from eventproc.ports import EventSource, PartitionReceiver, QueueSource
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
@@ -77,30 +79,42 @@ async def is_lost() -> bool:
     return False
 
 
-def reader_of(
-    scene: Scene,
-    source: EventSource,
-    verify=no_answer,
-    *,
-    pause: PauseSwitch | None = None,
-    stop: StopScope | None = None,
-    counters: DeliveryCounters | None = None,
-) -> PartitionReader:
-    """A reader of partition 0, which waits a second after each error."""
-    identity = PartitionIdentity(partition_id="0", group=scene.group, owner_id="a")
-    links = Links(source, identity)
-    return PartitionReader(
-        QueueLinks(source, identity) if isinstance(source, QueueSource) else links,
-        scope=PartitionScope(
+def _second(_: int) -> float:
+    return 1.0
+
+
+class Reading:
+    """A reader of partition 0 with its link, which waits a second after each error."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        source: EventSource,
+        verify=no_answer,
+        *,
+        stop: StopScope | None = None,
+        counters: DeliveryCounters | None = None,
+        wait_s: Callable[[int], float] = _second,
+    ) -> None:
+        identity = PartitionIdentity(partition_id="0", group=scene.group, owner_id="a")
+        scope = PartitionScope(
             identity=identity,
             stop=stop or StopScope(lambda: inf),
             counters=counters or DeliveryCounters(),
             log=get_logger("eventproc.test"),
-        ),
-        pause_switch=pause or PauseSwitch(),
-        verify=verify,
-        wait_s=lambda _: 1.0,
-    )
+        )
+        self.activity = scope.activity
+        self.link = SteadyLink(
+            QueueLinks(source, identity)
+            if isinstance(source, QueueSource)
+            else Links(source, identity),
+            scope=scope,
+            verify=verify,
+            wait_s=wait_s,
+        )
+        self.pause = PauseSwitch(self.link.interrupt)
+        self.reader = PartitionReader(self.link, scope=scope, pause_switch=self.pause)
+        self.next = self.reader.next
 
 
 async def opened(scene: Scene) -> MemoryEventSource:
@@ -113,10 +127,10 @@ async def opened(scene: Scene) -> MemoryEventSource:
 async def received(error: SourceError, count: int, verify=no_answer) -> list[int]:
     """Return the numbers of the first events that come over links which fail with this error."""
     scene = Scene()
-    reader = reader_of(scene, ShortLinks(scene, error), verify)
+    reading = Reading(scene, ShortLinks(scene, error), verify)
     numbers = []
     for _ in range(count):
-        events = await reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
+        events = await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
         numbers += [each.sequence_number for each in events]
     return numbers
 
@@ -145,12 +159,12 @@ def test_another_error_of_the_link_does_not_ask_for_the_ownership_record():
     assert run_virtual(received(SourceUnavailableError("broken"), 3, is_lost)) == [1, 2, 3]
 
 
-async def ask(reader: PartitionReader, call: str) -> None:
+async def ask(reading: Reading, call: str) -> None:
     """Ask for the partition's properties, or for events."""
     if call == "properties":
-        await reader.properties_with_retries()
+        await reading.link.properties_with_retries()
     else:
-        await reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
+        await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
 
 
 @pytest.mark.parametrize("call", ["next", "properties"])
@@ -174,9 +188,9 @@ def test_refusals_in_a_row_end_the_partition(call, other_error_after):
     async def scenario():
         scene = Scene()
         source = Refusing(scene.hub)
-        reader = reader_of(scene, source)
+        reading = Reading(scene, source)
         with pytest.raises(PartitionStoppedError) as raised:
-            await ask(reader, call)
+            await ask(reading, call)
         return raised.value.reason, source.asked_count, asyncio.get_running_loop().time()
 
     asked = REJECTIONS_MAX + (0 if other_error_after is None else other_error_after + 1)
@@ -189,10 +203,10 @@ def test_properties_are_asked_for_until_the_source_answers():
 
     async def scenario():
         scene = Scene()
-        reader = reader_of(scene, await opened(scene))
+        reading = Reading(scene, await opened(scene))
         scene.hub.begin_outage()
         asyncio.get_running_loop().call_later(2.5, scene.hub.end_outage)
-        properties = await reader.properties_with_retries()
+        properties = await reading.link.properties_with_retries()
         return properties.partition_id, asyncio.get_running_loop().time()
 
     partition_id, took_s = run_virtual(scenario())
@@ -206,15 +220,15 @@ def test_the_newest_event_of_the_partition_is_known_after_the_link_closed():
 
     async def scenario():
         scene = Scene()
-        pause = PauseSwitch()
-        reader = reader_of(scene, await opened(scene), pause=pause)
+        reading = Reading(scene, await opened(scene))
+        pause = reading.pause
         scene.publish(3)
         wait = timedelta(seconds=5)
-        events = await reader.next(EventPosition.earliest, 2, wait)
+        events = await reading.next(EventPosition.earliest, 2, wait)
         pause.pause()
-        task = asyncio.ensure_future(reader.next(EventPosition.earliest, 2, wait))
+        task = asyncio.ensure_future(reading.next(EventPosition.earliest, 2, wait))
         await seconds(1)
-        known = reader.last_enqueued
+        known = reading.link.last_enqueued
         task.cancel()
         return len(events), None if known is None else known.sequence_number
 
@@ -228,14 +242,14 @@ def test_missing_events_are_warned_of_once(caplog, begin, warned):
 
     async def scenario():
         scene = Scene()
-        reader = reader_of(scene, await opened(scene))
-        reader.newest_received = begin
+        reading = Reading(scene, await opened(scene))
+        reading.reader.begin(begin, None)
         numbers = []
         scene.publish(20)
         for first in (2, 3, 8, 12):  # Events before these were removed.
             scene.hub.trim("0", before=first)
-            await reader.close()
-            (event,) = await reader.next(EventPosition.earliest, 1, timedelta(seconds=5))
+            await reading.link.close()
+            (event,) = await reading.next(EventPosition.earliest, 1, timedelta(seconds=5))
             numbers.append(event.sequence_number)
         return numbers
 
@@ -290,19 +304,19 @@ def test_a_stop_ends_every_wait_of_a_reader_at_once(during):
 
     async def scenario():
         scene = Scene()
-        stop, pause = StopScope(lambda: inf), PauseSwitch()
+        stop = StopScope(lambda: inf)
         source: MemoryEventSource = QuietLinks(scene, open_s=100 * (during != "receive"))
         if during == "back-off":
             source = await opened(scene)
             scene.hub.begin_outage()
+        reading = Reading(scene, source, stop=stop)
         if during == "pause":
-            pause.pause()
-        reader = reader_of(scene, source, pause=pause, stop=stop)
+            reading.pause.pause()
         asyncio.get_running_loop().call_later(
             0.5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
         )
         with pytest.raises(StoppedError):
-            await ask(reader, during)
+            await ask(reading, during)
         return asyncio.get_running_loop().time()
 
     assert run_virtual(scenario()) == 0.5
@@ -312,22 +326,23 @@ def test_a_pause_closes_the_link_and_a_resume_opens_one():
     """Nothing is received meanwhile. The events of a link that is not read would pile up."""
 
     async def scenario():
-        scene, pause = Scene(), PauseSwitch()
+        scene = Scene()
         source = QuietLinks(scene)
-        reader = reader_of(scene, source, pause=pause)
+        reading = Reading(scene, source)
+        pause = reading.pause
         seen = []
         for step in (pause.pause, pause.resume, pause.pause):
-            reading = asyncio.ensure_future(
-                reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
+            receiving = asyncio.ensure_future(
+                reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
             )
             await seconds(1)
             before = source.opened_count
             step()
             await seconds(1)
-            seen.append((before, reading.done(), source.opened_count, source.closed_count))
-            reading.cancel()
-        await reader.close()
-        await reader.close()
+            seen.append((before, receiving.done(), source.opened_count, source.closed_count))
+            receiving.cancel()
+        await reading.link.close()
+        await reading.link.close()
         return seen, source.closed_count
 
     assert run_virtual(scenario()) == (
@@ -342,9 +357,9 @@ def test_a_restart_opens_one_link_more():
     async def scenario():
         scene = Scene()
         source, counters = QuietLinks(scene), DeliveryCounters()
-        reader = reader_of(scene, source, counters=counters)
-        asyncio.get_running_loop().call_later(5, reader.restart)
-        events = await reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
+        reading = Reading(scene, source, counters=counters)
+        asyncio.get_running_loop().call_later(5, reading.link.restart)
+        events = await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
         took_s = asyncio.get_running_loop().time()
         return list(events), took_s, source.opened_count, counters.receiver_error_count
 
@@ -356,11 +371,11 @@ def test_received_events_are_counted():
 
     async def scenario():
         scene, counters = Scene(), DeliveryCounters()
-        reader = reader_of(scene, await opened(scene), counters=counters)
+        reading = Reading(scene, await opened(scene), counters=counters)
         scene.publish(3)
         for _ in range(2):
-            await reader.next(EventPosition.earliest, 10, timedelta(seconds=60))
-            await reader.close()
+            await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
+            await reading.link.close()
         return counters.received_count
 
     assert run_virtual(scenario()) == 6

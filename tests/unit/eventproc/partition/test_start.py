@@ -28,7 +28,7 @@ from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.core.events import events, numbers
 from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
-from tests.unit.eventproc.partition.test_reader import reader_of
+from tests.unit.eventproc.partition.test_reader import Reading
 
 NO_ANSWER = StoreUnavailableError("no answer")
 REFUSED = StoreRejectedError("no right")
@@ -73,7 +73,8 @@ class StartFixture:
         """Start."""
         await self.checkpoints.store.open()
         await self.source.open()
-        self.reader = reader_of(self.scene, self.source, stop=self.stop)
+        reading = Reading(self.scene, self.source, stop=self.stop)
+        self.reader = reading.reader
         self._fail_next()
         return await begin(
             self.checkpoints.adoption(
