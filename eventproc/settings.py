@@ -6,16 +6,16 @@ converted to the member; nothing else is converted. Why not a library: the table
 ``docs/decisions/README.md``.
 """
 
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from enum import Enum
 from functools import cache, wraps
 from inspect import Parameter, signature
 from math import isfinite
 from reprlib import Repr
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -89,24 +89,22 @@ def shown(value: object) -> str:
     return f"{value.total_seconds():g} s" if isinstance(value, timedelta) else _SHORT.repr(value)
 
 
-class _UnfitError(Exception):
-    """A value does not fit its annotation."""
-
-    def __init__(self, wanted: str = "") -> None:
-        super().__init__(wanted)
-        self.wanted = wanted
-        """The bounds, if the value is of the right type: then a message need not name that."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Rule:
-    """The values that one annotation allows."""
+class _Kind:
+    """One kind of values that an annotation allows."""
 
     wanted: str
-    """The allowed values, for a message."""
+    """The values, for a message."""
 
-    take: Callable[[Any], object]
-    """Returns the value, or the enum member that it names; raises ``_UnfitError``."""
+    fits: Callable[[Any], bool]
+    """Whether a value is of this kind, whatever its bounds."""
+
+    bounds: tuple[Within, ...] = ()
+    wanted_in_bounds: str = ""
+    """For a message about a value that is of this kind, and out of bounds."""
+
+    member_by_text: Mapping[str, Enum] = field(default_factory=dict)
+    """Members that may be given as text."""
 
     is_secret: bool = False
 
@@ -119,9 +117,9 @@ def check_settings(settings: object) -> None:
             setting, the value and the allowed values.
     """
     cls: Any = type(settings)
-    for name, rule in _rules_of_class(cls).items():
+    for name, kinds in _kinds_by_field(cls).items():
         value = getattr(settings, name)
-        taken = _take(name, value, rule)
+        taken = _take(name, value, kinds)
         if taken is not value:
             object.__setattr__(settings, name, taken)
 
@@ -140,190 +138,152 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             given = parameters.bind(*args, **kwargs)
         except TypeError:  # The function's own error is better: it has the function's name.
             return function(*args, **kwargs)
-        for name, rule in _rules_of_function(function).items():
+        for name, kinds in _kinds_by_parameter(function).items():
             if name in given.arguments:
-                given.arguments[name] = _take(name, given.arguments[name], rule)
+                given.arguments[name] = _take(name, given.arguments[name], kinds)
         return function(*given.args, **given.kwargs)
 
     return call
 
 
-def _take(name: str, value: object, rule: _Rule) -> object:
-    try:
-        return rule.take(value)
-    except _UnfitError as error:
-        described = f"a {type(value).__name__}" if rule.is_secret else shown(value)
-        raise ConfigurationError(
-            f"give {error.wanted or rule.wanted}", setting=name, value=described
-        ) from None
+def _take(name: str, value: Any, kinds: list[_Kind]) -> object:  # noqa: ANN401 - a setting is anything
+    """Return the value, or the enum member that it names."""
+    wanted = ""
+    for kind in kinds:
+        taken = kind.member_by_text.get(value, value) if isinstance(value, str) else value
+        if kind.fits(taken):
+            if all(bound.fits(taken) for bound in kind.bounds):
+                return taken
+            wanted = wanted or kind.wanted_in_bounds
+    raise ConfigurationError(
+        f"give {wanted or _wanted(kinds)}",
+        setting=name,
+        value=f"a {type(value).__name__}" if _has_secret(kinds) else shown(value),
+    )
+
+
+def _allow(kinds: list[_Kind], value: object) -> bool:
+    """Whether a part of a container may have this value."""
+    return any(k.fits(value) and all(bound.fits(value) for bound in k.bounds) for k in kinds)
+
+
+def _wanted(kinds: list[_Kind]) -> str:
+    return _joined(dict.fromkeys(kind.wanted for kind in kinds))
+
+
+def _has_secret(kinds: list[_Kind]) -> bool:
+    return any(kind.is_secret for kind in kinds)
 
 
 @cache
-def _rules_of_class(cls: type[Any]) -> Mapping[str, _Rule]:
+def _kinds_by_field(cls: type[Any]) -> Mapping[str, list[_Kind]]:
     return {
-        each.name: _rule(each.type if each.repr else Annotated[each.type, SECRET])
+        each.name: _kinds(each.type if each.repr else Annotated[each.type, SECRET])
         for each in fields(cls)
         if each.init
     }
 
 
 @cache
-def _rules_of_function(function: Callable[..., object]) -> Mapping[str, _Rule]:
+def _kinds_by_parameter(function: Callable[..., object]) -> Mapping[str, list[_Kind]]:
     variable = {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
     return {
-        name: _rule(parameter.annotation)
+        name: _kinds(parameter.annotation)
         for name, parameter in signature(function).parameters.items()
         if parameter.kind not in variable and parameter.annotation is not Parameter.empty
     }
 
 
-def _rule(annotation: Any) -> _Rule:  # noqa: ANN401 - annotations are anything
+def _kinds(annotation: Any) -> list[_Kind]:  # noqa: ANN401 - annotations are anything
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _annotated(*arguments)
-    if origin in {Union, types.UnionType}:
-        return _union([_rule(each) for each in arguments])
-    if annotation is None or annotation is type(None):
-        return _literal(None)
+        return [_annotated(kind, arguments[1:]) for kind in _kinds(arguments[0])]
+    if origin in {Union, UnionType}:
+        return [kind for each in arguments for kind in _kinds(each)]
     if origin is Literal:
-        return _literal(*arguments)
+        return [_literal(arguments)]
     if isinstance(origin, type):
-        return _generic(origin, arguments)
-    return _class(annotation if isinstance(annotation, type) else object)
+        return [_generic(origin, arguments)]
+    return [_class(annotation if isinstance(annotation, type) else object)]
 
 
-def _only(fits: Callable[[Any], bool]) -> Callable[[Any], object]:
-    def take(value: object) -> object:
-        if not fits(value):
-            raise _UnfitError
-        return value
-
-    return take
+def _annotated(kind: _Kind, metadata: tuple[object, ...]) -> _Kind:
+    bounds = tuple(each for each in metadata if isinstance(each, Within))
+    limits = " and ".join(map(str, bounds))
+    texts = [each.text for each in metadata if isinstance(each, Wanted)]
+    wanted = f"{kind.wanted} of {limits}" if bounds else kind.wanted
+    return replace(
+        kind,
+        wanted=texts[0] if texts else wanted,
+        bounds=kind.bounds + bounds,
+        wanted_in_bounds=texts[0] if texts else limits or kind.wanted_in_bounds,
+        is_secret=kind.is_secret or SECRET in metadata,
+    )
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-def _literal(*values: object) -> _Rule:
-    wanted = _joined(repr(each) for each in values)
-    return _Rule(wanted, _only(lambda value: type(value) in map(type, values) and value in values))
-
-
-_PLAIN: Final[Mapping[type, tuple[str, Callable[[Any], bool]]]] = {
-    bool: ("True or False", lambda value: isinstance(value, bool)),
-    int: ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
-    float: ("a number", _is_number),
-    str: ("text", lambda value: isinstance(value, str)),
-    timedelta: ("a timedelta", lambda value: isinstance(value, timedelta)),
-    datetime: ("a datetime", lambda value: isinstance(value, datetime)),
+_PLAIN: Final = {
+    bool: _Kind("True or False", lambda value: isinstance(value, bool)),
+    int: _Kind("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    float: _Kind("a number", _is_number),
+    str: _Kind("text", lambda value: isinstance(value, str)),
+    NoneType: _Kind("None", lambda value: value is None),
 }
 
 
-def _class(cls: type) -> _Rule:
-    if cls is object:
-        return _Rule("anything", lambda value: value)
-    if issubclass(cls, Enum):
-        return _enum(cls)
-    if cls in _PLAIN:
-        wanted, fits = _PLAIN[cls]
-        return _Rule(wanted, _only(fits))
-    if getattr(cls, "_is_protocol", False) and not getattr(cls, "_is_runtime_protocol", False):
-        return _Rule("anything", lambda value: value)
-    return _Rule(_with_article(cls.__name__), _only(lambda value: isinstance(value, cls)))
-
-
-def _enum(cls: type[Enum]) -> _Rule:
-    def take(value: object) -> object:
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, str):
-            for member in cls:
-                if member.value == value:
-                    return member
-        raise _UnfitError
-
-    return _Rule(f"{_joined(repr(m.value) for m in cls)} ({cls.__name__})", take)
-
-
-def _union(rules: list[_Rule]) -> _Rule:
-    def take(value: object) -> object:
-        wanted = ""
-        for rule in rules:
-            try:
-                return rule.take(value)
-            except _UnfitError as error:
-                wanted = wanted or error.wanted
-        raise _UnfitError(wanted)
-
-    return _Rule(
-        _joined(dict.fromkeys(rule.wanted for rule in rules)),
-        take,
-        is_secret=any(rule.is_secret for rule in rules),
+def _literal(values: Iterable[object]) -> _Kind:
+    return _Kind(
+        _joined(map(repr, values)),
+        lambda value: any(type(value) is type(each) and value == each for each in values),
     )
 
 
-def _annotated(annotation: object, *metadata: object) -> _Rule:
-    inner = _rule(annotation)
-    bounds = [each for each in metadata if isinstance(each, Within)]
-    limits = " and ".join(map(str, bounds))
-    wanted = f"{inner.wanted} of {limits}" if bounds else inner.wanted
-    for each in metadata:
-        if isinstance(each, Wanted):
-            limits = wanted = each.text
-
-    def take(value: object) -> object:
-        taken = inner.take(value)
-        if not all(bound.fits(taken) for bound in bounds):
-            raise _UnfitError(limits)
-        return taken
-
-    return _Rule(wanted, take, is_secret=inner.is_secret or SECRET in metadata)
+def _class(cls: type) -> _Kind:
+    if cls in _PLAIN:
+        return _PLAIN[cls]
+    if cls is object or (
+        getattr(cls, "_is_protocol", False) and not getattr(cls, "_is_runtime_protocol", False)
+    ):
+        return _Kind("anything", lambda _: True)
+    if issubclass(cls, Enum):
+        by_text = {each.value: each for each in cls if isinstance(each.value, str)}
+        wanted = f"{_joined(repr(each.value) for each in cls)} ({cls.__name__})"
+        return _Kind(wanted, lambda value: isinstance(value, cls), member_by_text=by_text)
+    return _Kind(_with_article(cls.__name__), lambda value: isinstance(value, cls))
 
 
-def _generic(origin: type, arguments: tuple[Any, ...]) -> _Rule:
+def _generic(origin: Any, arguments: tuple[Any, ...]) -> _Kind:  # noqa: ANN401 - a class
     if origin is type:
-        (base,) = arguments
-        return _Rule(
+        base = arguments[0]
+        return _Kind(
             f"a subclass of {base.__name__}",
-            _only(lambda value: isinstance(value, type) and issubclass(value, base)),
+            lambda value: isinstance(value, type) and issubclass(value, base),
         )
     if origin.__name__ == "Callable":
-        return _Rule("a function", _only(callable))
-    if issubclass(origin, Mapping):
-        key, content = map(_rule, arguments)
-        return _container(
-            origin,
-            f"a mapping from {key.wanted} to {content.wanted}",
-            lambda value: [(key, each) for each in value] + [(content, value[k]) for k in value],
-            is_secret=key.is_secret or content.is_secret,
+        return _Kind("a function", callable)
+    is_mapping = issubclass(origin, Mapping)
+    if not is_mapping and not issubclass(origin, Sequence | AbstractSet):
+        return _class(origin)
+    elements = _kinds(arguments[0])
+    contents = _kinds(arguments[1]) if is_mapping else []
+    wanted = (
+        f"a mapping from {_wanted(elements)} to {_wanted(contents)}"
+        if is_mapping
+        else f"{_with_article(origin.__name__)} in which each is {_wanted(elements)}"
+    )
+
+    def fits(value: Any) -> bool:  # noqa: ANN401 - a setting is anything
+        return (
+            isinstance(value, origin)
+            and not isinstance(value, str | bytes)
+            and all(_allow(elements, each) for each in value)
+            and (not is_mapping or all(_allow(contents, value[key]) for key in value))
         )
-    if issubclass(origin, Sequence | AbstractSet):
-        element = _rule(arguments[0])
-        return _container(
-            origin,
-            f"{_with_article(origin.__name__)} in which each is {element.wanted}",
-            lambda value: [(element, each) for each in value],
-            is_secret=element.is_secret,
-        )
-    return _class(origin)
 
-
-def _container(
-    origin: type,
-    wanted: str,
-    parts: Callable[[Any], list[tuple[_Rule, object]]],
-    *,
-    is_secret: bool,
-) -> _Rule:
-    def take(value: object) -> object:
-        if not isinstance(value, origin) or isinstance(value, str | bytes):
-            raise _UnfitError
-        for rule, part in parts(value):
-            rule.take(part)
-        return value
-
-    return _Rule(wanted, take, is_secret=is_secret)
+    return _Kind(wanted, fits, is_secret=_has_secret(elements + contents))
 
 
 def _with_article(name: str) -> str:
