@@ -1,4 +1,4 @@
-"""What a group costs as it grows: the tables of ``docs/scale.md``, and prices by store.
+"""What a group costs as it grows: the tables of ``docs/simulate.md``, and prices by store.
 
     .venv/bin/python benchmarks/scale.py [SIZE ...] [--format json]
     .venv/bin/python benchmarks/scale.py --by-store [SIZE ...]

@@ -1,4 +1,4 @@
-"""The benchmark behind ``docs/scale.md``: what a group of processors moves and writes."""
+"""The benchmark behind ``docs/simulate.md``: what a group of processors moves and writes."""
 
 from dataclasses import replace
 from pathlib import Path

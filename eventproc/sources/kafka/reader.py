@@ -1,7 +1,6 @@
 """The thread that reads all partitions of a consumer group through one consumer.
 
-A client for each partition would need five threads and a connection to every broker for each
-(``docs/decisions/0101-one-consumer-reads-all-partitions.md``).
+A client for each partition would need five threads and a connection to every broker for each.
 
 Rule 1: only this thread uses the consumer. Other threads put requests into a queue.
 Rule 2: a feed that is full is paused, and other feeds do not wait for it; so memory is bounded.
