@@ -127,7 +127,7 @@ class ProcessorRun(Generic[PumpT]):
             self.awaited = "the store to answer"
             self._open.push("store_thread", self.executor.close)
             await self.executor.call(parts.store.open())
-            self._open.push("store", lambda: self.executor.call(parts.store.close()))
+            self._open.push("store", lambda: self.executor.call_last(parts.store.close()))
             self.awaited = "the hub, or the sink of dead letters, to answer"
             await self._work.open(self._open)
             if self._roster is not None:

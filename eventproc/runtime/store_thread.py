@@ -53,9 +53,32 @@ class StoreExecutor(ABC):
         if self._is_closed:
             coroutine.close()
             raise StoreUnavailableError("the processor has stopped, and its store is closed")
+        return await self._run_to_its_end(coroutine)
+
+    async def call_last(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Refuse further calls, cancel those that still run, and then run this one.
+
+        A call may still run although its caller was cancelled, for example at the start.
+        """
+        self._is_closed = True
+        await self._run_to_its_end(self._after_others(coroutine))
+
+    async def _after_others(self, coroutine: Coroutine[object, object, None]) -> None:
+        try:
+            await self._end_others()
+        except BaseException:
+            coroutine.close()
+            raise
+        await coroutine
+
+    async def _run_to_its_end(self, coroutine: Coroutine[object, object, _T]) -> _T:
         future = self._start(coroutine)
         future.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
         return await asyncio.shield(future)
+
+    @abstractmethod
+    async def _end_others(self) -> None:
+        """On the store's loop: cancel all coroutines besides the one that calls this."""
 
     @abstractmethod
     def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
@@ -99,7 +122,10 @@ class InlineExecutor(StoreExecutor):
     async def close(self) -> None:
         """Cancel the tasks that still run."""
         self._is_closed = True
-        await end(list(self._tasks))
+        await self._end_others()
+
+    async def _end_others(self) -> None:
+        await end([task for task in self._tasks if task is not asyncio.current_task()])
 
 
 class ThreadExecutor(StoreExecutor):
@@ -145,5 +171,8 @@ class ThreadExecutor(StoreExecutor):
         await asyncio.shield(self._ended)
 
     async def _cancel_all(self) -> None:
-        await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+        await self._end_others()
         await self._loop.shutdown_asyncgens()
+
+    async def _end_others(self) -> None:
+        await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])

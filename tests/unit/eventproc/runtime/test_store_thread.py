@@ -65,6 +65,33 @@ async def test_a_call_under_way_at_the_close_is_cancelled(make):
     assert waiting.cancelled()
 
 
+@pytest.mark.parametrize("make", [InlineExecutor, lambda: ThreadExecutor("test")])
+async def test_the_last_call_begins_when_all_others_have_ended(make):
+    """The store is closed by it: a call whose caller was cancelled must not find it closed."""
+    executor = make()
+    happened: list[str] = []
+
+    async def two_requests() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            happened.append("request ended")
+
+    async def close_store() -> None:
+        happened.append("store closed")
+
+    caller = asyncio.create_task(executor.call(two_requests()))
+    await asyncio.sleep(0)
+    caller.cancel()
+    await asyncio.wait([caller])
+    await executor.call_last(close_store())
+
+    assert happened == ["request ended", "store closed"]
+    with pytest.raises(StoreUnavailableError, match="has stopped"):
+        await executor.call(close_store())
+    await executor.close()
+
+
 @pytest.mark.parametrize("kind", [lambda: ThreadExecutor("test"), InlineExecutor])
 async def test_the_error_of_a_call_whose_caller_was_cancelled_is_retrieved(kind):
     """So asyncio does not report it as never retrieved."""
