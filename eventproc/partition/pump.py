@@ -68,7 +68,7 @@ class PartitionPump:
         transactions: Transactions | None = None,
         dead_letters: DeadLetterSink | None,
         rate_limits: Sequence[RateLimiter],
-        remaining_s: Callable[[], float],
+        stop: StopScope,
         ready: Callable[[], Awaitable[None]],
         config: EventProcessorConfig,
         rng: Random,
@@ -79,7 +79,7 @@ class PartitionPump:
         self._log = log
         self._budget = config.shutdown_timeout
         self._close_until_s: float | None = None
-        self._stop_scope = StopScope(remaining_s)
+        self._stop_scope = stop
         self.counters = DeliveryCounters()
         """The live counters; they change while the pump runs."""
 

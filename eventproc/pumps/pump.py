@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from eventproc.core.pauses import Pause
 from eventproc.core.placement.loads import WorkDone
 from eventproc.models import CloseReason, Member
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.statistics import Counters
 
 T = TypeVar("T")
@@ -32,8 +33,8 @@ class Grant:
     member: Member
     """The processor, with the incarnation that was drawn at its start."""
 
-    remaining_s: Callable[[], float]
-    """For how many seconds the lease may be trusted; zero or less: not now, or not any more."""
+    stop: StopScope
+    """Knows for how long the lease may be trusted, and ends the pump's waits and calls."""
 
     verify: Callable[[], Awaitable[bool]]
     """Renews the lease; whether it is still held. Raises ``StoreError`` if that is not known."""

@@ -65,7 +65,11 @@ class StopScope:
     @property
     def is_trusted(self) -> bool:
         """Whether the handler may act on the partition now."""
-        return not self.is_lost and not self._is_over and self._remaining_s() > 0
+        return self.remaining_s() > 0
+
+    def remaining_s(self) -> float:
+        """Return for how many seconds the handler may act; zero or less: it may not."""
+        return 0.0 if self.is_lost or self._is_over else self._remaining_s()
 
     @property
     def is_waiting_for_trust(self) -> bool:

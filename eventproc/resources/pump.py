@@ -18,7 +18,7 @@ from eventproc.core.placement.loads import WorkDone
 from eventproc.logs import Logger, shown
 from eventproc.models import CloseReason
 from eventproc.pumps.pump import Grant
-from eventproc.pumps.stop_scope import StoppedError, StopScope
+from eventproc.pumps.stop_scope import StoppedError
 from eventproc.resources.handler import HeldResource, ResourceHandler
 from eventproc.resources.names import name_of
 from eventproc.statistics import HoldCounters, ResourceStatistics
@@ -64,12 +64,12 @@ class ResourcePump:
         self._config = config
         self._wait_s = wait_s
         self._log = log
-        self._stop_scope = StopScope(grant.remaining_s)
+        self._stop_scope = grant.stop
         self._held = HeldResource(
             name_of(grant.name),
             epoch=grant.epoch,
             owner_id=grant.member.owner_id,
-            remaining_s=lambda: grant.remaining_s() if self._stop_scope.is_trusted else 0.0,
+            remaining_s=grant.stop.remaining_s,
         )
         self.counters = HoldCounters()
         """The live counters; they change while the pump runs."""

@@ -137,7 +137,7 @@ class Partitions(Work[PartitionPump]):
             transactions=self._transactions if has_transactions else None,
             dead_letters=self._dead_letters,
             rate_limits=self._rate_limits,
-            remaining_s=grant.remaining_s,
+            stop=grant.stop,
             ready=grant.ready,
             config=self._config,
             rng=parts.rng,

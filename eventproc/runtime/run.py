@@ -27,6 +27,7 @@ from eventproc.ownership.compatibility import Compatibility
 from eventproc.pumps.preparations import Preparations
 from eventproc.pumps.pump import Grant, PumpT, Work
 from eventproc.pumps.pumps import Pumps
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.retries import waits
 from eventproc.runtime.closing import CloseStack
 from eventproc.runtime.cycles import JITTER, Cycles
@@ -269,7 +270,7 @@ class ProcessorRun(Generic[PumpT]):
                 name=name,
                 epoch=epoch,
                 member=self._parts.member,
-                remaining_s=lambda: self.leases.remaining_s(name, epoch=epoch),
+                stop=StopScope(lambda: self.leases.remaining_s(name, epoch=epoch)),
                 verify=lambda: self.executor.call(self.leases.verify(name)),
                 ready=ready,
                 call=self.executor.call,

@@ -15,6 +15,7 @@ from eventproc.partition.links import Links
 from eventproc.partition.pump import PartitionPump
 from eventproc.partition.scope import PartitionIdentity
 from eventproc.ports import EventSource
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.sources.memory import MemoryEventSource
 from tests.stories.scene import Noting, Scene, seconds
 from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture
@@ -108,7 +109,7 @@ class PumpFixture:
             links=Links(self.source, identity),
             dead_letters=None,
             rate_limits=self.rate_limits,
-            remaining_s=lambda: self.remaining_s,
+            stop=StopScope(lambda: self.remaining_s),
             ready=_ready,
             config=config,
             rng=Random(0),

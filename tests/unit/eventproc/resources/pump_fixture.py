@@ -8,6 +8,7 @@ from eventproc import Backoff, ResourceHandler, ResourceProcessorConfig
 from eventproc.logs import get_logger
 from eventproc.models import Member
 from eventproc.pumps.pump import Grant
+from eventproc.pumps.stop_scope import StopScope
 from eventproc.resources.pump import ResourcePump
 from eventproc.testing.virtual_time import run_virtual
 from tests.stories.scene import seconds
@@ -79,7 +80,7 @@ class PumpFixture:
                 name="a%2Fb",
                 epoch=7,
                 member=Member(owner_id="me", incarnation="1"),
-                remaining_s=lambda: self.trusted_until_s - self.loop.time(),
+                stop=StopScope(lambda: self.trusted_until_s - self.loop.time()),
                 ready=self._ready,
                 verify=self._verify,
                 call=None,  # type: ignore[arg-type]
