@@ -3,7 +3,7 @@
 ``records.py`` uses this interface, so it does not depend on Azure's client.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -212,15 +212,15 @@ def expiry_before(url: str, now: datetime | None) -> str:
     return ""
 
 
-async def put_or_set(
+def put_or_set(
     container: BlobContainer,
     name: str,
     metadata: dict[str, str],
     body: bytes | None,
     *,
     etag: str | None,
-) -> Written:
+) -> Awaitable[Written]:
     """Make a conditional write. With *body* ``None`` an existing body is kept."""
     if body is None and etag is not None:
-        return await container.set_metadata(name, metadata, etag=etag)
-    return await container.put(name, metadata, body or b"", etag=etag)
+        return container.set_metadata(name, metadata, etag=etag)
+    return container.put(name, metadata, body or b"", etag=etag)

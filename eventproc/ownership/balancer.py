@@ -5,7 +5,7 @@ writes after it, on the store's loop. ``runtime/run.py`` passes the result to th
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from eventproc.core.placement.published import Published, measured_by
 from eventproc.core.placement.schema import SCHEMA_RECORD
 from eventproc.core.placement.state import MemberFacts
 from eventproc.logs import Logger
-from eventproc.models import ConsumerGroup, Member, WriteOutcome
+from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 from eventproc.ownership.group_log import GroupLog
 from eventproc.ownership.leases import Leases
 from eventproc.ownership.load_meter import LoadMeter
@@ -39,10 +39,28 @@ class CycleResult:
     """What one cycle decided and did."""
 
     actions: Actions
-    claimed: tuple[str, ...]
-    stolen: tuple[str, ...]
-    conflict_count: int
-    """How many claims failed because another processor wrote first."""
+    claims: tuple[ClaimResult, ...]
+    """The outcomes of the claims, and of the steal."""
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """The partitions that were claimed."""
+        return self._won(self.actions.moves.claims)
+
+    @property
+    def stolen(self) -> tuple[str, ...]:
+        """The partition that was stolen, if one was."""
+        steal = self.actions.moves.steal
+        return self._won((steal,) if steal else ())
+
+    @property
+    def conflict_count(self) -> int:
+        """How many claims failed because another processor wrote first."""
+        return sum(result.outcome is WriteOutcome.LOST for result in self.claims)
+
+    def _won(self, asked: Sequence[OwnershipClaim]) -> tuple[str, ...]:
+        won = {r.claim.partition_id for r in self.claims if r.outcome is WriteOutcome.WON}
+        return tuple(claim.partition_id for claim in asked if claim.partition_id in won)
 
 
 class Balancer:
@@ -130,12 +148,22 @@ class Balancer:
             listing = await self._read(
                 tuple(partition_ids), frozenset(handing_over), frozenset(running), expected
             )
-            before, seen = self._memory, observe(self._memory, listing, self._rules, self._clock())
-            actions = decide(seen, self._rules)
-            self._memory = seen.waiting_for(actions.waits)
-            self._changes.note(before, seen, actions)
-            self.leases.has_foreign = bool(seen.foreign)
-            return await self._carry_out(actions, listing)
+            actions = self._decide(listing)
+            # In the order of the fields of ``Actions``.
+            await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
+            may_claim = await self.membership.carry_out(actions.member, listing.asked_at_s)
+            # Reads the member record again, after the ownership records: one that names this owner
+            # id without a lease here may be that of a newer process.
+            if may_claim and actions.is_resuming:
+                may_claim = await self.membership.is_recorded()
+            results = await self.leases.claim(actions.moves.taken) if may_claim else ()
+            if actions.transfers and await self.membership.is_sole_holder():
+                await self.leases.write(actions.transfers)
+            if may_claim and actions.publish is not None:
+                await self._schemas.publish(actions.publish)
+            for member in actions.forgotten:
+                await self._store.withdraw_member(self._group, member)
+        return CycleResult(actions=actions, claims=tuple(results))
 
     def _note_load(self, work: Mapping[str, WorkDone]) -> None:
         """Put the partitions' loads into the member record, if the group's placement uses them."""
@@ -177,27 +205,12 @@ class Balancer:
             running=running,
         )
 
-    async def _carry_out(self, actions: Actions, listing: Listing) -> CycleResult:
-        """Carry out the actions, in the order of their fields."""
-        await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
-        may_claim = await self.membership.carry_out(actions.member, listing.asked_at_s)
-        # Reads the member record again, after the ownership records: one that names this owner id
-        # without a lease here may be that of a newer process.
-        if may_claim and actions.is_resuming:
-            may_claim = await self.membership.is_recorded()
-        results = await self.leases.claim(actions.moves.taken) if may_claim else []
-        if actions.transfers and await self.membership.is_sole_holder():
-            await self.leases.write(actions.transfers)
-        if may_claim and actions.publish is not None:
-            await self._schemas.publish(actions.publish)
-        for member in actions.forgotten:
-            await self._store.withdraw_member(self._group, member)
-        won = {r.claim.partition_id for r in results if r.outcome is WriteOutcome.WON}
-        steal = actions.moves.steal
-        stolen = won.intersection([steal.partition_id] if steal else [])
-        return CycleResult(
-            actions=actions,
-            claimed=tuple(c.partition_id for c in actions.moves.claims if c.partition_id in won),
-            stolen=tuple(stolen),
-            conflict_count=sum(r.outcome is WriteOutcome.LOST for r in results),
-        )
+    def _decide(self, listing: Listing) -> Actions:
+        """Return what this listing and the memory of earlier ones ask for; log what has changed."""
+        before = self._memory
+        seen = observe(before, listing, self._rules, self._clock())
+        actions = decide(seen, self._rules)
+        self._memory = seen.waiting_for(actions.waits)
+        self._changes.note(before, seen, actions)
+        self.leases.has_foreign = bool(seen.foreign)
+        return actions

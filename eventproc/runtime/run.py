@@ -74,12 +74,11 @@ class ProcessorRun(Generic[PumpT]):
         """What ``open`` waits for, in words for an operator."""
 
         owner_id, config = parts.member.owner_id, parts.config
-        clock = _boot_clock
-        self.executor: StoreExecutor
-        if config.uses_store_thread:
-            self.executor = ThreadExecutor(f"eventproc-store-{owner_id}")
-        else:
-            self.executor, clock = InlineExecutor(), asyncio.get_running_loop().time
+        has_thread = config.uses_store_thread
+        self.executor: StoreExecutor = (
+            ThreadExecutor(f"eventproc-store-{owner_id}") if has_thread else InlineExecutor()
+        )
+        clock = _boot_clock if has_thread else asyncio.get_running_loop().time
         self._balancer = Balancer(
             parts.store,
             parts.group,

@@ -31,8 +31,8 @@ def is_fresh(
 
     A store may truncate both times to its resolution, which is therefore added to the expiration.
     """
-    assert record.last_modified is not None, "a record of a listing has its time"
-    return listing.as_of - record.last_modified <= expiration + listing.resolution
+    written_at = record.last_modified
+    return written_at is not None and listing.as_of - written_at <= expiration + listing.resolution
 
 
 def fresh_owners(owned: OwnershipSnapshot, expiration: timedelta) -> dict[str, str]:
