@@ -14,11 +14,7 @@ from eventproc.statistics import Phase
 class Watching:
     """What a processor tells its health reporter, if it has one."""
 
-    def __init__(
-        self,
-        parts: MemberParts,
-        shown: Callable[[str], str],
-    ) -> None:
+    def __init__(self, parts: MemberParts, shown: Callable[[str], str]) -> None:
         """*shown* returns the user's name for a partition or resource."""
         self._parts = parts
         self._shown = shown
