@@ -22,6 +22,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def failures_in_a_row(before: int, ran_s: float, backoff: Backoff) -> int:
+    """Return the count after one more failure of something that ran for a while.
+
+    What ran for longer than the longest wait had started well, so a new row begins.
+    """
+    return 1 if ran_s >= backoff.maximum.total_seconds() else before + 1
+
+
 def waits(backoff: Backoff, rng: Random | None = None) -> Callable[[int], float]:
     """Return a function: seconds to wait after the n-th failure in a row, n beginning at 1.
 

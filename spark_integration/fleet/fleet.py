@@ -17,7 +17,7 @@ from typing import Final, Self
 from eventproc.config import Backoff
 from eventproc.errors import ConfigurationError
 from eventproc.logs import get_logger
-from eventproc.retries import waits
+from eventproc.retries import failures_in_a_row, waits
 from spark_integration.fleet.job import FleetJob
 from spark_integration.fleet.jobs import FleetSpark
 from spark_integration.fleet.members import MemberRegistry
@@ -265,9 +265,8 @@ class Fleet:
             elif self._spark.is_stopped():
                 self._fail(FleetError("the Spark application has ended"))
             else:
-                if time.monotonic() - begun_s > RESTART_BACKOFF.maximum.total_seconds():
-                    failure_count = 0
-                failure_count += 1
+                ran_s = time.monotonic() - begun_s
+                failure_count = failures_in_a_row(failure_count, ran_s, RESTART_BACKOFF)
                 self._log.warning("fleet_member_lost", slot=slot, error=error)
                 self._stopping.wait(wait_s(failure_count))
 

@@ -4,13 +4,13 @@ Each worker serves its own answers on a Unix socket.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from eventproc.cli.workers.ends import STEADY
+from eventproc.cli.workers.ends import STEADY_S
 from eventproc.cli.workers.metrics_text import merged
 from eventproc.cli.workers.worker import Worker
 from eventproc.endpoints.address import ListenAddress
@@ -28,14 +28,14 @@ END_NOTICED_S: Final = 0.1
 
 @asynccontextmanager
 async def gathering(
-    address: ListenAddress, addresses: Mapping[Worker, ListenAddress], log: Logger
+    address: ListenAddress, workers: Sequence[Worker], log: Logger
 ) -> AsyncIterator[ListenAddress]:
     """Serve the joined answers of workers while the block lasts; yields the address with its port.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
-    async with serve(address, Gathering(addresses).routes(), "--http") as bound:
+    async with serve(address, Gathering(workers).routes(), "--http") as bound:
         log.info("http_server_started", address=str(bound))
         yield bound
 
@@ -43,8 +43,8 @@ async def gathering(
 class Gathering:
     """Joins the answers of workers."""
 
-    def __init__(self, addresses: Mapping[Worker, ListenAddress]) -> None:
-        self._addresses = addresses
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._workers = workers
         self._answered: dict[Worker, int] = {}
         """The process of each worker that answered last."""
 
@@ -91,13 +91,15 @@ class Gathering:
         return found
 
     async def _ask(self, path: str) -> Mapping[Worker, Answer | None]:
-        pids = [worker.pid for worker in self._addresses]
-        asked = (fetch(address, path, WITHIN) for address in self._addresses.values())
-        answers = dict(zip(self._addresses, await asyncio.gather(*asked), strict=True))
-        for (worker, answer), pid in zip(answers.items(), pids, strict=True):
+        async def ask(worker: Worker) -> Answer | None:
+            pid = worker.pid
+            answer = None if worker.address is None else await fetch(worker.address, path, WITHIN)
             if answer is not None and pid is not None:
                 self._answered[worker] = pid
-        return answers
+            return answer
+
+        answers = await asyncio.gather(*map(ask, self._workers))
+        return dict(zip(self._workers, answers, strict=True))
 
     async def _without_answer(self, worker: Worker, path: str) -> Body:
         """Return the entry of a worker that did not answer.
@@ -110,7 +112,7 @@ class Gathering:
         if worker.pid is None:
             message = f" ({worker.last_words})" if worker.last_words else ""
             reason, is_live = f"the process ended{message}, and is started again", True
-        elif self._answered.get(worker) != worker.pid and worker.age_s < STEADY.total_seconds():
+        elif self._answered.get(worker) != worker.pid and worker.age_s < STEADY_S:
             reason = (
                 f"starting: for {worker.age_s:.0f} s it has loaded code, your handler's included"
             )

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -56,7 +56,7 @@ def supervise(
     chosen = chosen_format(log_format)
     output = Output(log_to_stderr(log_format, log_level), is_json=chosen is LogFormat.JSON)
     log = get_logger("eventproc.workers")
-    with sockets(count) if address else nullcontext(()) as own_addresses:
+    with sockets(count) if address else nullcontext([None] * count) as own_addresses:
         workers = [
             Worker(
                 number,
@@ -66,30 +66,27 @@ def supervise(
                     owner_id=own_id,
                     ordinal=None if first is None else first + number,
                     log_format=chosen,
-                    http=own_addresses[number] if own_addresses else None,
+                    http=own_address,
                 ),
+                address=own_address,
                 output=output,
                 log=log,
             )
-            for number, own_id in enumerate(ids)
+            for number, (own_id, own_address) in enumerate(zip(ids, own_addresses, strict=True))
         ]
         supervisor = Supervisor(workers, shutdown_timeout=config.shutdown_timeout, log=log)
-        addresses = dict(zip(workers, own_addresses, strict=False))
-        return asyncio.run(_run(supervisor, address, addresses, log))
+        return asyncio.run(_run(supervisor, workers, address, log))
 
 
 async def _run(
-    supervisor: "Supervisor",
-    address: ListenAddress | None,
-    addresses: Mapping[Worker, ListenAddress],
-    log: Logger,
+    supervisor: "Supervisor", workers: Sequence[Worker], address: ListenAddress | None, log: Logger
 ) -> int:
     """Run the supervisor; with an address, serve there what the workers answer at theirs."""
     if address is None:
         return await supervisor.run()
     from eventproc.cli.workers.gathering import gathering  # noqa: PLC0415 - an extra
 
-    async with gathering(address, addresses, log):
+    async with gathering(address, workers, log):
         return await supervisor.run()
 
 

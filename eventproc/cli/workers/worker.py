@@ -6,15 +6,16 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from random import Random
 from typing import Final
 
 from eventproc.cli.terminal.end_of_input import start_child
 from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, OK
-from eventproc.cli.workers.ends import STEADY, Restarts, meaning_of
+from eventproc.cli.workers.ends import BACKOFF, REPORTED_AFTER, STEADY_S, meaning_of
 from eventproc.cli.workers.output import Output, WorkerLog
 from eventproc.concurrency.threads import in_own_thread
+from eventproc.endpoints.address import ListenAddress
 from eventproc.logs import ConditionLogger, Logger
+from eventproc.retries import failures_in_a_row, waits
 
 LAST_LINES_S: Final = 1.0
 """How long to wait for the last lines of a process that has ended: its children may still write."""
@@ -32,21 +33,25 @@ class Worker:
         owner_id: str,
         arguments: Sequence[str],
         *,
+        address: ListenAddress | None = None,
         output: Output,
         log: Logger,
     ) -> None:
         self.number = number
         self.owner_id = owner_id
+        self.address = address
+        """Where its process answers what ``--http`` serves; ``None``: nowhere."""
+
         self.last_words = ""
         """With which message the process ended last; empty if it had none."""
         self._command = [sys.executable, "-m", "eventproc.cli", *arguments]
         self._output = output
         self._log = log.bind(worker=number, owner_id=owner_id)
-        self._chance = Random().random  # noqa: S311 - jitter, not a secret
+        self._wait_s = waits(BACKOFF)
         self._process: subprocess.Popen[bytes] | None = None
         self._begun_s = 0.0
         self._stopping = asyncio.Event()
-        self._restarts = Restarts()
+        self._failure_count = 0
         self._failing = ConditionLogger(self._log, "worker_kept_failing", "worker_recovered")
 
     @property
@@ -88,11 +93,11 @@ class Worker:
             if self._stopping.is_set() or result == BAD_INPUT:
                 self._note_end(code, ran_s)
                 return result
-            self._restarts = self._restarts.after_end(ran_s)
-            wait_s = self._restarts.wait_s(self._chance())
+            self._failure_count = failures_in_a_row(self._failure_count, ran_s, BACKOFF)
+            wait_s = self._wait_s(self._failure_count)
             self._note_end(code, ran_s, restart_in_s=round(wait_s, 3))
-            if self._restarts.is_reported:
-                self._failing.note(is_error=True, count=self._restarts.early_count)
+            if self._failure_count >= REPORTED_AFTER:
+                self._failing.note(is_error=True, count=self._failure_count)
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._stopping.wait()
@@ -133,9 +138,9 @@ class Worker:
             in_own_thread(partial(lines.forward, process.stderr), f"{name}-log"),
         ]
         ended = in_own_thread(process.wait, name)
-        done, _ = await asyncio.wait([ended], timeout=STEADY.total_seconds())
+        done, _ = await asyncio.wait([ended], timeout=STEADY_S)
         if not done:
-            self._restarts = Restarts()
+            self._failure_count = 0
             self._failing.end()
         await ended
         process.stdin.close()

@@ -2,22 +2,21 @@
 
 import itertools
 import signal
-from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eventproc.cli.workers.ends import STEADY, Restarts, meaning_of, worst
+from eventproc.cli.workers.ends import BACKOFF, STEADY_S, meaning_of, worst
+from eventproc.retries import failures_in_a_row
 
 EARLY_S = 1.0
-LATE_S = STEADY.total_seconds()
 
 
 def waits_after(*runs):
     """Return the longest wait after each of these runs."""
-    counts = itertools.accumulate(runs, Restarts.after_end, initial=Restarts())
-    return [count.wait_s(1.0) for count in list(counts)[1:]]
+    counts = itertools.accumulate(
+        runs, lambda before, ran_s: failures_in_a_row(before, ran_s, BACKOFF), initial=0
+    )
+    return [BACKOFF.wait_s(count, 1.0) for count in list(counts)[1:]]
 
 
 def test_early_ends_double_the_wait_up_to_a_minute():
@@ -27,25 +26,7 @@ def test_early_ends_double_the_wait_up_to_a_minute():
 
 def test_a_worker_that_ran_for_a_minute_begins_again_with_the_shortest_wait():
     """What happened before a good start is no reason to wait."""
-    assert waits_after(EARLY_S, EARLY_S, EARLY_S, LATE_S, EARLY_S) == [1, 2, 4, 1, 2]
-
-
-@given(st.lists(st.floats(0, 120), max_size=100), st.floats(0, 1))
-def test_a_wait_is_never_shorter_than_half_a_second_or_longer_than_a_minute(runs, chance):
-    """The jitter takes half off at most."""
-    count = Restarts()
-    for ran_s in runs:
-        count = count.after_end(ran_s)
-
-        assert 0.5 <= count.wait_s(chance) <= timedelta(minutes=1).total_seconds()
-
-
-def test_a_worker_is_reported_after_three_early_ends_in_a_row():
-    """Two may be an incident; one that ran for long in between is another matter."""
-    counts = itertools.accumulate([EARLY_S] * 3, Restarts.after_end, initial=Restarts())
-
-    assert [count.is_reported for count in counts] == [False, False, False, True]
-    assert not Restarts(3).after_end(LATE_S).is_reported
+    assert waits_after(EARLY_S, EARLY_S, EARLY_S, STEADY_S, EARLY_S) == [1, 2, 4, 1, 2]
 
 
 @pytest.mark.parametrize(

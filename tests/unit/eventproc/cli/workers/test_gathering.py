@@ -28,6 +28,7 @@ class PlayedWorker:
     pid: int | None = 7
     age_s: float = 1.0
     last_words: str = ""
+    address: ListenAddress | None = None
 
     @property
     def owner_id(self):
@@ -63,18 +64,17 @@ class Scene:
 
     async def begin(self, workers: Any) -> None:
         """Serve for these workers."""
-        self._sockets = {
-            worker: ListenAddress(path=str(self._folder / str(worker.number))) for worker in workers
-        }
+        for worker in workers:
+            worker.address = ListenAddress(path=str(self._folder / str(worker.number)))
         self._address = await self._stack.enter_async_context(
-            gathering(ListenAddress(), self._sockets, get_logger("eventproc.workers"))
+            gathering(ListenAddress(), workers, get_logger("eventproc.workers"))
         )
 
     async def serving(self, worker: Any, *, is_ok: bool = True) -> AsyncExitStack:
         """Let a worker answer until the returned stack is closed."""
         stack = AsyncExitStack()
         await stack.enter_async_context(
-            serve(self._sockets[worker], routes(worker, is_ok=is_ok), "--http")
+            serve(worker.address, routes(worker, is_ok=is_ok), "--http")
         )
         self._stack.push_async_exit(stack)
         return stack

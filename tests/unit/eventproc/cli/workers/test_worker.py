@@ -58,7 +58,7 @@ def test_a_worker_that_ends_again_and_again_is_an_error_from_the_third_time_on(c
 
     async def scenario():
         worker = worker_of(Roomless)
-        worker._chance = lambda: 0.0
+        worker._wait_s = lambda failures: 2.0**failures
         keeping = asyncio.create_task(worker.keep())
         await asyncio.sleep(10)
         worker.stop()
@@ -90,7 +90,7 @@ def test_a_worker_that_is_stopped_between_two_processes_starts_none(part, caplog
 
     async def scenario():
         worker = worker_of(Roomless)
-        worker._chance = lambda: 0.0
+        worker._wait_s = lambda failures: 2.0**failures
         keeping = asyncio.create_task(worker.keep())
         await asyncio.sleep(0)
         (end,) = [r for r in caplog.records if getattr(r, "event", "") == "worker_ended"]
