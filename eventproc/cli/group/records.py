@@ -4,7 +4,7 @@ Nothing in this module writes to the store.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -49,9 +49,6 @@ RECORD_FIELDS: Final = (
     "completed",
     "isolation",
     "writer",
-)
-LAG_FIELDS: Final = (
-    *("partition_id", "sequence_number", "last_sequence_number", "lag", "oldest_age_s"),
 )
 
 
@@ -188,11 +185,14 @@ class Lag:
     partition_id: str
     sequence_number: int | None
     last_sequence_number: int
-    events: int
-    """At most so many: between the numbers of a compacted hub some events are gone."""
+    lag: int
+    """Events; at most so many: between the numbers of a compacted hub some are gone."""
 
-    age: timedelta | None
+    oldest_age_s: float | None
     """The age of the oldest event after the checkpoint; ``None`` if that event was not read."""
+
+
+LAG_FIELDS: Final = tuple(field.name for field in fields(Lag))
 
 
 async def read_lags(
@@ -220,7 +220,7 @@ async def read_lags(
         found = listed.get(end.partition_id)
         position = None if found is None else found.sequence_number
         events = lag_of(end, found, source.created_at)
-        age = timedelta(0) if events == 0 else None
+        age_s = 0.0 if events == 0 else None
         through = lookup_group or ("" if end.partition_id in held else connection.group.name)
         if events and through:
             fits = found is not None and not is_of_other_hub(found, end, source.created_at)
@@ -229,22 +229,22 @@ async def read_lags(
             # In a compacted hub the numbers before it may have no event.
             left = end.last_enqueued_sequence_number - oldest.sequence_number + 1
             events = max(1, min(events, left))
-            age = max(timedelta(0), now - oldest.enqueued_time)
+            age_s = max(0.0, round((now - oldest.enqueued_time).total_seconds(), 3))
         return Lag(
             partition_id=end.partition_id,
             sequence_number=position,
             last_sequence_number=end.last_enqueued_sequence_number,
-            events=events,
-            age=age,
+            lag=events,
+            oldest_age_s=age_s,
         )
 
     return list(await together(*map(lag, ends)))
 
 
-def oldest_age(lags: Sequence[Lag]) -> timedelta | None:
+def oldest_age_s(lags: Sequence[Lag]) -> float | None:
     """The age of the oldest event after any checkpoint; ``None`` if one was not read."""
-    ages = [lag.age for lag in lags if lag.age is not None]
-    return max(ages, default=timedelta(0)) if len(ages) == len(lags) else None
+    ages_s = [lag.oldest_age_s for lag in lags if lag.oldest_age_s is not None]
+    return max(ages_s, default=0.0) if len(ages_s) == len(lags) else None
 
 
 def lags_table(group: ConsumerGroup, lags: Sequence[Lag]) -> RenderableType:
@@ -257,40 +257,25 @@ def lags_table(group: ConsumerGroup, lags: Sequence[Lag]) -> RenderableType:
             cell(lag.partition_id),
             "" if lag.sequence_number is None else f"{lag.sequence_number:,}",
             f"{lag.last_sequence_number:,}",
-            f"{lag.events:,}",
-            _age_text(lag.age),
+            f"{lag.lag:,}",
+            _age_text(lag.oldest_age_s),
         )
-    total = sum(lag.events for lag in lags)
-    table.add_row("all", "", "", f"{total:,}", _age_text(oldest_age(lags)), style="bold")
+    total = sum(lag.lag for lag in lags)
+    table.add_row("all", "", "", f"{total:,}", _age_text(oldest_age_s(lags)), style="bold")
     return Group(title_of(group), table)
 
 
-def _age_text(age: timedelta | None) -> str:
-    if age is None:
+def _age_text(age_s: float | None) -> str:
+    if age_s is None:
         return "?"
-    return format_duration(age) if age else ""
+    return format_duration(timedelta(seconds=age_s)) if age_s else ""
 
 
 def lags_json(group: ConsumerGroup, lags: Sequence[Lag]) -> dict[str, object]:
     """The lags as JSON; ages in seconds."""
-    age = oldest_age(lags)
     return {
         **group_json(group),
-        "partitions": lag_rows(lags),
-        "lag": sum(lag.events for lag in lags),
-        "oldest_age_s": None if age is None else round(age.total_seconds(), 3),
+        "partitions": list(map(asdict, lags)),
+        "lag": sum(lag.lag for lag in lags),
+        "oldest_age_s": oldest_age_s(lags),
     }
-
-
-def lag_rows(lags: Sequence[Lag]) -> list[dict[str, object]]:
-    """The lags as rows of ``LAG_FIELDS``; ages in seconds."""
-    return [
-        {
-            "partition_id": lag.partition_id,
-            "sequence_number": lag.sequence_number,
-            "last_sequence_number": lag.last_sequence_number,
-            "lag": lag.events,
-            "oldest_age_s": None if lag.age is None else round(lag.age.total_seconds(), 3),
-        }
-        for lag in lags
-    ]

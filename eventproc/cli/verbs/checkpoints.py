@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +30,6 @@ from eventproc.cli.group.records import (
     LAG_FIELDS,
     RECORD_FIELDS,
     group_json,
-    lag_rows,
     lags_json,
     lags_table,
     read_lags,
@@ -136,7 +136,7 @@ def lag(
             if output is options.RowsFormat.JSON:
                 print(json.dumps(lags_json(connection.group, lags)))
             elif output is options.RowsFormat.CSV:
-                print_csv(csv_lines(lag_rows(lags), LAG_FIELDS))
+                print_csv(csv_lines(map(asdict, lags), LAG_FIELDS))
             else:
                 standard_output().print(lags_table(connection.group, lags))
         return OK

@@ -13,7 +13,6 @@ from eventproc.admin import CheckpointMoved
 from eventproc.cli.group.changes import Change, carry_out, plan_reset
 from eventproc.cli.group.connection import Connection
 from eventproc.cli.group.records import (
-    lag_rows,
     lags_json,
     lags_table,
     read_lags,
@@ -325,7 +324,7 @@ def test_lag_of_a_group_that_handled_nothing_counts_what_the_hub_retains(has_beg
             await connection.store.update_checkpoint(connection.group, update)
         scene.hub.trim("0", before=15)
         lags = await read_lags(connection, [], lookup_group="", expiration=LIFE, now=scene.now())
-        return [(lag["lag"], lag["oldest_age_s"]) for lag in lag_rows(lags)]
+        return [(lag.lag, lag.oldest_age_s) for lag in lags]
 
     assert with_group(scenario) == [(5, 5.0), (0, 0.0)]
 
