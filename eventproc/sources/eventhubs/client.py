@@ -1,4 +1,4 @@
-"""Build Azure's consumer client: address, credential, TLS and proxy. Nothing connects here.
+"""Build Azure's clients: address, credential, TLS and proxy. Nothing connects here.
 
 ``direct_path/azure_internals.py`` then uses its private attributes, ``public_path.py`` only its
 public methods.
@@ -10,20 +10,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import certifi
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.eventhub import TransportType
-from azure.eventhub.aio import EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.exceptions import AuthenticationError
 
 from eventproc.errors import ConfigurationError, SourceUnavailableError, SuspectSettingError
-from eventproc.identity import SharedCredential
+from eventproc.identity import SharedCredential, shared
 from eventproc.models import EventPosition
 from eventproc.network import HttpProxy
-from eventproc.sources.connection_string import parse_connection_string
+from eventproc.sources.connection_string import (
+    check_hub_name,
+    check_namespace,
+    parse_connection_string,
+)
 from eventproc.sources.eventhubs.errors import translated
 from eventproc.sources.eventhubs.options import EventHubOptions, Transport
 
@@ -84,44 +88,89 @@ def make_ssl_context(options: EventHubOptions) -> ssl.SSLContext:
     return context
 
 
-def make_client(
-    namespace: str,
-    eventhub_name: str,
-    group: str,
-    credential: Credential,
-    options: EventHubOptions,
-    *,
-    ssl_context: ssl.SSLContext,
-) -> Client:
-    """Build a client for one consumer group. It connects only when it is used."""
-    return EventHubConsumerClient(
-        namespace,
-        eventhub_name,
-        group,
-        cast("Any", credential),  # a SharedCredential has the methods that the client calls
-        retry_backoff_factor=0.0,
-        idle_timeout=options.silence_max.total_seconds(),
-        ssl_context=ssl_context,
-        **connection_settings(options),
-    )
+class EventHubAddress:
+    """An event hub, a credential for it, and how to connect: makes Azure's clients.
 
+    Args:
+        fully_qualified_namespace: for example ``contoso.servicebus.windows.net``.
+        eventhub_name: the event hub's name.
+        credential: is not closed.
+        options: how to connect.
 
-def connection_settings(options: EventHubOptions) -> dict[str, Any]:
-    """Return the arguments of a client that say how to connect, without the SSL context."""
-    proxy = options.http_proxy
-    return {
-        # The client does not retry: its caller decides when to try again.
-        "retry_total": 0,
-        "auth_timeout": options.connect_timeout.total_seconds(),
-        "use_tls": options.is_tls_on,
-        # A proxy works with WebSockets only. With a custom endpoint, too, the client would ignore
-        # the proxy unless the transport is named.
-        "transport_type": _TRANSPORTS[Transport.WEBSOCKET if proxy else options.transport],
-        "custom_endpoint_address": options.custom_endpoint,
-        "http_proxy": _proxy_settings(proxy) if proxy else None,
-        "user_agent": options.user_agent,
-        "logging_enable": options.is_wire_logged,
-    }
+    Raises:
+        ConfigurationError: the namespace or the event hub's name is not valid.
+    """
+
+    def __init__(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        credential: Credential,
+        options: EventHubOptions | None,
+    ) -> None:
+        self.namespace = check_namespace(fully_qualified_namespace)
+        self.name = check_hub_name(eventhub_name)
+        self.options = options or EventHubOptions()
+        self._credential = shared(credential)
+        self._ssl_context: ssl.SSLContext | None = None
+
+    def __str__(self) -> str:
+        return f"event hub {self.name!r}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether clients may be made."""
+        return self._ssl_context is not None
+
+    async def open(self) -> None:
+        """Load the certificates to trust.
+
+        Raises:
+            ConfigurationError: ``ca_bundle`` cannot be read as certificates.
+        """
+        self._ssl_context = await asyncio.to_thread(make_ssl_context, self.options)
+
+    def close(self) -> None:
+        """Make no more clients."""
+        self._ssl_context = None
+
+    def consumer(self, group: str) -> Client:
+        """Return a new client for one consumer group. It connects only when it is used."""
+        return EventHubConsumerClient(
+            consumer_group=group,
+            retry_backoff_factor=0.0,
+            idle_timeout=self.options.silence_max.total_seconds(),
+            **self._arguments(),
+        )
+
+    def producer(self) -> EventHubProducerClient:
+        """Return a new client that publishes. It connects only when it is used."""
+        return EventHubProducerClient(**self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of each client."""
+        if self._ssl_context is None:
+            raise RuntimeError(
+                f"the connection to {self} is not open: use `async with`, or call open() first"
+            )
+        options, proxy = self.options, self.options.http_proxy
+        return {
+            "fully_qualified_namespace": self.namespace,
+            "eventhub_name": self.name,
+            "credential": self._credential,
+            "ssl_context": self._ssl_context,
+            # The client does not retry: its caller decides when to try again.
+            "retry_total": 0,
+            "auth_timeout": options.connect_timeout.total_seconds(),
+            "use_tls": options.is_tls_on,
+            # A proxy works with WebSockets only. With a custom endpoint, too, the client would
+            # ignore the proxy unless the transport is named.
+            "transport_type": _TRANSPORTS[Transport.WEBSOCKET if proxy else options.transport],
+            "custom_endpoint_address": options.custom_endpoint,
+            "http_proxy": _proxy_settings(proxy) if proxy else None,
+            "user_agent": options.user_agent,
+            "logging_enable": options.is_wire_logged,
+        }
 
 
 @contextmanager

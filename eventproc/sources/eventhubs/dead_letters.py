@@ -1,7 +1,6 @@
 """Dead letters in an event hub: events with the error in their properties."""
 
 import asyncio
-import ssl
 from typing import Annotated, Final, Self
 
 from eventproc.errors import (
@@ -11,7 +10,6 @@ from eventproc.errors import (
     SourceRejectedError,
     SuspectSettingError,
 )
-from eventproc.identity import shared
 from eventproc.models import (
     REPLAYED_FROM_PROPERTY,
     UNDECODED,
@@ -20,7 +18,6 @@ from eventproc.models import (
 )
 from eventproc.ports import DeadLetterSink
 from eventproc.settings import SECRET, checked
-from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs import producer
 from eventproc.sources.eventhubs.letter_parts import PROPERTY_PREFIX, parts_of
@@ -62,11 +59,9 @@ class EventHubDeadLetterSink(DeadLetterSink):
         *,
         options: EventHubOptions | None = None,
     ) -> None:
-        self._namespace = check_namespace(fully_qualified_namespace)
-        self._hub = check_hub_name(eventhub_name)
-        self._credential = shared(credential)
-        self._options = options or EventHubOptions()
-        self._ssl_context: ssl.SSLContext | None = None
+        self._hub = azure_client.EventHubAddress(
+            fully_qualified_namespace, eventhub_name, credential, options
+        )
         self._producer: producer.Producer | None = None
         self._send_lock = asyncio.Lock()  # Renewed by ``open``: it belongs to a loop.
 
@@ -91,18 +86,18 @@ class EventHubDeadLetterSink(DeadLetterSink):
             DeadLetterError: the service did not answer.
         """
         self._send_lock = asyncio.Lock()
-        self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
+        await self._hub.open()
         try:
             await self._connected().check()
         except (SourceRejectedError, SuspectSettingError) as error:
             await self.close()
             explained = error.with_remedy(". Check its name and that the credential may send")
             raise ConfigurationError(
-                f"event hub {self._hub!r} for dead letters cannot be used: {explained}"
+                f"{self._hub} for dead letters cannot be used: {explained}"
             ) from error
         except SourceError as error:
             await self.close()
-            raise DeadLetterError(f"event hub {self._hub!r} did not answer: {error}") from error
+            raise DeadLetterError(f"{self._hub} did not answer: {error}") from error
 
     async def close(self) -> None:
         """Close the connection."""
@@ -123,7 +118,7 @@ class EventHubDeadLetterSink(DeadLetterSink):
             except SourceError as error:
                 await self.close()  # The next attempt makes a new connection.
                 raise DeadLetterError(
-                    f"sending a dead letter to event hub {self._hub!r} failed: {error}"
+                    f"sending a dead letter to {self._hub} failed: {error}"
                 ) from error
 
     async def _sent(self, letter: DeadLetter) -> bool:
@@ -150,19 +145,12 @@ class EventHubDeadLetterSink(DeadLetterSink):
             )
             if not await sender.send(event, part.properties):
                 raise DeadLetterError(
-                    f"event hub {self._hub!r} cannot take a part of {content_max} bytes of a dead "
-                    "letter"
+                    f"{self._hub} cannot take a part of {content_max} bytes of a dead letter"
                 )
 
     def _connected(self) -> producer.Producer:
-        if self._ssl_context is None:
+        if not self._hub.is_open:
             raise DeadLetterError("the sink is not open")
         if self._producer is None:
-            self._producer = producer.Producer(
-                self._namespace,
-                self._hub,
-                self._credential,
-                self._options,
-                ssl_context=self._ssl_context,
-            )
+            self._producer = producer.Producer(self._hub)
         return self._producer

@@ -4,19 +4,16 @@ Rule: every exception of Azure's client leaves this module as a ``SourceError``.
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from azure.eventhub import EventData
-from azure.eventhub.aio import EventHubProducerClient
 
 from eventproc.errors import SourceError
 from eventproc.models import PropertyValue, ReceivedEvent
 from eventproc.sources.eventhubs.batch import Batch
-from eventproc.sources.eventhubs.client import Credential, answered, connection_settings
-from eventproc.sources.eventhubs.options import EventHubOptions
+from eventproc.sources.eventhubs.client import EventHubAddress, answered
 
 ANSWERS_MAX: Final = 4
 """Sending may take this many times ``connect_timeout``: several round trips for connection, token,
@@ -32,22 +29,10 @@ class Producer:
 
     def __init__(
         self,
-        namespace: str,
-        eventhub_name: str,
-        credential: Credential,
-        options: EventHubOptions,
-        *,
-        ssl_context: ssl.SSLContext,
+        hub: EventHubAddress,
     ) -> None:
-        self._answer_max_s = ANSWERS_MAX * options.connect_timeout.total_seconds()
-        self._client = EventHubProducerClient(
-            namespace,
-            eventhub_name,
-            # The producer accepts the same types of credentials as the consumer.
-            cast("Any", credential),
-            ssl_context=ssl_context,
-            **connection_settings(options),
-        )
+        self._answer_max_s = ANSWERS_MAX * hub.options.connect_timeout.total_seconds()
+        self._client = hub.producer()
 
     async def check(self) -> None:
         """Request the properties of the hub, to check that it exists and can be reached."""

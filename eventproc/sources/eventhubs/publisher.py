@@ -4,8 +4,6 @@ Rule: a batch has events of one partition, of one partition key, or without eith
 stores it as a whole or not at all.
 """
 
-import asyncio
-import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -20,13 +18,11 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
-from eventproc.identity import shared
 from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
 from eventproc.retries import Attempts
 from eventproc.settings import SECRET, checked
 from eventproc.sources.amqp.encoding import encode_event
-from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs.batch import Batch
 from eventproc.sources.eventhubs.options import EventHubOptions
@@ -70,11 +66,9 @@ class EventHubPublisher(EventPublisher):
         *,
         options: EventHubOptions | None = None,
     ) -> None:
-        self._namespace = check_namespace(fully_qualified_namespace)
-        self._hub = check_hub_name(eventhub_name)
-        self._credential = shared(credential)
-        self._options = options or EventHubOptions()
-        self._ssl_context: ssl.SSLContext | None = None
+        self._hub = azure_client.EventHubAddress(
+            fully_qualified_namespace, eventhub_name, credential, options
+        )
         self._producer_by_number: dict[int, Producer] = {}
         self._partition_ids: frozenset[str] = frozenset()
 
@@ -103,15 +97,13 @@ class EventHubPublisher(EventPublisher):
                 credential.
             SourceUnavailableError: no answer.
         """
-        self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
+        await self._hub.open()
         try:
             self._partition_ids = frozenset(await self._request_partition_ids())
         except (SourceRejectedError, SuspectSettingError) as error:
             await self.close()
             explained = error.with_remedy(". Check its name and that the credential may send")
-            raise ConfigurationError(
-                f"event hub {self._hub!r} cannot be published to: {explained}"
-            ) from error
+            raise ConfigurationError(f"{self._hub} cannot be published to: {explained}") from error
 
     async def close(self) -> None:
         producers, self._producer_by_number = self._producer_by_number, {}
@@ -144,7 +136,7 @@ class EventHubPublisher(EventPublisher):
         if unknown := sorted(wanted - self._partition_ids):
             raise EventRefusedError(
                 indexes_by_target[unknown[0], None][0],
-                f"event hub {self._hub!r} has no partition {unknown[0]!r}: it has "
+                f"{self._hub} has no partition {unknown[0]!r}: it has "
                 f"{', '.join(sorted(self._partition_ids, key=lambda p: (len(p), p)))}",
             )
 
@@ -163,7 +155,7 @@ class EventHubPublisher(EventPublisher):
                     continue
             raise EventRefusedError(
                 index,
-                f"it is too large for event hub {self._hub!r}: {batch.size_with(data)} bytes, and "
+                f"it is too large for {self._hub}: {batch.size_with(data)} bytes, and "
                 f"the hub accepts at most {batch.bytes_max}",
             )
         await attempts(self._send, number, target, batch)
@@ -197,16 +189,8 @@ class EventHubPublisher(EventPublisher):
             raise
 
     def _connected(self, number: int) -> Producer:
-        if self._ssl_context is None:
-            raise RuntimeError("the publisher is not open: use `async with`, or call open() first")
         if number not in self._producer_by_number:
-            self._producer_by_number[number] = Producer(
-                self._namespace,
-                self._hub,
-                self._credential,
-                self._options,
-                ssl_context=self._ssl_context,
-            )
+            self._producer_by_number[number] = Producer(self._hub)
         return self._producer_by_number[number]
 
 

@@ -1,7 +1,6 @@
 """Azure Event Hubs as an ``EventSource``."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,12 +15,10 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
-from eventproc.identity import shared
 from eventproc.logs import get_logger
 from eventproc.models import EventPosition, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
-from eventproc.sources.connection_string import check_hub_name, check_namespace
 from eventproc.sources.eventhubs import client as azure_client
 from eventproc.sources.eventhubs.direct_path import azure_internals
 from eventproc.sources.eventhubs.direct_path.path import DirectPath
@@ -71,16 +68,14 @@ class EventHubSource(EventSource):
         *,
         options: EventHubOptions | None = None,
     ) -> None:
-        self._namespace = check_namespace(fully_qualified_namespace)
-        self._hub = check_hub_name(eventhub_name)
-        self._credential = shared(credential)
-        self._options = options or EventHubOptions()
-        self._ssl_context: ssl.SSLContext | None = None
+        self._hub = azure_client.EventHubAddress(
+            fully_qualified_namespace, eventhub_name, credential, options
+        )
         self._clients: dict[str, azure_client.Client] = {}
         self._receivers: list[EventHubReceiver | PublicReceiver] = []
-        is_direct = self._options.receive_path is ReceivePath.DIRECT
-        self._path: ReceivePathClient = (DirectPath if is_direct else PublicPath)(self._options)
-        self._log = get_logger("eventproc.sources.eventhubs", eventhub_name=self._hub)
+        is_direct = self._hub.options.receive_path is ReceivePath.DIRECT
+        self._path: ReceivePathClient = (DirectPath if is_direct else PublicPath)(self._hub.options)
+        self._log = get_logger("eventproc.sources.eventhubs", eventhub_name=self._hub.name)
         self._query_lock = asyncio.Lock()  # Renewed by ``open``: it belongs to a loop.
         self._created_at: datetime | None = None
         self._refused_offset_partitions: set[str] = set()
@@ -110,25 +105,25 @@ class EventHubSource(EventSource):
         return cls(*address, options=options)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._namespace!r}, {self._hub!r})"
+        return f"{type(self).__name__}({self._hub.namespace!r}, {self._hub.name!r})"
 
     @property
     def fully_qualified_namespace(self) -> str:
-        return self._namespace
+        return self._hub.namespace
 
     @property
     def eventhub_name(self) -> str:
-        return self._hub
+        return self._hub.name
 
     @property
     def descriptors_per_partition(self) -> int:
         return 1
 
     async def open(self) -> None:
-        if self._ssl_context is not None:
+        if self._hub.is_open:
             return
         self._query_lock = asyncio.Lock()
-        self._ssl_context = await asyncio.to_thread(azure_client.make_ssl_context, self._options)
+        await self._hub.open()
         if isinstance(self._path, DirectPath):
             try:
                 azure_internals.check(self._client(_ANY_GROUP))
@@ -136,7 +131,7 @@ class EventHubSource(EventSource):
                 self._use_public_path(error)
 
     async def close(self) -> None:
-        self._ssl_context = None
+        self._hub.close()
         await asyncio.gather(*(receiver.close() for receiver in self._receivers))
         self._receivers.clear()
         for client in self._clients.values():
@@ -144,7 +139,7 @@ class EventHubSource(EventSource):
         self._clients.clear()
 
     async def check_consumer_group(self, name: str) -> None:
-        what = f"consumer group {name!r} of event hub {self._hub!r} at {self._namespace}"
+        what = f"consumer group {name!r} of {self._hub} at {self._hub.namespace}"
         try:
             ids = await self.partition_ids()
             # Without an owner level, so that it does not displace the receivers of a running group.
@@ -251,35 +246,22 @@ class EventHubSource(EventSource):
 
     def _use_public_path(self, error: UnexpectedShapeError) -> None:
         if not isinstance(self._path, PublicPath):
-            self._path = PublicPath(self._options)
+            self._path = PublicPath(self._hub.options)
             self._log.warning("direct_receive_unavailable", error=str(error))
 
     def _client_for(self, path: ReceivePathClient, group: str) -> azure_client.Client:
-        return self._new_client(group) if path.needs_own_client else self._client(group)
+        return self._hub.consumer(group) if path.needs_own_client else self._client(group)
 
     def _client(self, group: str) -> azure_client.Client:
         """Return the shared client of the group."""
         if group not in self._clients:
-            self._clients[group] = self._new_client(group)
+            self._clients[group] = self._hub.consumer(group)
         return self._clients[group]
-
-    def _new_client(self, group: str) -> azure_client.Client:
-        """Build a client. It connects only when it is used."""
-        if self._ssl_context is None:
-            raise RuntimeError("the source is not open: use `async with`, or call open() first")
-        return azure_client.make_client(
-            self._namespace,
-            self._hub,
-            group,
-            self._credential,
-            self._options,
-            ssl_context=self._ssl_context,
-        )
 
     @asynccontextmanager
     async def _answered_within(self, what: str) -> AsyncIterator[None]:
         """Raise ``SourceUnavailableError`` after ``connect_timeout``."""
-        seconds = self._options.connect_timeout.total_seconds()
+        seconds = self._hub.options.connect_timeout.total_seconds()
         try:
             with cancellation_kept():
                 async with asyncio.timeout(seconds):

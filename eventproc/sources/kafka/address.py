@@ -6,11 +6,13 @@ protocol finds its former records and is refused, instead of silently starting a
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from eventproc.errors import ConfigurationError
+from eventproc.identity import AnyTokenCredential, SharedCredential
 from eventproc.sources.connection_string import parse_connection_string
+from eventproc.sources.kafka.tokens import Tokens
 
 PORT_OF_EVENT_HUBS: Final = 9093
 PORT_OF_EMULATOR: Final = 9092
@@ -31,11 +33,8 @@ _OF_AZURE: Final[Mapping[str, object]] = {
     "socket.keepalive.enable": True,
 }
 
-_OF_TOKENS: Final[Mapping[str, object]] = {
-    "security.protocol": "SASL_SSL",
-    "sasl.mechanism": "OAUTHBEARER",
-}
-"""The settings with which the client asks for tokens."""
+_ASKS_FOR_TOKENS: Final = "oauth_cb"
+"""The setting with what the client calls for a token."""
 
 CONNECTION_STRING_USER: Final = "$ConnectionString"
 """The SASL user name that tells Event Hubs that the password is a connection string."""
@@ -51,16 +50,35 @@ class TopicAddress:
     """The first part of every record's key."""
 
     settings: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """The security settings of the client; they may contain a secret."""
+    """The user's and the security settings of the client; they may contain a secret."""
+
+    @property
+    def tokens(self) -> Tokens | None:
+        """What gives the client tokens of Entra ID; ``None`` if it asks for none."""
+        given = self.settings.get(_ASKS_FOR_TOKENS)
+        return given if isinstance(given, Tokens) else None
+
+    @property
+    def is_of_event_hubs(self) -> bool:
+        """Whether the address was made for Event Hubs' Kafka endpoint."""
+        return (
+            self.tokens is not None or self.settings.get("sasl.username") == CONNECTION_STRING_USER
+        )
 
 
-def address_of(bootstrap_servers: str, topic: str, namespace: str | None) -> TopicAddress:
+def address_of(
+    bootstrap_servers: str,
+    topic: str,
+    namespace: str | None,
+    config: Mapping[str, object] | None,
+) -> TopicAddress:
     """Check the names, and choose the namespace under which records are kept.
 
     Args:
         bootstrap_servers: ``host:port``, or several, separated by commas.
         topic: the topic's name.
         namespace: a name for the cluster; required if there are several servers.
+        config: settings of the client.
 
     Raises:
         ConfigurationError: a name is not valid, or the namespace is missing.
@@ -94,10 +112,20 @@ def address_of(bootstrap_servers: str, topic: str, namespace: str | None) -> Top
             )
         hub = _EVENT_HUBS.fullmatch(servers[0])
         namespace = hub["host"] if hub else servers[0]
-    return TopicAddress(bootstrap_servers=",".join(servers), topic=topic, namespace=namespace)
+    return TopicAddress(
+        bootstrap_servers=",".join(servers),
+        topic=topic,
+        namespace=namespace,
+        settings=dict(config or {}),
+    )
 
 
-def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) -> TopicAddress:
+def address_in(
+    conn_str: str,
+    topic: str | None,
+    bootstrap_servers: str | None,
+    config: Mapping[str, object] | None = None,
+) -> TopicAddress:
     """Return the address of Event Hubs' Kafka endpoint for a connection string.
 
     Raises:
@@ -112,53 +140,47 @@ def address_in(conn_str: str, topic: str | None, bootstrap_servers: str | None) 
         )
     host = hub.fully_qualified_namespace.rpartition(":")[0] or hub.fully_qualified_namespace
     port = PORT_OF_EMULATOR if hub.is_emulator else PORT_OF_EVENT_HUBS
-    address = address_of(
-        bootstrap_servers or f"{host}:{port}", hub.eventhub_name, hub.fully_qualified_namespace
-    )
-    return TopicAddress(
-        bootstrap_servers=address.bootstrap_servers,
-        topic=address.topic,
-        namespace=address.namespace,
-        settings={
-            "security.protocol": "SASL_PLAINTEXT" if hub.is_emulator else "SASL_SSL",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": CONNECTION_STRING_USER,
-            "sasl.password": conn_str,
-            **_OF_AZURE,
-        },
-    )
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT" if hub.is_emulator else "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": CONNECTION_STRING_USER,
+        "sasl.password": conn_str,
+        **_OF_AZURE,
+        **(config or {}),
+    }
+    servers = bootstrap_servers or f"{host}:{port}"
+    return address_of(servers, hub.eventhub_name, hub.fully_qualified_namespace, settings)
 
 
-def _endpoint_of(host: str, topic: str, bootstrap_servers: str | None) -> TopicAddress:
-    """Return the address of Event Hubs' Kafka endpoint for a namespace.
+def address_with_identity(
+    host: str,
+    topic: str,
+    credential: AnyTokenCredential | SharedCredential,
+    bootstrap_servers: str | None,
+    config: Mapping[str, object] | None,
+) -> TopicAddress:
+    """Return the address of a namespace's Kafka endpoint, for a client that asks for tokens.
 
     Raises:
-        ConfigurationError: a name is not valid.
+        ConfigurationError: a name is not valid, or the config has a callback for tokens.
     """
+    if config and _ASKS_FOR_TOKENS in config:
+        raise ConfigurationError(
+            f"{_ASKS_FOR_TOKENS!r} cannot be set: the credential gives the tokens",
+            setting="config",
+        )
     if not _HOST.fullmatch(host):
         raise ConfigurationError(
             "give its host name alone, for example contoso.servicebus.windows.net",
             setting="fully_qualified_namespace",
             value=repr(host),
         )
-    address = address_of(bootstrap_servers or f"{host}:{PORT_OF_EVENT_HUBS}", topic, host)
-    return replace(address, settings=_OF_AZURE)
-
-
-def identity_settings(
-    host: str,
-    topic: str,
-    bootstrap_servers: str | None,
-    config: Mapping[str, object] | None,
-) -> tuple[TopicAddress, Mapping[str, object]]:
-    """Return the endpoint of a namespace, and the settings of a client that asks for tokens.
-
-    Raises:
-        ConfigurationError: a name is not valid, or the config has a callback for tokens.
-    """
-    if config and "oauth_cb" in config:
-        raise ConfigurationError(
-            "'oauth_cb' cannot be set: the credential gives the tokens", setting="config"
-        )
-    address = _endpoint_of(host, topic, bootstrap_servers)
-    return address, {**address.settings, **_OF_TOKENS, **(config or {})}
+    settings = {
+        **_OF_AZURE,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        **(config or {}),
+        _ASKS_FOR_TOKENS: Tokens(credential, host),
+    }
+    servers = bootstrap_servers or f"{host}:{PORT_OF_EVENT_HUBS}"
+    return address_of(servers, topic, host, settings)

@@ -21,6 +21,8 @@ from eventproc.errors import (
     SourceUnavailableError,
     SuspectSettingError,
 )
+from eventproc.sources.kafka import producer_config
+from eventproc.sources.kafka.address import TopicAddress
 from eventproc.sources.kafka.errors import NO_TOKEN, PERMANENT, ClientError, error_for
 from eventproc.sources.kafka.event import Message
 from eventproc.sources.kafka.offsets import Bounds
@@ -52,33 +54,20 @@ class Consumer:
 
     def __init__(
         self,
-        bootstrap_servers: str,
-        topic: str,
+        address: TopicAddress,
         group: str,
-        settings: Mapping[str, object],
-        tokens: Tokens | None = None,
     ) -> None:
         """Create the client. With tokens it blocks for a second or more, until it has one.
 
         Raises:
             ConfigurationError: the client refuses a setting.
         """
-        self._topic = topic
-        self._tokens = tokens
+        self._topic = address.topic
+        self._tokens = address.tokens
         self._client_errors: list[ClientError] = []
-        config: dict[str, Any] = {
-            **DEFAULTS,
-            **settings,
-            **FIXED,
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": group,
-            "error_cb": self._note,
-        }
-        config.setdefault("logger", _CLIENT_LOG)
-        if tokens is not None:
-            config["oauth_cb"] = tokens.for_client
-        with _created(tokens):
-            self._client = KafkaConsumer(config)
+        settings = _settings(address, DEFAULTS, FIXED, self._note)
+        with _created(self._tokens):
+            self._client = KafkaConsumer({**settings, "group.id": group})
 
     def _note(self, error: KafkaError) -> None:
         self._client_errors.append(_client_error(error, self._tokens))
@@ -172,6 +161,23 @@ class Consumer:
             _CLIENT_LOG.debug("closing the client failed", exc_info=True)
 
 
+def _settings(
+    address: TopicAddress,
+    defaults: Mapping[str, object],
+    fixed: Mapping[str, object],
+    note: Callable[[KafkaError], None],
+) -> dict[str, Any]:
+    """Return the settings of a client, those of the user among them."""
+    return {
+        "logger": _CLIENT_LOG,
+        **defaults,
+        **address.settings,
+        **fixed,
+        "bootstrap.servers": address.bootstrap_servers,
+        "error_cb": note,
+    }
+
+
 @contextmanager
 def _created(tokens: Tokens | None) -> Iterator[None]:
     """Translate the errors of a client's constructor."""
@@ -221,11 +227,8 @@ class Producer:
 
     def __init__(
         self,
-        bootstrap_servers: str,
-        topic: str,
-        settings: Mapping[str, object],
+        address: TopicAddress,
         outcome: Outcome,
-        tokens: Tokens | None = None,
     ) -> None:
         """Create the client. With tokens it blocks for a second or more, until it has one.
 
@@ -233,22 +236,15 @@ class Producer:
             ConfigurationError: the client refuses a setting.
             TokenError: there is no token.
         """
-        self._topic = topic
+        self._topic = address.topic
         self._outcome = outcome
-        self._tokens = tokens
+        self._tokens = address.tokens
         self.last_error: ClientError | None = None
         """The error that the client reported last, for no particular message."""
 
-        config: dict[str, Any] = {
-            **settings,
-            "bootstrap.servers": bootstrap_servers,
-            "error_cb": self._note,
-        }
-        config.setdefault("logger", _CLIENT_LOG)
-        if tokens is not None:
-            config["oauth_cb"] = tokens.for_client
-        with _created(tokens):
-            self._client = KafkaProducer(config)
+        defaults, fixed = producer_config.DEFAULTS, producer_config.FIXED
+        with _created(self._tokens):
+            self._client = KafkaProducer(_settings(address, defaults, fixed, self._note))
 
     def _note(self, error: KafkaError) -> None:
         noted = _client_error(error, self._tokens)

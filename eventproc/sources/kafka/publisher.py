@@ -18,17 +18,11 @@ from eventproc.identity import AnyTokenCredential, SharedCredential
 from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
 from eventproc.settings import SECRET, checked
-from eventproc.sources.kafka.address import address_of, identity_settings
+from eventproc.sources.kafka.address import address_of, address_with_identity
 from eventproc.sources.kafka.client import Producer
 from eventproc.sources.kafka.errors import TokenError, error_for
 from eventproc.sources.kafka.options import check_config
-from eventproc.sources.kafka.producer_config import (
-    DEFAULTS,
-    FIXED,
-    MESSAGE_BYTES_MAX,
-    REFUSED,
-)
-from eventproc.sources.kafka.tokens import Tokens
+from eventproc.sources.kafka.producer_config import MESSAGE_BYTES_MAX, REFUSED
 
 CHECK_MAX_S: Final = 15.0
 """Longest time to wait for the topic's metadata at the start."""
@@ -67,10 +61,8 @@ class KafkaPublisher(EventPublisher):
         topic: str,
         config: Annotated[Mapping[str, object] | None, SECRET] = None,
     ) -> None:
-        self._address = address_of(bootstrap_servers, topic, topic)
-        check_config(config or {}, REFUSED)
-        self._settings = {**DEFAULTS, **(config or {}), **FIXED}
-        self._tokens: Tokens | None = None
+        self._address = address_of(bootstrap_servers, topic, topic, config)
+        check_config(self._address.settings, REFUSED)
         self._producer: Producer | None = None
         self._unanswered = 0
         self._failures: dict[int, Failure] = {}
@@ -90,12 +82,10 @@ class KafkaPublisher(EventPublisher):
 
         The arguments and errors are those of ``KafkaEventSource.with_identity``.
         """
-        address, settings = identity_settings(
-            fully_qualified_namespace, topic, bootstrap_servers, config
+        address = address_with_identity(
+            fully_qualified_namespace, topic, credential, bootstrap_servers, config
         )
-        publisher = cls(address.bootstrap_servers, topic=address.topic, config=settings)
-        publisher._tokens = Tokens(credential, address.namespace)
-        return publisher
+        return cls(address.bootstrap_servers, topic=address.topic, config=address.settings)
 
     async def open(self) -> None:
         """Connect, and check that the topic exists.
@@ -108,11 +98,9 @@ class KafkaPublisher(EventPublisher):
         if self._producer is None:
             servers, topic = self._address.bootstrap_servers, self._address.topic
             try:
-                if self._tokens is not None:
-                    await self._tokens.check()  # Without a token, a client waits for ten seconds.
-                producer = await asyncio.to_thread(
-                    Producer, servers, topic, self._settings, self._note, self._tokens
-                )
+                if (tokens := self._address.tokens) is not None:
+                    await tokens.check()  # Without a token, a client waits for ten seconds.
+                producer = await asyncio.to_thread(Producer, self._address, self._note)
                 await asyncio.to_thread(producer.check, CHECK_MAX_S)
             except TokenError as error:
                 raise ConfigurationError(
@@ -186,7 +174,7 @@ class KafkaPublisher(EventPublisher):
             *(part for one in _headers(event) for part in one),
         ]
         size = sum(len(p.encode() if isinstance(p, str) else p or b"") for p in parts)
-        limit = self._settings.get("message.max.bytes", MESSAGE_BYTES_MAX)
+        limit = self._address.settings.get("message.max.bytes", MESSAGE_BYTES_MAX)
         return (
             f"it is too large for topic {self._address.topic!r}: body, key and headers have {size} "
             f"bytes, and message.max.bytes of the client is {limit} (the topic's own limit may be "

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Annotated, Self
 
 from eventproc.errors import (
@@ -16,10 +15,10 @@ from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.settings import SECRET, checked
 from eventproc.sources.kafka.address import (
-    CONNECTION_STRING_USER,
+    TopicAddress,
     address_in,
     address_of,
-    identity_settings,
+    address_with_identity,
 )
 from eventproc.sources.kafka.client import Consumer
 from eventproc.sources.kafka.errors import TokenError
@@ -72,11 +71,9 @@ class KafkaEventSource(EventSource):
         config: Annotated[Mapping[str, object] | None, SECRET] = None,
         options: KafkaOptions | None = None,
     ) -> None:
-        self._address = address_of(bootstrap_servers, topic, namespace)
-        check_config(config or {})
-        self._settings = dict(config or {})
+        self._address = address_of(bootstrap_servers, topic, namespace, config)
+        check_config(self._address.settings)
         self._options = options or KafkaOptions()
-        self._tokens: Tokens | None = None
         self._is_open = False
         self._making = asyncio.Lock()  # Renewed by ``open``: it belongs to a loop.
         """A client is made in a thread, and once."""
@@ -109,14 +106,7 @@ class KafkaEventSource(EventSource):
         Raises:
             ConfigurationError: the string cannot work; the message does not repeat the key.
         """
-        address = address_in(conn_str, topic, bootstrap_servers)
-        return cls(
-            address.bootstrap_servers,
-            topic=address.topic,
-            namespace=address.namespace,
-            config={**address.settings, **(config or {})},
-            options=options,
-        )
+        return cls._at(address_in(conn_str, topic, bootstrap_servers, config), options)
 
     @classmethod
     @checked
@@ -143,26 +133,23 @@ class KafkaEventSource(EventSource):
         Raises:
             ConfigurationError: a name is not valid, or a setting is refused.
         """
-        address, settings = identity_settings(
-            fully_qualified_namespace, topic, bootstrap_servers, config
+        address = address_with_identity(
+            fully_qualified_namespace, topic, credential, bootstrap_servers, config
         )
-        source = cls(
+        return cls._at(address, options)
+
+    @classmethod
+    def _at(cls, address: TopicAddress, options: KafkaOptions | None) -> Self:
+        return cls(
             address.bootstrap_servers,
             topic=address.topic,
             namespace=address.namespace,
-            config=settings,
+            config=address.settings,
             options=options,
         )
-        source._tokens = Tokens(credential, address.namespace)
-        return source
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.bootstrap_servers!r}, {self._topic!r})"
-
-    @property
-    def _is_of_event_hubs(self) -> bool:
-        user = self._settings.get("sasl.username")
-        return self._tokens is not None or user == CONNECTION_STRING_USER
 
     @property
     def _topic(self) -> str:
@@ -184,7 +171,7 @@ class KafkaEventSource(EventSource):
         if not self._is_open:
             self._making = asyncio.Lock()
         self._is_open = True
-        if self._tokens is None:  # Otherwise the first request connects: it may lack a token.
+        if self._address.tokens is None:  # Otherwise the first request connects: it may lack one.
             await self._open_queries()
 
     async def close(self) -> None:
@@ -253,7 +240,7 @@ class KafkaEventSource(EventSource):
             room_bytes=self._options.prefetch_bytes,
         )
         feed.high = bounds.high
-        feed.is_of_event_hubs = self._is_of_event_hubs
+        feed.is_of_event_hubs = self._address.is_of_event_hubs
         reader = await self._reader(consumer_group)
         await reader.open(feed)
         return KafkaReceiver(reader, feed)
@@ -278,8 +265,8 @@ class KafkaEventSource(EventSource):
         return int(partition_id)
 
     async def _open_queries(self) -> AdminQueries:
-        if self._tokens is not None and self._is_open:
-            await self._check_token(self._tokens)
+        if (tokens := self._address.tokens) is not None and self._is_open:
+            await self._check_token(tokens)
         async with self._making:
             if self._queries is None:
                 consumer = await self._make_consumer(_ANY_GROUP)
@@ -304,11 +291,9 @@ class KafkaEventSource(EventSource):
     async def _make_consumer(self, group: str) -> Consumer:
         if not self._is_open:
             raise RuntimeError("the source is not open: use `async with`, or call open() first")
-        servers, topic = self._address.bootstrap_servers, self._topic
-        make = partial(Consumer, servers, topic, group, self._settings, self._tokens)
-        if self._tokens is None:
-            return make()
-        consumer = await asyncio.to_thread(make)
+        if self._address.tokens is None:
+            return Consumer(self._address, group)
+        consumer = await asyncio.to_thread(Consumer, self._address, group)
         if not self._is_open:
             await asyncio.to_thread(consumer.close)
             raise SourceUnavailableError("the source is closed")

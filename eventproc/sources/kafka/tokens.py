@@ -28,7 +28,7 @@ class Tokens:
         except NoTokenError as error:
             raise TokenError(str(error)) from error
 
-    def for_client(self, _: str) -> tuple[str, float]:
+    def __call__(self, _: str) -> tuple[str, float]:
         """Return a token and when it expires, in seconds since the epoch; blocks.
 
         librdkafka calls it on a thread of its own when 80 % of a token's life are over, and again

@@ -153,8 +153,8 @@ def test_the_identity_is_asked_through_the_same_network():
 
     assert isinstance(source, EventHubSource)
     assert isinstance(store, BlobCheckpointStore)
-    assert source._credential is wanted
-    assert source._options.http_proxy == proxy
+    assert source._hub._credential is wanted
+    assert source._hub.options.http_proxy == proxy
     assert store._new_client.args[2] is wanted
     assert store._ca_bundle == "ca.pem"
     assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"

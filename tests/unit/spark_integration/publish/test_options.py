@@ -72,7 +72,7 @@ def test_an_event_hub_is_named_without_a_key():
     )
     publisher = pickle.loads(pickle.dumps(options)).target.make()
     assert isinstance(publisher, EventHubPublisher)
-    assert publisher._options == EventHubOptions(
+    assert publisher._hub.options == EventHubOptions(
         transport=Transport.WEBSOCKET,
         custom_endpoint="sb://gateway",
         ca_bundle="ca.pem",
@@ -88,7 +88,7 @@ def test_servers_beside_a_namespace_take_the_place_of_its_own():
 
     assert isinstance(made, KafkaPublisher)
     assert made._address.bootstrap_servers == "broker:9092"
-    assert made._settings["sasl.mechanism"] == "OAUTHBEARER"
+    assert made._address.settings["sasl.mechanism"] == "OAUTHBEARER"
 
 
 def test_a_topic_of_event_hubs_is_named_without_a_key():
@@ -103,8 +103,8 @@ def test_a_topic_of_event_hubs_is_named_without_a_key():
     )
     assert isinstance(made, KafkaPublisher)
     assert made._address.bootstrap_servers == f"{HOST}:9093"
-    assert made._settings["sasl.mechanism"] == "OAUTHBEARER"
-    assert made._settings["ssl.ca.location"] == "ca"
+    assert made._address.settings["sasl.mechanism"] == "OAUTHBEARER"
+    assert made._address.settings["ssl.ca.location"] == "ca"
 
 
 def test_a_connection_string_is_used_through_the_same_network():
@@ -115,7 +115,7 @@ def test_a_connection_string_is_used_through_the_same_network():
 
     publisher = options.target.make()
     assert isinstance(publisher, EventHubPublisher)
-    assert publisher._options.ca_bundle == "ca.pem"
+    assert publisher._hub.options.ca_bundle == "ca.pem"
 
 
 def test_a_topic_is_named_as_for_sparks_own_sink():

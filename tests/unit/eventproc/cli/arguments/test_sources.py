@@ -40,7 +40,7 @@ def test_a_kafka_url_has_brokers_and_their_settings():
 
     assert isinstance(source, KafkaEventSource)
     assert source.fully_qualified_namespace == "plant"
-    assert source._settings == {"security.protocol": "SASL_SSL", "sasl.password": "p&+w="}
+    assert source._address.settings == {"security.protocol": "SASL_SSL", "sasl.password": "p&+w="}
 
 
 @pytest.mark.parametrize("scheme", ["amqp", "amqps"])

@@ -81,5 +81,5 @@ def test_a_broker_of_kafka_is_not_event_hubs():
 
     assert properties_of(headers, is_of_event_hubs=False) == dict(headers)
     assert properties_of(headers) == {"a": "abc"}
-    assert not KafkaEventSource("broker:9092", topic="orders")._is_of_event_hubs
-    assert KafkaEventSource.from_connection_string(KEY, topic="orders")._is_of_event_hubs
+    assert not KafkaEventSource("broker:9092", topic="orders")._address.is_of_event_hubs
+    assert KafkaEventSource.from_connection_string(KEY, topic="orders")._address.is_of_event_hubs

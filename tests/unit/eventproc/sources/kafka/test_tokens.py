@@ -37,7 +37,7 @@ def test_the_client_gets_a_token_for_the_namespace():
     """With the time of its expiry, which tells librdkafka when to ask again."""
     credential = Credential()
     tokens = Tokens(credential, HOST)
-    token, expires_on = tokens.for_client("")
+    token, expires_on = tokens("")
 
     assert token == "secret"
     assert time.time() + 3500 < expires_on < time.time() + 3700
@@ -50,10 +50,10 @@ def test_a_failure_is_kept_until_there_is_a_token():
     tokens = Tokens(credential, HOST)
     credential.error = OSError("identity is away")
     with pytest.raises(TokenError, match="identity is away"):
-        tokens.for_client("")
+        tokens("")
     failed = tokens.reason
     credential.error = None
-    tokens.for_client("")
+    tokens("")
 
     assert failed == "the credential gave no token: identity is away"
     assert tokens.reason == ""
