@@ -53,7 +53,7 @@ class StoreExecutor(ABC):
         if self._is_closed:
             coroutine.close()
             raise StoreUnavailableError("the processor has stopped, and its store is closed")
-        return await self._run_to_its_end(coroutine)
+        return await asyncio.shield(self._start(coroutine))
 
     async def call_last(self, coroutine: Coroutine[object, object, None]) -> None:
         """Refuse further calls, cancel those that still run, and then run this one.
@@ -61,7 +61,7 @@ class StoreExecutor(ABC):
         A call may still run although its caller was cancelled, for example at the start.
         """
         self._is_closed = True
-        await self._run_to_its_end(self._after_others(coroutine))
+        await asyncio.shield(self._start(self._after_others(coroutine)))
 
     async def _after_others(self, coroutine: Coroutine[object, object, None]) -> None:
         try:
@@ -71,18 +71,13 @@ class StoreExecutor(ABC):
             raise
         await coroutine
 
-    async def _run_to_its_end(self, coroutine: Coroutine[object, object, _T]) -> _T:
-        future = self._start(coroutine)
-        future.add_done_callback(retrieve_outcome)  # Its caller may have been cancelled.
-        return await asyncio.shield(future)
-
     @abstractmethod
     async def _end_others(self) -> None:
         """On the store's loop: cancel all coroutines besides the one that calls this."""
 
     @abstractmethod
     def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
-        """Run it on the store's loop."""
+        """Run it on the store's loop. Its outcome counts as retrieved: the caller may be gone."""
 
     @abstractmethod
     def call_soon(self, function: Callable[[], object]) -> None:
@@ -109,6 +104,7 @@ class InlineExecutor(StoreExecutor):
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(retrieve_outcome)
         return task
 
     def call_soon(self, function: Callable[[], object]) -> None:
@@ -150,7 +146,9 @@ class ThreadExecutor(StoreExecutor):
             self._ended.set_result(None)
 
     def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        future.add_done_callback(retrieve_outcome)
+        return future
 
     def call_soon(self, function: Callable[[], object]) -> None:
         """Call it on the processor's loop, if that still runs."""
