@@ -4,7 +4,7 @@
 before the events that it covers are given to the handler.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 
 from eventproc.core.deliveries import (
@@ -23,10 +23,9 @@ from eventproc.models import (
     ReceivedEvent,
 )
 from eventproc.partition.checkpointer import Checkpointer
+from eventproc.partition.lanes import Lanes
 from eventproc.partition.scope import PartitionScope
-
-Deliver = Callable[[Sequence[ReceivedEvent]], Awaitable[None]]
-GiveUp = Callable[[ReceivedEvent, int], Awaitable[None]]
+from eventproc.partition.steady_link import SteadyLink
 
 
 class CrashGuard:
@@ -34,35 +33,32 @@ class CrashGuard:
 
     def __init__(
         self,
+        link: SteadyLink,
+        lanes: Lanes,
         checkpointer: Checkpointer,
         *,
         scope: PartitionScope,
-        delivered_through: Callable[[Sequence[ReceivedEvent]], float],
-        until_settled: Callable[[], Awaitable[None]],
         deliveries_max: int | None,
     ) -> None:
         """Create the guard of one pump; nothing is stored before ``deliver``.
 
         Args:
+            link: Knows which events a process may have received before, and waits until the
+                source's service knows the position that is stored. Before that, the next process
+                might receive an earlier event first, and count the deliveries of that one.
+            lanes: Deliver the events, or give one up.
             checkpointer: Stores the isolation with the progress.
             scope: Ends the waits for the store, and logs that events are delivered one at a time.
-            delivered_through: Returns the highest number that a process may have received before,
-                by the first events that were received.
-            until_settled: Returns when the source's service knows the position that is stored.
-                Before that, the next process might receive an earlier event first, and count the
-                deliveries of that one.
             deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
         """
+        self._link = link
+        self._lanes = lanes
         self._checkpointer = checkpointer
         self._progress = checkpointer.progress
         self._stop_scope = scope.stop
         self._log = scope.log
-        self._delivered_through = delivered_through
-        self._until_settled = until_settled
         self._deliveries_max = deliveries_max
-        self.is_forced = False
-        """Whether to deliver the first event once more, although it is at the limit."""
-
+        self._is_forced = False
         self._search: PoisonSearch | None = None
         """``None`` until the first event was delivered or given up."""
 
@@ -72,25 +68,31 @@ class CrashGuard:
         self.is_done = deliveries_max is None
         """Whether the remaining events may be delivered without this guard."""
 
-    async def deliver(
-        self, events: Sequence[ReceivedEvent], deliver: Deliver, give_up: GiveUp
-    ) -> None:
-        """Deliver events through *deliver*, after storing the isolation that covers them.
+    def force(self) -> None:
+        """Deliver the first event once more, although it is at the limit."""
+        self._is_forced = True
 
-        The first event goes to *give_up* if its deliveries have reached the limit.
+    async def deliver(self, events: Sequence[ReceivedEvent]) -> None:
+        """Deliver events, after storing the isolation that covers them; return when all are done.
+
+        The first event is given up if its deliveries have reached the limit.
         """
-        if self._search is None:
+        search = self._search
+        if search is None:
             found, search = self._begin(events)
             deliveries = deliveries_of(found)
-            if deliveries >= (self._deliveries_max or inf) and not self.is_forced:
-                await give_up(events[0], deliveries)  # Its isolation stays stored if that fails.
+            if deliveries >= (self._deliveries_max or inf) and not self._is_forced:
+                # Its isolation stays stored if that fails.
+                await self._lanes.give_up(events[0], deliveries)
                 search, events = search_after(search, 1), events[1:]
             self._search = search
         while events:
-            part = events[: await self._cover(events[0].sequence_number, len(events))]
-            await deliver(part)
-            self._search = search_after(self._search, len(part))
-            events = events[len(part) :]
+            self._search = await self._cover(search, events[0].sequence_number)
+            covered = int(min(self._covered_count, len(events)))
+            self._covered_count -= covered
+            await self._lanes.take_until_done(events[:covered])
+            self._search = search = search_after(self._search, covered)
+            events = events[covered:]
 
     def set_last_isolation(self, reason: CloseReason) -> None:
         """Set the isolation for the last checkpoint, as the partition closes."""
@@ -102,26 +104,22 @@ class CrashGuard:
 
     def _begin(self, events: Sequence[ReceivedEvent]) -> tuple[Isolation, PoisonSearch]:
         """Return the isolation of the first event, and the search for it."""
-        found, last = self._progress.isolation, self._delivered_through(events)
+        found, last = self._progress.isolation, self._link.delivered_through(events)
         if last < events[0].sequence_number:  # The dead process's events are purged.
             found = NOT_BEGUN
         if found != NOT_BEGUN:
             self._log.warning("poison_isolation_started", delivery_count=deliveries_of(found))
         return found, first_search(found, last)
 
-    async def _cover(self, sequence_number: int, count: int) -> int:
-        """Store the isolation if needed; return how many of *count* events it covers."""
-        assert self._search is not None, "set by the first call of deliver"
-        search = search_for(self._search, sequence_number)
-        if search.isolation != self._search.isolation or self._covered_count <= 0:
+    async def _cover(self, former: PoisonSearch, sequence_number: int) -> PoisonSearch:
+        """Store the isolation of the event if needed; return how to deliver it."""
+        search = search_for(former, sequence_number)
+        if search.isolation != former.isolation or self._covered_count <= 0:
             self._progress.set_isolation(search.isolation)
             async with self._stop_scope.waiting():
                 await self._checkpointer.flush()
             if search.isolation != IN_BATCH:
-                await self._until_settled()
+                await self._link.until_settled()
             self._covered_count = search.events_max
             self.is_done = search.isolation == IN_BATCH
-        self._search = search
-        covered = int(min(self._covered_count, count))
-        self._covered_count -= covered
-        return covered
+        return search

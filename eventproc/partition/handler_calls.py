@@ -143,7 +143,9 @@ class HandlerCalls:
             if len(pending) < len(left):
                 retries.note_progress()
             if outcome.error is not None:
-                pending = await self._retry(pending, outcome, retries, context)
+                pending = await self._retry(
+                    pending, outcome.error, outcome.report, retries, context
+                )
 
     async def close(self, context: CallContext, reason: CloseReason, *, budget_s: float) -> None:
         """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged."""
@@ -253,16 +255,15 @@ class HandlerCalls:
     async def _retry(
         self,
         pending: Sequence[ReceivedEvent],
-        outcome: Outcome,
+        error: Exception,
+        report: FailureReport,
         retries: RetryState,
         context: CallContext,
     ) -> Sequence[ReceivedEvent]:
         """Report a failed call, then give events up or back off; return the events to try again."""
-        error = outcome.error
-        assert error is not None, "the call failed"
         self._counters.handler_error_count += 1
-        retries.note(outcome.report, self._policy.transient)
-        only = next(iter(outcome.report.failed)) if len(outcome.report.failed) == 1 else None
+        retries.note(report, self._policy.transient)
+        only = next(iter(report.failed)) if len(report.failed) == 1 else None
         await self._report(context, shown_error(error), retries.failures_in_row, only)
         exhausted = retries.exhausted(context.unhandled(pending), self._policy.attempts_max)
         for event in exhausted:

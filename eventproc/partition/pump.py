@@ -6,7 +6,6 @@ Rule 3: the handler, the log and the caller of ``run`` get the same close reason
 """
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -23,15 +22,14 @@ from eventproc.core.progress import PartitionProgress
 from eventproc.errors import OwnershipLostError
 from eventproc.handler import PartitionHandler
 from eventproc.logs import Logger
-from eventproc.models import CloseReason, EventPosition, ReceivedEvent
+from eventproc.models import CloseReason
 from eventproc.partition.adoption import Adoption
 from eventproc.partition.checkpointer import Checkpointer, CheckpointRecord
 from eventproc.partition.context import LiveContext
-from eventproc.partition.crash_guard import CrashGuard
+from eventproc.partition.delivery import Delivery
 from eventproc.partition.failure_actions import FailureActions
 from eventproc.partition.flow_control import PauseSwitch, RateLimiter
 from eventproc.partition.handler_calls import HandlerCalls
-from eventproc.partition.lanes import KeyLanes, Lanes, SerialLane
 from eventproc.partition.links import Links
 from eventproc.partition.reader import FormerHubError, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope, WorkMeter
@@ -43,12 +41,6 @@ from eventproc.ports import DeadLetterSink, Transactions
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.retries import waits
 from eventproc.statistics import DeliveryCounters, PumpStatistics
-
-RECEIVE_WAIT_MAX: Final = timedelta(seconds=60)
-"""The longest wait of one ``receive`` call; after it the pump calls again."""
-
-RECEIVE_WAIT_MIN: Final = timedelta(seconds=0.01)
-"""The shortest wait: a timer that fires a little early must not cause a busy loop."""
 
 CALL_BUDGET_FRACTION: Final = 0.75
 """The part of the shutdown time-out for calls under way. Half of the rest is for the handler's
@@ -90,8 +82,6 @@ class PartitionPump:
             log=log,
             meter=WorkMeter(counts_bytes=measured_by(config.placement) == "bytes"),
         )
-        own = config.partition_rate_max
-        self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
         receiver_wait_s = waits(config.receiver_backoff, rng)
         link = SteadyLink(
             links,
@@ -103,10 +93,9 @@ class PartitionPump:
         )
         self._pause_switch = PauseSwitch(link.interrupt)
         self._reader = PartitionReader(link, scope=scope, pause_switch=self._pause_switch)
-        self._progress = PartitionProgress(has_state=config.key_concurrency == 1)
         self._checkpointer = checkpointer = Checkpointer(
             record,
-            self._progress,
+            PartitionProgress(has_state=config.key_concurrency == 1),
             policy=links.checkpoint_policy(config.checkpoint_policy),
             wait_s=receiver_wait_s,
             log=log,
@@ -145,35 +134,25 @@ class PartitionPump:
             wait_s=receiver_wait_s,
             report=partial(self._calls.report_error, self._context),
         )
-        self._lanes = self._make_lanes()
-        self._guard = CrashGuard(
-            checkpointer,
+        self._delivery = Delivery(
+            self._reader,
+            self._context,
+            self._calls,
+            checkpointer=checkpointer,
+            rate_limits=rate_limits,
             scope=scope,
-            delivered_through=lambda events: links.delivered_through(events, link.last_enqueued),
-            until_settled=link.until_settled,
-            deliveries_max=policy.deliveries_max,
+            config=config,
+            on_failure=self._fail,
         )
         self._watchdog = Watchdog(
             config,
             reader=self._reader,
             scope=scope,
-            lanes=self._lanes,
+            lanes=self._delivery.lanes,
             pause_switch=self._pause_switch,
         )
         self._is_initialized = False
         self._failure: BaseException | None = None
-
-    def _make_lanes(self) -> Lanes:
-        if self._config.key_concurrency == 1:
-            return SerialLane(self._context, self._calls)
-        return KeyLanes(
-            self._context,
-            self._calls,
-            checkpointer=self._checkpointer,
-            scope=self._scope,
-            config=self._config,
-            on_failure=self._fail,
-        )
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
         """Take no new events, let the calls under way finish, write the checkpoint and close.
@@ -191,7 +170,7 @@ class PartitionPump:
 
     def force(self) -> None:
         """Deliver the first event even if its count is at the limit; call before ``run``."""
-        self._guard.is_forced = True
+        self._delivery.guard.force()
 
     def pause(self) -> None:
         """Receive nothing until ``resume``."""
@@ -308,54 +287,7 @@ class PartitionPump:
             sequence_number=self._context.sequence_number,
             is_moved_by_operator=self._adoption.is_from_operator or None,
         )
-
-        def position() -> EventPosition:
-            offset, number = self._progress.offset, self._progress.sequence_number
-            if offset is None:
-                return first
-            return EventPosition.from_offset(offset, sequence_number=number)
-
-        idle_timeout = self._config.idle_timeout or timedelta.max
-        loop = asyncio.get_running_loop()
-        idle_since_s = loop.time()
-        while True:
-            left = idle_timeout - timedelta(seconds=loop.time() - idle_since_s)
-            wait_max = min(RECEIVE_WAIT_MAX, max(left, RECEIVE_WAIT_MIN))
-            events = await self._reader.next(position, self._events_max(), wait_max)
-            if events:
-                await self._deliver(events)
-            elif loop.time() - idle_since_s < idle_timeout.total_seconds():
-                continue
-            elif self._lanes.is_idle:
-                await self._calls.idle(self._context)
-            idle_since_s = loop.time()
-
-    # Delivering.
-
-    def _events_max(self) -> int:
-        rate_max = min((limit.batch_max for limit in self._rate_limits), default=sys.maxsize)
-        return min(self._config.batch_size_max, rate_max, self._lanes.room)
-
-    async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
-        """Deliver the events that are not handled yet: a receiver may begin before the position."""
-        wanted = self._progress.admit(events)
-        self._checkpointer.note(len(events) - len(wanted))  # Those that a former owner completed.
-        if not wanted:
-            await self._lanes.take(())
-            return
-        activity = self._scope.activity
-        activity.is_throttled = True
-        async with self._stop_scope.waiting():
-            await self._checkpointer.until_room()
-        for limit in self._rate_limits:
-            await limit.wait(len(wanted), self._stop_scope)
-        activity.is_throttled = False
-        activity.is_delivering = True
-        if self._guard.is_done:
-            await self._lanes.take(wanted)
-        else:
-            await self._guard.deliver(wanted, self._lanes.take_until_done, self._lanes.give_up)
-        activity.is_delivering = False
+        await self._delivery.run(first)
 
     # Ending.
 
@@ -375,7 +307,7 @@ class PartitionPump:
         Before the first event there is nothing to mark: that position is valid in any hub.
         """
         try:
-            if self._progress.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER:
+            if self._checkpointer.progress.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER:
                 async with self._stop_scope.waiting():
                     await self._checkpointer.mark_former_hub()
         except StoppedError:
@@ -397,14 +329,14 @@ class PartitionPump:
 
     async def _finish(self) -> None:
         """Wait for calls under way, close the handler, and write the last checkpoint."""
-        await self._lanes.end()
+        await self._delivery.lanes.end()
         reason = self._stop_scope.conclude()
         part_s = self._budget.total_seconds() * (1 - CALL_BUDGET_FRACTION) / 2
         now_s = asyncio.get_running_loop().time()
         until_s = now_s + 2 * part_s if self._close_until_s is None else self._close_until_s
         if self._is_initialized:
             await self._calls.close(self._context, reason, budget_s=part_s)
-        self._guard.set_last_isolation(reason)
+        self._delivery.guard.set_last_isolation(reason)
         try:
             least_s = asyncio.get_running_loop().time() + part_s
             async with asyncio.timeout_at(max(until_s, least_s)):

@@ -280,6 +280,13 @@ class SteadyLink:
         self._note_last_enqueued()
         await self.links.stop()
 
+    def delivered_through(self, events: Sequence[ReceivedEvent]) -> float:
+        """Return the highest number that a process may have received before.
+
+        *events* are the first ones that were received.
+        """
+        return self.links.delivered_through(events, self.last_enqueued)
+
     async def until_settled(self) -> None:
         """Return when the service knows what was settled.
 

@@ -7,8 +7,8 @@ import pytest
 
 from eventproc import CheckpointPolicy, EventPosition, FailurePolicy, StoreRejectedError
 from eventproc.models import CloseReason, SequenceRange, alone
+from eventproc.partition.delivery import RECEIVE_WAIT_MAX, RECEIVE_WAIT_MIN
 from eventproc.partition.flow_control import RateLimiter
-from eventproc.partition.pump import RECEIVE_WAIT_MAX, RECEIVE_WAIT_MIN
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing.virtual_time import run_virtual

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 from eventproc.logs import get_logger
 from eventproc.models import Isolation, LastEnqueued, ReceivedEvent, alone
@@ -59,7 +61,14 @@ class GuardFixture:
         end = None
         if newest is not None:
             end = LastEnqueued(sequence_number=newest, offset="", enqueued_time=None)
+        link: Any = SimpleNamespace(
+            delivered_through=lambda events: links.delivered_through(events, end),
+            until_settled=self._settle,
+        )
+        lanes: Any = SimpleNamespace(take_until_done=self._hand, give_up=self._give_up)
         self.guard = CrashGuard(
+            link,
+            lanes,
             self.checkpointer,
             scope=PartitionScope(
                 identity=identity,
@@ -67,8 +76,6 @@ class GuardFixture:
                 counters=DeliveryCounters(),
                 log=get_logger("eventproc.test"),
             ),
-            delivered_through=lambda events: links.delivered_through(events, end),
-            until_settled=self._settle,
             deliveries_max=limit,
         )
         self.settled_at: list[Isolation] = []
@@ -89,7 +96,7 @@ class GuardFixture:
 
     async def deliver(self, delivered: Iterable[int]) -> None:
         """Receive these events together, and pass them to the guard."""
-        await self.guard.deliver(self.progress.admit(events(delivered)), self._hand, self._give_up)
+        await self.guard.deliver(self.progress.admit(events(delivered)))
 
     async def _settle(self) -> None:
         checkpoint = self.scene.checkpoint()

@@ -215,7 +215,8 @@ def test_an_event_is_given_up_when_its_count_is_at_the_limit(limit, is_forced, f
     async def scenario():
         fixture = GuardFixture(found, limit=limit)
         await fixture.open()
-        fixture.guard.is_forced = is_forced
+        if is_forced:
+            fixture.guard.force()
         await fixture.deliver([1, 2])
         return fixture.given_up, fixture.parts
 
