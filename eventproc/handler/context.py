@@ -171,10 +171,15 @@ class PartitionContext(ABC):
 class BlockingPartitionContext:
     """The context for ordinary functions, which run in a thread; see ``PartitionContext``."""
 
-    def __init__(self, context: PartitionContext, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        context: PartitionContext,
+        loop: asyncio.AbstractEventLoop,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._context = context
         self._loop = loop
-        self._is_cancelled: Callable[[], bool] = lambda: False
+        self._is_cancelled = is_cancelled
 
     @property
     def partition_id(self) -> str:
@@ -237,10 +242,6 @@ class BlockingPartitionContext:
         ``failover_timeout``, or the time for a shutdown is over. Return then, or raise anything.
         """
         return self._is_cancelled()
-
-    def watch(self, is_cancelled: Callable[[], bool]) -> None:
-        """Set the function that ``is_cancelled`` calls; for the thread that calls the handler."""
-        self._is_cancelled = is_cancelled
 
     @property
     def state(self) -> bytes | None:

@@ -84,8 +84,9 @@ class ThreadedHandler(PartitionHandler):
     async def _call(self, thread: "HandlerThread", function: Callable[[], None]) -> None:
         await thread.call(function)
 
-    def _view(self, context: PartitionContext) -> "ThreadContext":
-        return ThreadContext(context, asyncio.get_running_loop())
+    def _seen(self, context: PartitionContext) -> PartitionContext:
+        """Return what the handler's thread sees of a context."""
+        return context
 
     def _threads(self) -> Sequence["HandlerThread"]:
         return tuple(self._thread_by_context.values())
@@ -93,7 +94,7 @@ class ThreadedHandler(PartitionHandler):
     def _thread(self, context: PartitionContext) -> "HandlerThread":
         thread = self._thread_by_context.get(context)
         if thread is None:
-            thread = self._thread_by_context[context] = HandlerThread(self._view(context))
+            thread = self._thread_by_context[context] = HandlerThread(self._seen(context))
         return thread
 
 
@@ -106,8 +107,13 @@ class ThreadContext(BlockingPartitionContext):
     Without state ``done`` still counts: then fewer events are delivered again.
     """
 
-    def __init__(self, context: PartitionContext, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(context, loop)
+    def __init__(
+        self,
+        context: PartitionContext,
+        loop: asyncio.AbstractEventLoop,
+        is_cancelled: Callable[[], bool],
+    ) -> None:
+        super().__init__(context, loop, is_cancelled)
         self._changing = threading.Lock()
         self._has_state = self._has_transactions = False
 
@@ -161,12 +167,11 @@ class ThreadContext(BlockingPartitionContext):
 class HandlerThread:
     """Calls functions in a daemon thread, one after the other."""
 
-    def __init__(self, view: ThreadContext) -> None:
-        self.view = view
+    def __init__(self, context: PartitionContext) -> None:
+        self.view = ThreadContext(context, asyncio.get_running_loop(), self._is_cancelled)
         self._current: asyncio.Future[None] | None = None
-        view.watch(lambda: self._current is not None and self._current.cancelled())
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        name = f"eventproc-handler-{view.partition_id}"
+        name = f"eventproc-handler-{context.partition_id}"
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     async def call(self, function: Callable[[], None]) -> None:
@@ -181,6 +186,9 @@ class HandlerThread:
             # Its events are delivered again, unless they are committed.
             await to_the_end(asyncio.ensure_future(self.view.commit_ended()))
             raise
+
+    def _is_cancelled(self) -> bool:
+        return self._current is not None and self._current.cancelled()
 
     def end(self) -> None:
         """End the thread after the calls that are queued."""

@@ -14,7 +14,7 @@ import pytest
 from eventproc import BlockingPartitionContext, BlockingPartitionHandler, ReceivedEvent
 from eventproc.core.progress import PartitionProgress
 from eventproc.models import SequenceRange
-from eventproc.partition.handler_threads import HandlerThread, ThreadContext
+from eventproc.partition.handler_threads import HandlerThread
 from tests.stories.scene import Scene, until
 from tests.unit.eventproc.partition.test_handler_threads import SHORT
 
@@ -48,7 +48,7 @@ class RecordingContext:
 
 async def run_and_cancel(context: Any, work: Callable[[BlockingPartitionContext], None]) -> None:
     """Run work in a handler thread, and cancel the call at once."""
-    thread = HandlerThread(ThreadContext(context, asyncio.get_running_loop()))
+    thread = HandlerThread(context)
     with suppress(TimeoutError):
         async with asyncio.timeout(0.01):
             await thread.call(lambda: work(thread.view))
@@ -144,7 +144,7 @@ async def test_cancelling_waits_for_a_change_of_state_under_way():
                 end.wait(0.1)
                 states.append(value)
 
-    thread = HandlerThread(ThreadContext(cast("Any", Slow()), asyncio.get_running_loop()))
+    thread = HandlerThread(cast("Any", Slow()))
     calling = asyncio.ensure_future(thread.call(lambda: setattr(thread.view, "state", b"1")))
     await until(began.is_set)
     calling.cancel()

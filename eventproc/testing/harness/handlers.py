@@ -19,7 +19,7 @@ from eventproc.handler import (
     PartitionHandler,
 )
 from eventproc.models import CloseReason, ReceivedEvent
-from eventproc.partition.handler_threads import HandlerThread, ThreadContext, ThreadedHandler
+from eventproc.partition.handler_threads import HandlerThread, ThreadedHandler
 from eventproc.testing.harness.record import Record
 from eventproc.validation.handlers import check_made
 
@@ -177,9 +177,9 @@ class _ThreadedInHarness(ThreadedHandler):
         with self._held(+1):
             await super()._call(thread, function)
 
-    def _view(self, context: PartitionContext) -> ThreadContext:
-        view = _ClockReleasingContext(context, lambda: self._held(-1))
-        return super()._view(cast("PartitionContext", view))
+    def _seen(self, context: PartitionContext) -> PartitionContext:
+        seen = _ClockReleasingContext(context, lambda: self._held(-1))
+        return cast("PartitionContext", seen)
 
     @contextmanager
     def _held(self, change: int) -> Iterator[None]:
