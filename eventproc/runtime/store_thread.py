@@ -7,23 +7,16 @@ run on one loop.
 
 import asyncio
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import TypeVar
 
+from eventproc.concurrency.loop_thread import LoopThread, end_others, ping
 from eventproc.concurrency.resource import require_process
 from eventproc.concurrency.tasks import end, retrieve_outcome
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 
 _T = TypeVar("_T")
-
-
-def ping(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
-    """Have a function called on a loop soon, if that still runs; called from any thread."""
-    with suppress(RuntimeError):  # The loop is closed; that may happen at any moment.
-        loop.call_soon_threadsafe(function)
 
 
 class StoreExecutor(ABC):
@@ -130,23 +123,15 @@ class ThreadExecutor(StoreExecutor):
     def __init__(self, name: str) -> None:
         super().__init__()
         self._home = asyncio.get_running_loop()
-        self._loop = asyncio.new_event_loop()
         self._ended: asyncio.Future[None] = self._home.create_future()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-        self._loop.close()
-        self.call_soon(self._note_end)
+        self._thread = LoopThread(name, at_end=lambda: self.call_soon(self._note_end))
 
     def _note_end(self) -> None:
         if not self._ended.done():
             self._ended.set_result(None)
 
     def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
-        future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop))
         future.add_done_callback(retrieve_outcome)
         return future
 
@@ -156,7 +141,7 @@ class ThreadExecutor(StoreExecutor):
 
     def ping(self, answer: Callable[[], None]) -> None:
         """Call it on the loop of the thread, if that still runs."""
-        ping(self._loop, answer)
+        self._thread.call_soon(answer)
 
     async def close(self) -> None:
         """Cancel the tasks that still run in the thread, and end the thread.
@@ -164,13 +149,8 @@ class ThreadExecutor(StoreExecutor):
         If the caller gives up because a store blocks the thread, it ends when the store lets it.
         """
         self._is_closed = True  # A call accepted after the cancellation below would never end.
-        cancelled = asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop)
-        cancelled.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
+        self._thread.begin_close()
         await asyncio.shield(self._ended)
 
-    async def _cancel_all(self) -> None:
-        await self._end_others()
-        await self._loop.shutdown_asyncgens()
-
     async def _end_others(self) -> None:
-        await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+        await end_others()

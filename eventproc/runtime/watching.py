@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from eventproc.concurrency.loop_thread import ping
 from eventproc.logs import shown
 from eventproc.ports import HealthReporter, WatchedMember
 from eventproc.runtime.parts import MemberParts
-from eventproc.runtime.store_thread import StoreExecutor, ping
+from eventproc.runtime.store_thread import StoreExecutor
 from eventproc.statistics import Phase
 
 

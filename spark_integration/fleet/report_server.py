@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from eventproc.concurrency.loop_thread import LoopThread
-from eventproc.concurrency.tasks import end
 from eventproc.endpoints.address import ListenAddress
 from eventproc.endpoints.listener import Listener
 from spark_integration.fleet.statistics import Report, decode, has_token
@@ -74,7 +73,6 @@ class ReportServer:
         self._token = token
         self._on_report = on_report
         self._stopping = asyncio.Event()
-        self._serving: set[asyncio.Task[None]] = set()
         self._listener = Listener(
             lambda: _Connection(self._serve),
             connections_max=2 * size + STRANGERS_MAX,
@@ -100,10 +98,6 @@ class ReportServer:
         writer: asyncio.StreamWriter,
     ) -> None:
         """Answer the reports of one connection until it ends."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
         # Nothing else of a stranger is read.
         async with asyncio.timeout(TOKEN_WAIT_MAX_S):
             line = await reader.readexactly(len(self._token.encode()))
@@ -131,10 +125,5 @@ class ReportServer:
         """Stop listening and answering. Repeating is harmless. Not from ``on_report``."""
         if self._thread.is_closed:
             return
-        self._thread.call(self._close())
+        self._thread.call(self._listener.close())
         self._thread.close()
-
-    async def _close(self) -> None:
-        await self._listener.close()
-        await end(self._serving)
-        await asyncio.sleep(0)  # Their sockets are closed in the next turn.
