@@ -1,8 +1,6 @@
-"""Errors and log events for a store that does not answer, or refuses requests."""
+"""Log events for a store that does not answer, or refuses requests."""
 
-from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.logs import ConditionLogger, Logger
-from eventproc.network.failures import failure_of
 
 
 class Reachability:
@@ -34,22 +32,3 @@ class Reachability:
         refusal = self._refusal_by_right.pop(right, None)
         if refusal is not None and refusal not in self._refusal_by_right.values():
             self._log.info("store_refused_no_longer", error=refusal)
-
-
-def no_answer(error: Exception, what: str) -> StoreUnavailableError | StoreRejectedError:
-    """Return the error for a request to *what*, such as ``table orders``, without an answer.
-
-    The message contains the operating system's reason but not the client's text, which may quote
-    the URL with a SAS token.
-    """
-    if failure := failure_of(error):
-        kind = StoreRejectedError if failure.is_setting else StoreUnavailableError
-        return kind(f"{what} cannot be reached: {failure.reason}")
-    cause = getattr(error, "inner_exception", None) or error
-    reason = type(cause).__name__
-    if isinstance(cause, OSError) and cause.strerror:
-        reason += f": {cause.strerror}"
-    return StoreUnavailableError(
-        f"{what} does not answer ({reason}); check the storage account's address, and that "
-        "this machine can reach it"
-    )

@@ -1,79 +1,157 @@
-"""Requests of a store to a service: limited in number, repeated if there is no answer, logged."""
+"""Requests of a store to Azure: limited in number, repeated if there is no answer, logged.
+
+Rule 1: a write is repeated only within one call, and only after an attempt without an answer.
+Rule 2: after such an attempt a failed condition may be the effect of this call's own first attempt,
+so the record is read again: if it has this call's write, the write is won. Otherwise another
+processor was first.
+Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from checkpointstores.reachability import Reachability
 from checkpointstores.retry import retried
-from eventproc.errors import StoreError, StoreRejectedError
+from eventproc.azure_storage.answers import ConditionFailedError, Right
+from eventproc.azure_storage.connection import Connection
+from eventproc.errors import ConfigurationError, StoreError, StoreRejectedError
 from eventproc.logs import Logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ConsumerGroup,
+    WriteOutcome,
+)
 
-ServiceT = TypeVar("ServiceT")
 T = TypeVar("T")
 
 
-class ConditionFailedError(Exception):
-    """The record was changed, created or deleted since the caller read it.
+class Requests:
+    """Makes requests while it is open."""
 
-    Never leaves the store, which turns it into ``WriteOutcome.WON`` if the record has the caller's
-    own write, and into ``LOST`` otherwise.
-    """
-
-    def __init__(self, *, was_repeated: bool = False) -> None:
-        super().__init__("the record changed since it was read")
-        self.was_repeated = was_repeated
-        """Whether the HTTP client sent the request more than once."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened(Generic[ServiceT]):
-    """The service, and its free request slots, while the store is open."""
-
-    service: ServiceT
-    slots: asyncio.Semaphore
-
-
-class Requests(Generic[ServiceT]):
-    """Makes requests to a service, such as a table, while it is attached."""
-
-    def __init__(self, log: Logger, *, write_right: str, concurrency_max: int) -> None:
-        """*log* has the store as a bound field; *write_right* is the right to write records."""
+    def __init__(self, log: Logger, *, concurrency_max: int) -> None:
+        """*log* has the store as a bound field."""
         self._log = log
-        self._write_right = write_right
         self._concurrency_max = concurrency_max
         self._reachability = Reachability(log)
-        self._opened: _Opened[ServiceT] | None = None
+        self._slots: asyncio.Semaphore | None = None
+        """The free request slots; ``None`` while it is closed."""
+
         self._has_written = False
+        self._malformed_etag_by_place: dict[object, str] = {}
 
-    def _attach(self, service: ServiceT) -> None:
-        """Use this service from now on."""
-        self._opened = _Opened(service, asyncio.Semaphore(self._concurrency_max))
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be made."""
+        return self._slots is not None
 
-    def _detach(self) -> None:
-        """Stop using the service."""
-        self._opened = None
+    def open(self) -> None:
+        """Make requests from now on."""
+        self._slots = asyncio.Semaphore(self._concurrency_max)
 
-    async def _ask(self, right: str, call: Callable[[ServiceT], Awaitable[T]]) -> T:
+    def close(self) -> None:
+        """Make no more requests."""
+        self._slots = None
+
+    async def ask(self, right: Right, call: Callable[[], Awaitable[T]]) -> T:
         """Make a request that needs *right*, up to ``ATTEMPTS`` times if it is not answered."""
-        if self._opened is None:
+        if self._slots is None:
             raise RuntimeError("the store is not open: use `async with store` or `await open()`")
-        service, is_write = self._opened.service, right == self._write_right
+        attempt_count = 0
+
+        def attempt() -> Awaitable[T]:
+            nonlocal attempt_count
+            attempt_count += 1
+            return call()
+
         try:
-            async with self._opened.slots:
-                answer = await retried(lambda: call(service))
-        except ConditionFailedError:
+            async with self._slots:
+                answer = await retried(attempt)
+        except ConditionFailedError as error:
+            error.was_repeated |= attempt_count > 1
             self._reachability.answered(right)
             raise
         except StoreRejectedError as error:
             # The caller of the first write raises this error, so it is not logged here.
-            if not is_write or self._has_written:
+            if right is not Right.WRITE or self._has_written:
                 self._reachability.refused(right, error)
             raise
         except StoreError as error:
             self._reachability.failed(error)
             raise
         self._reachability.answered(right)
-        self._has_written |= is_write
+        self._has_written |= right is Right.WRITE
         return answer
+
+    def note_malformed(self, etag: str, reason: str, **place: str) -> None:
+        """Log a malformed record once for each of its versions; *place* is the blob or entity."""
+        key = tuple(place.values())
+        if self._malformed_etag_by_place.get(key) != etag:
+            self._malformed_etag_by_place[key] = etag
+            self._log.warning("store_record_malformed", **place, etag=etag, reason=reason)
+
+
+async def connect(
+    connection: Connection[Any], *steps: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Open a connection and take these steps, which show that it can be used; or close it again.
+
+    Raises:
+        ConfigurationError: the service refuses one of them.
+        StoreUnavailableError: no answer.
+    """
+    await connection.open()
+    try:
+        for step in steps:
+            await retried(step)
+    except StoreRejectedError as error:
+        await connection.close()
+        raise ConfigurationError(str(error)) from error
+    except BaseException:
+        await connection.close()
+        raise
+
+
+async def outcome_of_deletion(
+    etag: str | None,
+    delete: Callable[[str], Awaitable[None]],
+    read: Callable[[], Awaitable[object]],
+) -> WriteOutcome:
+    """Delete a record if it still has *etag*, and return the outcome; ``WON`` if there is none."""
+    try:
+        if etag is not None:
+            await delete(etag)
+            return WriteOutcome.WON
+    except ConditionFailedError:
+        pass  # changed or deleted: servers answer differently for a record that does not exist
+    except StoreError:
+        return WriteOutcome.UNKNOWN
+    try:
+        found = await read()
+    except StoreError:
+        return WriteOutcome.UNKNOWN
+    return WriteOutcome.WON if found is None else WriteOutcome.LOST
+
+
+async def replacing_whole(
+    read: Callable[[ConsumerGroup, str], Awaitable[Checkpoint | None]],
+    group: ConsumerGroup,
+    update: CheckpointUpdate,
+) -> CheckpointUpdate | CheckpointResult:
+    """Return the update with the whole checkpoint that it replaces, or why it cannot be written.
+
+    A checkpoint from a listing has no state; an update that keeps the state needs it.
+    """
+    replaces = update.replaces
+    if replaces is None or not replaces.is_partial or update.state is not None:
+        return update
+    try:
+        whole = await read(group, update.partition_id)
+    except StoreError as error:
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=error)
+    if whole is None or whole.etag != replaces.etag:
+        return CheckpointResult(outcome=WriteOutcome.LOST)
+    return replace(update, replaces=whole)

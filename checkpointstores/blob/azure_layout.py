@@ -18,6 +18,7 @@ from string import ascii_letters, digits, punctuation
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from checkpointstores.blob.container import BlobItem, Written
 from checkpointstores.fields import MEMBER, Field
 from eventproc.bounded_json import read_json
 from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
@@ -26,13 +27,17 @@ from eventproc.models import (
     NO_OFFSET,
     ConsumerGroup,
     Member,
+    PartitionOwnership,
 )
 
 _DIGITS_MAX: Final = 100
 """Most digits of a number in metadata: Python converts no number of thousands of digits."""
 
-_LEFT_OUT: Final = {"capacity", "ordinal", "placement", "load"}
-"""Fields of a member that are not written while they have their default values."""
+_ALWAYS: Final = {
+    *("owner_id", "incarnation", "status", "hands_over", "weight"),
+    *("deployment_id", "offset_format", "version"),
+}
+"""Fields of a member that are written with their default values, too. Others are left out then."""
 
 _OWNER_ID: Final = "ownerid"
 _EPOCH: Final = "eventprocepoch"
@@ -129,6 +134,20 @@ def owner_in(metadata: Mapping[str, str | None]) -> tuple[str | None, int]:
     """
     values = _lowered(metadata)
     return _unquoted(values.get(_OWNER_ID, "")) or None, _count_in(values.get(_EPOCH, "")) or 0
+
+
+def as_ownership(
+    partition_id: str, metadata: Mapping[str, str | None], version: BlobItem | Written
+) -> PartitionOwnership:
+    """Return the ownership record in a blob with this metadata."""
+    owner_id, epoch = owner_in(metadata)
+    return PartitionOwnership(
+        partition_id=partition_id,
+        owner_id=owner_id,
+        epoch=epoch,
+        etag=version.etag,
+        last_modified=version.last_modified,
+    )
 
 
 # --- checkpoints ---------------------------------------------------------------------------------
@@ -234,7 +253,7 @@ def member_metadata(member: Member) -> dict[str, str]:
     return {
         _key_of(field): _text_of(value)
         for field, value in stored
-        if field.name not in _LEFT_OUT or value != field.default
+        if field.name in _ALWAYS or value != field.default
     }
 
 

@@ -1,24 +1,14 @@
-"""Requests to a blob container: their repetition, and the outcomes of conditional writes.
+"""Requests to a blob container: repeated, and with the outcomes of conditional writes."""
 
-Rule 1: a write is repeated only within one call, and only after an attempt without an answer.
-Rule 2: after such an attempt a failed condition may be the effect of this call's own first attempt,
-so the blob is read again: if it has this call's values, the write is won. Otherwise another
-processor was first.
-Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
-"""
-
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from checkpointstores.blob.container import (
-    BlobContainer,
-    BlobItem,
-    Right,
-    Written,
-)
-from checkpointstores.requests import ConditionFailedError, Requests
-from eventproc.errors import StoreError, StoreUnavailableError
-from eventproc.logs import get_logger
+from checkpointstores.blob.container import BlobContainer, BlobItem, Listing, Written
+from checkpointstores.requests import Requests, outcome_of_deletion
+from eventproc.azure_storage.answers import ConditionFailedError, Right
+from eventproc.errors import StoreError
+from eventproc.logs import Logger
 from eventproc.models import WriteOutcome
 
 
@@ -31,48 +21,64 @@ class WriteAnswer:
     error: StoreError | None = None
 
 
-class RoundTrips(Requests[BlobContainer]):
-    """Makes requests to one container while it is attached."""
+class RoundTrips:
+    """Makes requests to one container while it is open."""
 
-    def __init__(self, place: str, *, concurrency_max: int) -> None:
-        """*place* names the container without secrets, for messages and logs."""
-        log = get_logger("eventproc.stores.blob", container=place)
-        super().__init__(log, write_right=Right.WRITE, concurrency_max=concurrency_max)
-        self._place = place
-        self._malformed_etag_by_name: dict[str, str] = {}
+    def __init__(self, container: BlobContainer, log: Logger, *, concurrency_max: int) -> None:
+        self.container = container
+        self._requests = Requests(log, concurrency_max=concurrency_max)
+        self.note_malformed = self._requests.note_malformed
 
-    async def _write(
+    async def open(self) -> None:
+        """Open the container, unless it is open."""
+        if not self._requests.is_open:
+            await self.container.open()
+            self._requests.open()
+
+    async def close(self) -> None:
+        """Close the container."""
+        self._requests.close()
+        await self.container.close()
+
+    async def list(self, prefix: str) -> Listing:
+        """Return all blobs whose names begin with *prefix*, with metadata."""
+        return await self._requests.ask(Right.LIST, partial(self.container.list, prefix))
+
+    async def read(self, name: str, *, body_bytes_max: int = 0) -> BlobItem | None:
+        """Return a blob, as ``BlobContainer.read`` does."""
+        call = partial(self.container.read, name, body_bytes_max=body_bytes_max)
+        return await self._requests.ask(Right.READ, call)
+
+    async def write(
         self,
         name: str,
-        write: Callable[[BlobContainer], Awaitable[Written]],
+        metadata: Mapping[str, str],
+        body: bytes | None = None,
         *,
+        etag: str | None,
         is_mine: Callable[[BlobItem], bool],
-        body_bytes_max: int = 0,
     ) -> WriteAnswer:
-        """Write, up to ``ATTEMPTS`` times if it is not answered, and return the outcome."""
-        is_unanswered = False
+        """Make a conditional write, and return its outcome.
 
-        async def attempt(container: BlobContainer) -> Written:
-            nonlocal is_unanswered
-            try:
-                return await write(container)
-            except StoreUnavailableError:
-                is_unanswered = True
-                raise
-
+        Args:
+            name: The name of the blob.
+            metadata: Its whole metadata.
+            body: ``None`` keeps an existing body.
+            etag: Of the blob to replace; ``None``: only if there is none.
+            is_mine: Returns whether a blob, read after a lost answer, is what this call wrote.
+        """
+        put = partial(self.container.put, name, metadata, body, etag=etag)
         try:
-            written = await self._ask(Right.WRITE, attempt)
+            written = await self._requests.ask(Right.WRITE, put)
         except ConditionFailedError as error:
-            if not is_unanswered and not error.was_repeated:
+            if not error.was_repeated:
                 return WriteAnswer(WriteOutcome.LOST)
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         else:
             return WriteAnswer(WriteOutcome.WON, written)
         try:
-            found = await self._ask(
-                Right.READ, lambda container: container.read(name, body_bytes_max=body_bytes_max)
-            )
+            found = await self.read(name, body_bytes_max=len(body or b""))
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         if found is not None and is_mine(found):
@@ -80,8 +86,12 @@ class RoundTrips(Requests[BlobContainer]):
             return WriteAnswer(WriteOutcome.WON, version)
         return WriteAnswer(WriteOutcome.LOST)
 
-    def _note_malformed(self, item: BlobItem, what: str) -> None:
-        """Log a malformed blob once for each of its versions."""
-        if self._malformed_etag_by_name.get(item.name) != item.etag:
-            self._malformed_etag_by_name[item.name] = item.etag
-            self._log.warning("store_record_malformed", blob=item.name, etag=item.etag, reason=what)
+    async def delete(self, name: str, etag: str | None) -> WriteOutcome:
+        """Delete a blob if it still has *etag*; ``WON`` too if there is none."""
+        return await outcome_of_deletion(
+            etag,
+            lambda etag: self._requests.ask(
+                Right.DELETE, partial(self.container.delete, name, etag=etag)
+            ),
+            partial(self.read, name),
+        )

@@ -1,45 +1,57 @@
-"""The checkpoint store in an Azure Blob container, which Azure's own processors can share."""
+"""The checkpoint store in an Azure Blob container, which Azure's own processors can share.
+
+Each record is one blob; ``round_trips.py`` makes the requests, and finds out the outcomes of
+writes.
+"""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
-from functools import partial
-from typing import Annotated, Any, Self, cast
-from urllib.parse import urlsplit
+from typing import Annotated, Final, Self, TypeVar
 
-from checkpointstores.blob.address import checked_address
+from checkpointstores.blob import azure_layout as layout
 from checkpointstores.blob.azure_container import AzureContainer
-from checkpointstores.blob.records import BlobRecords
-from checkpointstores.retry import retried
-from eventproc.errors import ConfigurationError, StoreRejectedError
-from eventproc.extras import needing
-from eventproc.identity import SharedCredential, shared
-from eventproc.identity.storage_account import require_endpoint
+from checkpointstores.blob.azure_layout import RecordKind
+from checkpointstores.blob.body import BODY_BYTES_MAX, CheckpointBody, frame_body, unframe_body
+from checkpointstores.blob.checkpoint import as_checkpoint, is_written_by, may_keep_body
+from checkpointstores.blob.container import BlobItem, Written
+from checkpointstores.blob.group_record import RECORD_BODY_BYTES_MAX, frame_record, unframe_record
+from checkpointstores.blob.legacy import LegacyLeases, etag_to_replace
+from checkpointstores.blob.round_trips import RoundTrips
+from checkpointstores.blob.spelling import SpellingWatch
+from checkpointstores.names import new_name, require_partition_id
+from checkpointstores.requests import replacing_whole
+from eventproc.azure_storage.blobs import BLOBS, BlobCredential
+from eventproc.azure_storage.connection import Connection, account_in
+from eventproc.core.checkpoints import checkpoint_after
+from eventproc.errors import ConfigurationError
+from eventproc.logs import get_logger
+from eventproc.models import (
+    Checkpoint,
+    CheckpointResult,
+    CheckpointUpdate,
+    ClaimResult,
+    ConsumerGroup,
+    GroupRecord,
+    Member,
+    MemberResult,
+    MembershipSnapshot,
+    OwnershipClaim,
+    OwnershipSnapshot,
+    RecordResult,
+    WriteOutcome,
+)
 from eventproc.network import HttpProxy
+from eventproc.ports import CheckpointStore
 from eventproc.settings import SECRET, Count, PositiveSpan, checked
 
-with needing("blob"):
-    from azure.core.credentials import (
-        AzureNamedKeyCredential,
-        AzureSasCredential,
-        TokenCredential,
-    )
-    from azure.core.credentials_async import AsyncTokenCredential
-    from azure.storage.blob.aio import ContainerClient
+RecordT = TypeVar("RecordT", Checkpoint, Member)
 
-    from checkpointstores.transport import new_transport, ssl_context_for
-
-BlobCredential = (
-    str
-    | AzureNamedKeyCredential
-    | AzureSasCredential
-    | AsyncTokenCredential
-    | TokenCredential
-    | SharedCredential
-)
-"""An account key or a SAS token as text, or a credential object of azure-core or azure-identity."""
+RESOLUTION: Final = timedelta(seconds=1)  # HTTP dates have whole seconds
 
 
-class BlobCheckpointStore(BlobRecords):
+class BlobCheckpointStore(CheckpointStore):
     """Keeps records in a blob container, which processors of the Azure SDKs may share.
 
     Build it from a connection string, or from the account's URL and a credential. One store may
@@ -85,29 +97,23 @@ class BlobCheckpointStore(BlobRecords):
             http_proxy: The HTTP proxy to connect through; by default the one that the environment
                 variable ``HTTPS_PROXY`` names, if any.
         """
-        has_token = hasattr(credential, "get_token")
-        super().__init__(
-            checked_address(account_url, container, has_token=has_token, namespace=namespace),
-            concurrency_max=concurrency_max,
-            legacy_prefix=legacy_prefix,
-            namespace=namespace,
-        )
-        self._is_identity = has_token
-        settings: dict[str, Any] = {}
-        if http_proxy is not None:
-            settings["proxies"] = dict.fromkeys(("http", "https"), http_proxy.url_with_user)
-        self._new_client = partial(
-            # Azure's client calls only what a shared credential has.
-            ContainerClient,
+        if namespace is not None:
+            _check_namespace(namespace)
+        self._connection = Connection(
+            BLOBS,
             account_url,
             container,
-            cast("Any", shared(credential)),
-            **settings,
+            credential,
+            request_timeout=request_timeout,
+            ca_bundle=ca_bundle,
+            http_proxy=http_proxy,
         )
-        self._ca_bundle = ca_bundle
-        self._creates_container = create_container
-        self._request_timeout = request_timeout
-        self._azure: AzureContainer | None = None
+        self._namespace = namespace
+        log = get_logger("eventproc.stores.blob", container=self._connection.place)
+        azure = AzureContainer(self._connection, is_created=create_container, log=log)
+        self._blobs = RoundTrips(azure, log, concurrency_max=concurrency_max)
+        self._legacy = LegacyLeases(self._blobs, legacy_prefix)
+        self._spelling = SpellingWatch(self._blobs.list, log)
 
     @classmethod
     @checked
@@ -132,20 +138,11 @@ class BlobCheckpointStore(BlobRecords):
             ConfigurationError: the text is not a connection string of a storage account, or names
                 only other services of it.
         """
-        connection_string = require_endpoint(connection_string, "blob")
-        try:
-            client = ContainerClient.from_connection_string(connection_string, "any")
-        except (ValueError, TypeError):
-            # ``from None``: the client's message may quote the connection string, with the key.
-            raise ConfigurationError(
-                "this is not the connection string of a storage account: it has AccountName=... "
-                "and AccountKey=... (one of Event Hubs, with Endpoint=sb://..., is for the source)"
-            ) from None
-        sas_token, key = urlsplit(client.url).query, client.credential
+        account_url, credential = account_in(connection_string, BLOBS)
         return cls(
-            f"{client.scheme}://{client.primary_hostname}" + (f"?{sas_token}" if sas_token else ""),
+            account_url,
             container,
-            None if key is None else AzureNamedKeyCredential(key.account_name, key.account_key),
+            credential,
             create_container=create_container,
             request_timeout=request_timeout,
             concurrency_max=concurrency_max,
@@ -155,34 +152,202 @@ class BlobCheckpointStore(BlobRecords):
             http_proxy=http_proxy,
         )
 
+    def __repr__(self) -> str:
+        return f"BlobCheckpointStore({self._connection.place!r})"
+
     async def open(self) -> None:
-        if self._azure is not None:
-            return
-        ssl_context = await asyncio.to_thread(ssl_context_for, self._ca_bundle)
-        transport = new_transport(self._request_timeout, ssl_context)
-        # The client must not retry: it would hide that an answer was lost. ``retried`` does it.
-        client = self._new_client(transport=transport, retry_total=0)
-        self._azure = AzureContainer(
-            client,
-            self._place,
-            request_timeout=self._request_timeout,
-            is_identity=self._is_identity,
-            log=self._log,
-        )
-        try:
-            if self._creates_container:
-                await retried(self._azure.create)
-            await retried(self._azure.check)
-        except StoreRejectedError as error:
-            await self.close()
-            raise ConfigurationError(str(error)) from error
-        except BaseException:
-            await self.close()
-            raise
-        self._attach(self._azure)
+        await self._blobs.open()
 
     async def close(self) -> None:
-        self._detach()
-        azure, self._azure = self._azure, None
-        if azure is not None:
-            await azure.close()
+        await self._blobs.close()
+
+    def _named(self, group: ConsumerGroup) -> ConsumerGroup:
+        """Return the group with the namespace that its blobs' names begin with."""
+        if self._namespace is None:
+            return group
+        return replace(group, fully_qualified_namespace=self._namespace)
+
+    def _folder(self, group: ConsumerGroup, kind: RecordKind) -> str:
+        return layout.folder(self._named(group), kind)
+
+    # --- ownership -------------------------------------------------------------------------------
+
+    async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
+        await self._spelling.check(self._named(group))
+        folder = self._folder(group, RecordKind.OWNERSHIP)
+        listing = await self._blobs.list(folder)
+        ownerships = []
+        for item in listing.items:
+            partition_id = layout.part_below(folder, item.name)
+            if partition_id is None or item.is_folder:
+                continue
+            if not any(key.lower() == "ownerid" for key in item.metadata):
+                self._note_malformed(item, "it names no owner, and counts as released")
+            ownerships.append(layout.as_ownership(partition_id, item.metadata, item))
+        return OwnershipSnapshot(
+            ownerships=tuple(ownerships), as_of=listing.as_of, resolution=RESOLUTION
+        )
+
+    async def claim_ownership(
+        self, group: ConsumerGroup, claims: Sequence[OwnershipClaim]
+    ) -> Sequence[ClaimResult]:
+        for claim in claims:
+            require_partition_id(claim.partition_id)
+        return await asyncio.gather(*(self._claim(group, claim) for claim in claims))
+
+    async def _claim(self, group: ConsumerGroup, claim: OwnershipClaim) -> ClaimResult:
+        name = self._folder(group, RecordKind.OWNERSHIP) + claim.partition_id
+        metadata = layout.ownership_metadata(claim.owner_id, claim.epoch)
+        answer = await self._blobs.write(
+            name,
+            metadata,
+            etag=claim.expected_etag,
+            is_mine=lambda found: layout.owner_in(found.metadata) == (claim.owner_id, claim.epoch),
+        )
+        ownership = None
+        if answer.written is not None:
+            ownership = layout.as_ownership(claim.partition_id, metadata, answer.written)
+        return ClaimResult(
+            claim=claim, outcome=answer.outcome, ownership=ownership, error=answer.error
+        )
+
+    # --- members ---------------------------------------------------------------------------------
+
+    async def list_members(self, group: ConsumerGroup) -> MembershipSnapshot:
+        folder = self._folder(group, RecordKind.MEMBER)
+        listing = await self._blobs.list(folder)
+        members, etags = [], {}
+        for item in listing.items:
+            record_name = layout.record_in(item.metadata)
+            if record_name is not None:
+                etags[record_name] = item.etag
+                continue
+            member = layout.member_in(
+                item.metadata, etag=item.etag, last_modified=item.last_modified
+            )
+            if member is not None:
+                members.append(member)
+            elif not item.is_folder:
+                self._note_malformed(item, "it names no member, and is left out")
+        return MembershipSnapshot(
+            members=tuple(members),
+            as_of=listing.as_of,
+            resolution=RESOLUTION,
+            record_etags=etags,
+        )
+
+    async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
+        name = layout.member_blob(self._named(group), member.owner_id)
+        metadata = layout.member_metadata(member)
+        answer = await self._blobs.write(
+            name,
+            metadata,
+            etag=member.etag,
+            is_mine=lambda found: found.metadata == metadata,
+        )
+        stored = _stamped(member, answer.written)
+        return MemberResult(outcome=answer.outcome, member=stored, error=answer.error)
+
+    async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
+        name = layout.member_blob(self._named(group), member.owner_id)
+        return await self._blobs.delete(name, member.etag)
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
+        folder = self._folder(group, RecordKind.CHECKPOINT)
+        listing = await self._blobs.list(folder)
+        checkpoints = {}
+        for item in listing.items:
+            partition_id = layout.part_below(folder, item.name)
+            if partition_id is None or item.is_folder:
+                continue
+            position = layout.position_in(item.metadata)
+            if not position.is_usable:
+                self._note_malformed(item, "it names no position, and is left out")
+                continue
+            checkpoints[partition_id] = as_checkpoint(partition_id, position, item, None)
+        return [*checkpoints.values(), *await self._legacy.list(group, set(checkpoints))]
+
+    async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
+        name = self._folder(group, RecordKind.CHECKPOINT) + require_partition_id(partition_id)
+        item = await self._blobs.read(name, body_bytes_max=BODY_BYTES_MAX)
+        if item is None or item.is_folder:
+            return await self._legacy.read(group, partition_id)
+        position = layout.position_in(item.metadata)
+        if not position.is_usable:
+            self._note_malformed(item, "it names no position")
+        return as_checkpoint(partition_id, position, item, self._body_of(item))
+
+    async def update_checkpoint(
+        self, group: ConsumerGroup, update: CheckpointUpdate
+    ) -> CheckpointResult:
+        name = self._folder(group, RecordKind.CHECKPOINT) + require_partition_id(
+            update.partition_id
+        )
+        metadata = layout.checkpoint_metadata(update.offset, update.sequence_number, update.writer)
+        known = await replacing_whole(self.read_checkpoint, group, update)
+        if isinstance(known, CheckpointResult):
+            return known
+        stored = checkpoint_after(known, known.replaces)
+        framed = None if may_keep_body(known, known.replaces) else frame_body(stored)
+        answer = await self._blobs.write(
+            name,
+            metadata,
+            framed,
+            etag=etag_to_replace(known.replaces),
+            is_mine=lambda found: is_written_by(update, framed, found),
+        )
+        return CheckpointResult(
+            outcome=answer.outcome,
+            checkpoint=_stamped(stored, answer.written),
+            error=answer.error,
+        )
+
+    def _body_of(self, item: BlobItem) -> CheckpointBody:
+        body = unframe_body(item.body, item.name)
+        if body is None and item.body:
+            self._note_malformed(item, "its body is not in eventproc's format, and is ignored")
+        return body or CheckpointBody()
+
+    # --- group records ---------------------------------------------------------------------------
+
+    async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
+        blob = layout.record_blob(self._named(group), name)
+        item = await self._blobs.read(blob, body_bytes_max=RECORD_BODY_BYTES_MAX)
+        if item is None:
+            return None
+        return GroupRecord(name=name, content=unframe_record(item.body, blob), etag=item.etag)
+
+    async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
+        blob = layout.record_blob(self._named(group), record.name)
+        # Two processors may write the same content, so each write gets an id of its own.
+        metadata = layout.record_metadata(record.name, new_name())
+        answer = await self._blobs.write(
+            blob,
+            metadata,
+            frame_record(record.content),
+            etag=record.etag,
+            is_mine=lambda found: found.metadata == metadata,
+        )
+        stored = replace(record, etag=answer.written.etag) if answer.written else None
+        return RecordResult(outcome=answer.outcome, record=stored, error=answer.error)
+
+    def _note_malformed(self, item: BlobItem, reason: str) -> None:
+        self._blobs.note_malformed(item.etag, reason, blob=item.name)
+
+
+def _check_namespace(namespace: str) -> None:
+    try:
+        ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="any")
+    except ConfigurationError as error:
+        # Name the parameter that was given: the namespace in the blobs' names.
+        error.name_settings({"fully_qualified_namespace": "namespace"})
+        raise
+
+
+def _stamped(record: RecordT, written: Written | None) -> RecordT | None:
+    """Return a record with its ETag and time; ``None`` if it was not written."""
+    if written is None:
+        return None
+    return replace(record, etag=written.etag, last_modified=written.last_modified)

@@ -8,20 +8,16 @@ replaced; one whose outcome is ``LOST`` deletes its own new parts. After ``UNKNO
 deleted, because the stored record may have either version.
 """
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from checkpointstores.tables.keys import part_key
-from checkpointstores.tables.table import Entity, Key, Table, Value
+from checkpointstores.tables.round_trips import RoundTrips
+from checkpointstores.tables.table import Entity, Value
 from eventproc.concurrency.tasks import together
 from eventproc.errors import StoreCorruptError, StoreError
 from eventproc.models import ConsumerGroup
-
-T = TypeVar("T")
-Call = Callable[[Table], Coroutine[Any, Any, T]]
-Ask = Callable[[Call[T]], Coroutine[Any, Any, T]]
 
 INLINE_MAX: Final = 60 * 1024
 """A property has at most 64 KiB."""
@@ -56,7 +52,9 @@ def parts_of(values: Any) -> Parts | None:  # noqa: ANN401 - properties of an en
     return Parts(version=values["content_version"], count=count) if count else None
 
 
-async def write_parts(ask: Ask[Any], group: ConsumerGroup, content: bytes, version: str) -> None:
+async def write_parts(
+    table: RoundTrips, group: ConsumerGroup, content: bytes, version: str
+) -> None:
     """Write the parts of a content, if it is a large one.
 
     Raises:
@@ -69,20 +67,20 @@ async def write_parts(ask: Ask[Any], group: ConsumerGroup, content: bytes, versi
         values: dict[str, Value] = {
             f"p{place}": piece for place, piece in enumerate(_pieces(part, INLINE_MAX))
         }
-        await ask(_put(key, values))
+        await table.put(key, values)
 
 
-async def delete_parts(ask: Ask[Any], group: ConsumerGroup, parts: Parts | None) -> None:
+async def delete_parts(table: RoundTrips, group: ConsumerGroup, parts: Parts | None) -> None:
     """Delete parts that no record refers to. After an error the rest stays."""
     for number in range(parts.count if parts else 0):
         assert parts is not None
         try:
-            await ask(_delete(part_key(group, parts.version, number)))
+            await table.remove(part_key(group, parts.version, number))
         except StoreError:
             return
 
 
-async def read_content(ask: Ask[Any], group: ConsumerGroup, entity: Entity) -> bytes | None:
+async def read_content(table: RoundTrips, group: ConsumerGroup, entity: Entity) -> bytes | None:
     """Return the content of an entity; ``None`` if parts of it were deleted after it was read.
 
     Raises:
@@ -93,7 +91,7 @@ async def read_content(ask: Ask[Any], group: ConsumerGroup, entity: Entity) -> b
     content: bytes = values.get("content", b"")
     if parts is not None:
         keys = [part_key(group, parts.version, number) for number in range(parts.count)]
-        found: list[Entity | None] = await together(*(ask(_read(key)) for key in keys))
+        found = await together(*(table.read(key) for key in keys))
         if None in found:
             return None
         whole: list[Any] = [part.values for part in found if part is not None]
@@ -104,18 +102,6 @@ async def read_content(ask: Ask[Any], group: ConsumerGroup, entity: Entity) -> b
             "table, or begin without state with `eventproc checkpoints reset`"
         )
     return content
-
-
-def _put(key: Key, values: dict[str, Value]) -> Call[None]:
-    return lambda table: table.put(key, values)
-
-
-def _delete(key: Key) -> Call[None]:
-    return lambda table: table.delete(key, etag=None)
-
-
-def _read(key: Key) -> Call[Entity | None]:
-    return lambda table: table.read(key)
 
 
 def _pieces(content: bytes, size: int) -> list[bytes]:

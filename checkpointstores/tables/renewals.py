@@ -11,7 +11,6 @@ has the id of its last write.
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from checkpointstores.requests import ConditionFailedError
 from checkpointstores.tables.round_trips import WriteAnswer, answer_in
 from checkpointstores.tables.table import (
     TRANSACTION_MAX,
@@ -19,6 +18,7 @@ from checkpointstores.tables.table import (
     Write,
     Written,
 )
+from eventproc.azure_storage.answers import ConditionFailedError
 from eventproc.concurrency.tasks import together
 from eventproc.errors import StoreError
 from eventproc.models import WriteOutcome

@@ -1,30 +1,21 @@
-"""Requests to a table: their repetition, and the outcomes of conditional writes.
+"""Requests to a table: repeated, and with the outcomes of conditional writes.
 
-Rule 1: a write is repeated only within one call, and only after an attempt without an answer.
-Rule 2: after a failed condition the entity is read: if it has the id of this write, an attempt
-without an answer had succeeded, and the write is won. Otherwise another processor was first.
-Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
+Every write has an id, which shows after a failed condition whether an earlier attempt of the same
+call succeeded, although it had no answer.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from functools import partial
 
-from checkpointstores.requests import ConditionFailedError, Requests
+from checkpointstores.requests import Requests, outcome_of_deletion
 from checkpointstores.tables.entities import WRITE
-from checkpointstores.tables.table import (
-    Entity,
-    Right,
-    Table,
-    Write,
-    Written,
-)
+from checkpointstores.tables.table import Entity, Key, Listing, Table, Values, Write, Written
+from eventproc.azure_storage.answers import ConditionFailedError, Right
 from eventproc.errors import StoreError
-from eventproc.logs import get_logger
+from eventproc.logs import Logger
 from eventproc.models import WriteOutcome
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +33,65 @@ class WriteAnswer:
     error: StoreError | None = None
 
 
-class RoundTrips(Requests[Table]):
-    """Makes requests to one table while it is attached."""
+class RoundTrips:
+    """Makes requests to one table while it is open."""
 
-    def __init__(self, place: str, *, concurrency_max: int) -> None:
-        """*place* names the table without secrets, for messages and logs."""
-        log = get_logger("eventproc.stores.tables", table=place)
-        super().__init__(log, write_right=Right.WRITE, concurrency_max=concurrency_max)
-        self._place = place
+    def __init__(self, table: Table, log: Logger, *, concurrency_max: int) -> None:
+        self.table = table
+        self._requests = Requests(log, concurrency_max=concurrency_max)
+        self.note_malformed = self._requests.note_malformed
 
-    async def _read(self, call: Callable[[Table], Awaitable[T]]) -> T:
-        """Make a request that reads."""
-        return await self._ask(Right.READ, call)
+    async def open(self) -> None:
+        """Open the table, unless it is open."""
+        if not self._requests.is_open:
+            await self.table.open()
+            self._requests.open()
 
-    async def _change(self, call: Callable[[Table], Awaitable[T]]) -> T:
-        """Make a request that writes."""
-        return await self._ask(Right.WRITE, call)
+    async def close(self) -> None:
+        """Close the table."""
+        self._requests.close()
+        await self.table.close()
 
-    async def _write(self, write: Write) -> WriteAnswer:
-        """Write, up to ``ATTEMPTS`` times if it is not answered, and return the outcome."""
+    async def list(self, partition: str, *columns: str) -> Listing:
+        """Return the entities of a partition key, with the named properties."""
+        return await self._requests.ask(Right.LIST, partial(self.table.list, partition, columns))
+
+    async def read(self, key: Key) -> Entity | None:
+        """Return an entity with all properties, or ``None``."""
+        return await self._requests.ask(Right.READ, partial(self.table.read, key))
+
+    async def write_together(self, writes: Sequence[Write]) -> Sequence[Written]:
+        """Make conditional writes, all or none of them."""
+        return await self._requests.ask(Right.WRITE, partial(self.table.write_together, writes))
+
+    async def put(self, key: Key, values: Values) -> None:
+        """Write an entity, whether it exists or not."""
+        await self._requests.ask(Right.WRITE, partial(self.table.put, key, values))
+
+    async def remove(self, key: Key, etag: str | None = None) -> None:
+        """Delete an entity of the version *etag*; ``None``: of any version."""
+        await self._requests.ask(Right.DELETE, partial(self.table.delete, key, etag=etag))
+
+    async def delete(self, key: Key, etag: str | None) -> WriteOutcome:
+        """Delete an entity if it still has *etag*; ``WON`` too if there is none."""
+        return await outcome_of_deletion(etag, partial(self.remove, key), partial(self.read, key))
+
+    async def write(self, write: Write) -> WriteAnswer:
+        """Make a conditional write, and return its outcome."""
         try:
-            written = await self._change(lambda table: table.write(write))
+            written = await self._requests.ask(Right.WRITE, partial(self.table.write, write))
         except ConditionFailedError:
             return await self._read_outcome(write)
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
-        return await self._dated(write, written)
-
-    async def _dated(self, write: Write, written: Written) -> WriteAnswer:
-        """Return the answer for a won write; read its time if the ETag does not contain it."""
-        if written.last_modified is None:
+        if written.last_modified is None:  # the ETag does not contain its time
             return await self._read_outcome(write)
         return WriteAnswer(WriteOutcome.WON, written.etag, written.last_modified)
 
     async def _read_outcome(self, write: Write) -> WriteAnswer:
         """Read the entity, and return the outcome that it shows."""
         try:
-            found = await self._read(lambda table: table.read(write.key))
+            found = await self.read(write.key)
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         return answer_in(write, found)

@@ -1,60 +1,49 @@
 """Dead letters in Azure Blob Storage, one JSON blob for each event: sink and reader.
 
-The only module of this package that imports ``azure.storage``. It needs the extra ``blob``.
+They need the extra ``blob``.
 """
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from http import HTTPStatus
-from typing import Annotated, Any, Final, Self, cast
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Final, Self, TypeVar
 
 from eventproc.concurrency.resource import AsyncResource
 from eventproc.concurrency.tasks import together
-from eventproc.errors import ConfigurationError, DeadLetterError, LetterDamagedError
+from eventproc.errors import (
+    ConfigurationError,
+    DeadLetterError,
+    LetterDamagedError,
+    StoreError,
+    StoreRejectedError,
+)
 from eventproc.extras import needing
-from eventproc.identity import NoTokenError, SharedCredential, shared
-from eventproc.identity.storage_account import require_account, require_endpoint
 from eventproc.models import DeadLetter, StoredLetter, letter_from_json
 from eventproc.network import HttpProxy
-from eventproc.network.failures import failure_of, require_own_answer
 from eventproc.ports import DeadLetterReader, DeadLetterSink
 from eventproc.settings import SECRET, checked
 
 with needing("blob"):
-    from azure.core import MatchConditions
-    from azure.core.credentials import (
-        AzureNamedKeyCredential,
-        AzureSasCredential,
-        TokenCredential,
-    )
-    from azure.core.credentials_async import AsyncTokenCredential
-    from azure.core.exceptions import (
-        AzureError,
-        HttpResponseError,
-        ResourceModifiedError,
-        ResourceNotFoundError,
-    )
     from azure.storage.blob import ContentSettings
-    from azure.storage.blob.aio import ContainerClient
+
+    from eventproc.azure_storage.answers import ConditionFailedError, Right
+    from eventproc.azure_storage.blobs import BLOBS, BlobCredential
+    from eventproc.azure_storage.connection import Connection, account_in, if_is
+
+T = TypeVar("T")
 
 REQUEST_TIMEOUT: Final = timedelta(seconds=10)
 
 AT_ONCE_MAX: Final = 16
 """How many blobs are read at the same time."""
 
-Credential = (
-    AzureNamedKeyCredential
-    | AzureSasCredential
-    | AsyncTokenCredential
-    | TokenCredential
-    | SharedCredential
-    | str
+_LETTERS: Final = replace(
+    BLOBS,
+    place="container of dead letters",
+    remedy="create it with `eventproc store init --store blob:{name}` or in the portal, or correct "
+    "the name or the connection string",
 )
-
-REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
 class _Container(AsyncResource):
@@ -74,7 +63,7 @@ class _Container(AsyncResource):
         self,
         account_url: Annotated[str, SECRET],
         container: str,
-        credential: Annotated[Credential | None, SECRET] = None,
+        credential: Annotated[BlobCredential | None, SECRET] = None,
         *,
         prefix: str = "dead-letters",
         ca_bundle: str | None = None,
@@ -82,28 +71,16 @@ class _Container(AsyncResource):
     ) -> None:
         if not prefix.strip("/"):
             raise ConfigurationError("prefix is empty: give a folder for the dead letters")
-        require_account(account_url)
-        settings: dict[str, Any] = {"raw_response_hook": _check_answer}
-        if ca_bundle is not None:
-            settings["connection_verify"] = ca_bundle
-        if http_proxy is not None:
-            settings["proxies"] = dict.fromkeys(("http", "https"), http_proxy.url_with_user)
-        self._make = partial(
-            # Azure's client calls only what a shared credential has.
-            ContainerClient,
+        self._connection = Connection(
+            _LETTERS,
             account_url,
             container,
-            cast("Any", shared(credential)),
-            **settings,
+            credential,
+            request_timeout=REQUEST_TIMEOUT,
+            ca_bundle=ca_bundle,
+            http_proxy=http_proxy,
         )
-        self._container = container
         self._prefix = prefix.strip("/")
-        self._client: ContainerClient | None = None
-
-    def _opened(self) -> ContainerClient:
-        if self._client is None:
-            raise DeadLetterError("the container is not open")
-        return self._client
 
     @classmethod
     @checked
@@ -122,22 +99,9 @@ class _Container(AsyncResource):
             ConfigurationError: it is not a connection string of a storage account; the message
                 does not contain the key.
         """
-        connection_string = require_endpoint(connection_string, "blob")
-        try:
-            client = ContainerClient.from_connection_string(connection_string, "any")
-        except (ValueError, TypeError):
-            raise ConfigurationError(
-                "this is not the connection string of a storage account: it has AccountName=... "
-                "and AccountKey=..."
-            ) from None
-        token = urlsplit(client.url).query
-        url = f"{client.scheme}://{client.primary_hostname}" + (f"?{token}" if token else "")
-        key = client.credential
-        credential = (
-            None if key is None else AzureNamedKeyCredential(key.account_name, key.account_key)
-        )
+        account_url, credential = account_in(connection_string, _LETTERS)
         return cls(
-            url,
+            account_url,
             container,
             credential,
             prefix=prefix,
@@ -152,33 +116,27 @@ class _Container(AsyncResource):
             ConfigurationError: the container does not exist, or the credential is refused.
             DeadLetterError: the storage account did not answer.
         """
-        timeout_s = REQUEST_TIMEOUT.total_seconds()
+        await self._connection.open()
         try:
-            # The client does not retry: the caller of the sink does.
-            self._client = self._make(
-                retry_total=0, connection_timeout=timeout_s, read_timeout=timeout_s
-            )
-            await self._client.get_container_properties()
-        except (ResourceNotFoundError, ValueError) as error:
+            properties = self._connection.client.get_container_properties
+            await self._connection.ask(Right.LIST, properties)
+        except StoreRejectedError as error:
             await self.close()
-            raise ConfigurationError(
-                f"container {self._container!r} for dead letters cannot be used: create it, with "
-                f"`eventproc store init --store blob:{self._container}` or in the portal, or "
-                f"correct the name or the connection string ({type(error).__name__})"
-            ) from error
-        except (AzureError, NoTokenError, OSError) as error:
+            raise ConfigurationError(str(error)) from error
+        except StoreError as error:
             await self.close()
-            if reason := _setting_to_correct(error):
-                raise ConfigurationError(
-                    f"container {self._container!r} for dead letters cannot be used: {reason}"
-                ) from error
-            raise DeadLetterError(f"{self._container!r} did not answer: {error}") from error
+            raise DeadLetterError(str(error)) from error
 
     async def close(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._connection.close()
+
+    async def _ask(self, right: Right, call: Callable[[], Awaitable[T]], what: str) -> T:
+        """Make a request; *what* it does is said in the error."""
+        try:
+            return await self._connection.ask(right, call)
+        except StoreError as error:
+            raise DeadLetterError(f"{what} a dead letter failed: {error}") from error
 
 
 class BlobDeadLetterSink(_Container, DeadLetterSink):
@@ -201,17 +159,17 @@ class BlobDeadLetterSink(_Container, DeadLetterSink):
         Raises:
             DeadLetterError: it was not stored, or may not be stored.
         """
+        upload = partial(
+            self._connection.client.upload_blob,
+            self._name(letter),
+            letter.to_json(),
+            overwrite=True,
+            content_settings=ContentSettings(content_type="application/json"),
+        )
         try:
-            await self._opened().upload_blob(
-                self._name(letter),
-                letter.to_json(),
-                overwrite=True,
-                content_settings=ContentSettings(content_type="application/json"),
-            )
-        except (AzureError, NoTokenError, OSError) as error:
-            raise DeadLetterError(
-                f"writing a dead letter to container {self._container!r} failed: {error}"
-            ) from error
+            await self._ask(Right.WRITE, upload, "writing")
+        except ConditionFailedError as error:
+            raise DeadLetterError(f"writing a dead letter failed: {error}") from error
 
     def _name(self, letter: DeadLetter) -> str:
         group = "/".join(letter.group.key)
@@ -228,15 +186,17 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
 
     async def letters(self) -> AsyncIterator[StoredLetter]:
         """Yield the letters of the container, by group, partition and sequence number."""
-        client = self._opened()
-        with self._answered("listing the dead letters of"):
-            # Read all names first, so that letters that are stored during the iteration are not
-            # yielded.
-            listing = client.list_blob_names(name_starts_with=f"{self._prefix}/")
-            names = sorted([name async for name in listing if _is_letter(name)])
+        # Read all names first, so that letters that are stored meanwhile are not yielded.
+        listing = self._connection.client.list_blob_names(name_starts_with=f"{self._prefix}/")
+        pages, names = listing.by_page(), []
+        while (
+            page := await self._ask(Right.LIST, lambda: anext(pages, None), "listing")
+        ) is not None:
+            names += [name async for name in page if _is_letter(name)]
+        names.sort()
         for start in range(0, len(names), AT_ONCE_MAX):
             some = names[start : start + AT_ONCE_MAX]
-            for stored in await together(*(self._read(client, name) for name in some)):
+            for stored in await together(*(self._read(name) for name in some)):
                 if stored is not None:
                     yield stored
 
@@ -244,23 +204,19 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
         """Delete a letter's blob, unless it was written again since it was read."""
         etag = stored.handle
         assert isinstance(etag, str), "a letter of this reader"
-        with self._answered("removing a dead letter from"):
-            try:
-                await self._opened().delete_blob(
-                    stored.place, etag=etag, match_condition=MatchConditions.IfNotModified
-                )
-            except (ResourceNotFoundError, ResourceModifiedError):
-                return False
+        delete = partial(self._connection.client.delete_blob, stored.place, **if_is(etag))
+        try:
+            await self._ask(Right.DELETE, delete, "removing")
+        except ConditionFailedError:
+            return False
         return True
 
-    async def _read(self, client: ContainerClient, name: str) -> StoredLetter | None:
+    async def _read(self, name: str) -> StoredLetter | None:
         """Return a letter; ``None`` if it was removed since the listing."""
-        with self._answered("reading a dead letter of"):
-            try:
-                blob = await client.download_blob(name)
-                raw = await blob.readall()
-            except ResourceNotFoundError:
-                return None
+        try:
+            raw, etag = await self._ask(Right.READ, partial(self._download, name), "reading")
+        except ConditionFailedError:
+            return None
         letter, damage = None, ""
         try:
             letter = letter_from_json(raw)
@@ -271,38 +227,14 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
             letter=letter,
             damage=damage,
             raw=b"" if letter else raw,
-            handle=blob.properties.etag,
+            handle=etag,
         )
 
-    @contextmanager
-    def _answered(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except (AzureError, NoTokenError, OSError) as error:
-            raise DeadLetterError(
-                f"{what} container {self._container!r} failed: {error}"
-            ) from error
-
-
-def _check_answer(answer: Any) -> None:  # noqa: ANN401 - the client's type is private
-    response = answer.http_response
-    require_own_answer(response.status_code, response.headers)
+    async def _download(self, name: str) -> tuple[bytes, Any]:
+        blob = await self._connection.client.download_blob(name)
+        return await blob.readall(), blob.properties.etag
 
 
 def _is_letter(name: str) -> bool:
     stem, dot, kind = name.rpartition("/")[2].rpartition(".")
     return bool(dot) and kind == "json" and stem.isdecimal()
-
-
-def _setting_to_correct(error: Exception) -> str:
-    """Return why a credential, a certificate or a proxy is refused, or ``""`` for other errors."""
-    if isinstance(error, NoTokenError):
-        return str(error)
-    if (failure := failure_of(error)) and failure.is_setting:
-        return failure.reason
-    if isinstance(error, HttpResponseError) and error.status_code in REFUSED:
-        return (
-            f"the credential is refused (status {error.status_code}). An identity needs the role "
-            "Storage Blob Data Contributor on the container or the storage account"
-        )
-    return ""

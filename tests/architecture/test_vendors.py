@@ -7,9 +7,7 @@ import pytest
 
 FILES_BY_VENDOR = {
     "aiohttp": [
-        "checkpointstores/blob*",
-        "checkpointstores/tables*",
-        "checkpointstores/transport.py",
+        "eventproc/azure_storage/*",
         "eventproc/emulator/websocket.py",
         "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
@@ -17,8 +15,7 @@ FILES_BY_VENDOR = {
     "azure.core": [
         "checkpointstores/blob*",
         "checkpointstores/tables*",
-        "checkpointstores/transport.py",
-        "eventproc/dead_letters/blob.py",
+        "eventproc/azure_storage/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.eventhub": [
@@ -27,7 +24,11 @@ FILES_BY_VENDOR = {
     ],
     "azure.identity": ["eventproc/identity/default_credential.py"],
     "azure.data": ["checkpointstores/tables/azure_table.py"],
-    "azure.storage": ["checkpointstores/blob*", "eventproc/dead_letters/blob.py"],
+    "azure.storage": [
+        "checkpointstores/blob*",
+        "eventproc/azure_storage/blobs.py",
+        "eventproc/dead_letters/blob.py",
+    ],
     "confluent_kafka": ["eventproc/sources/kafka/client.py"],
     "aio_pika": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],
     "aiormq": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],

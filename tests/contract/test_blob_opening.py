@@ -256,8 +256,7 @@ async def test_a_revoked_key_makes_writes_unknown_and_reads_fail(storage, contai
     url, name, key = account_of(storage)
     credential = AzureNamedKeyCredential(name, key)
     async with BlobCheckpointStore(url, container, credential) as store:
-        assert store._azure is not None
-        store._azure._client.credential.account_key = KEY
+        store._connection.client.credential.account_key = KEY
         [claim] = await store.claim_ownership(GROUP, [CLAIM])
         with pytest.raises(StoreRejectedError, match="the credential is refused"):
             await store.list_ownership(GROUP)
@@ -308,10 +307,9 @@ async def test_a_request_that_hangs_ends_at_its_timeout(azurite):
         create_container=True,
     )
     async with store:
-        assert store._azure is not None
-        timeout_s = store._azure._request_timeout_s
+        timeout = store._connection._request_timeout
         # Short only while the service is paused, or a busy machine could exceed it.
-        store._azure._request_timeout_s = 0.3
+        store._connection._request_timeout = timedelta(seconds=0.3)
         azurite.pause()
         try:
             [claim] = await store.claim_ownership(GROUP, [CLAIM])
@@ -319,7 +317,7 @@ async def test_a_request_that_hangs_ends_at_its_timeout(azurite):
                 await store.list_ownership(GROUP)
         finally:
             azurite.resume()
-        store._azure._request_timeout_s = timeout_s
+        store._connection._request_timeout = timeout
         snapshot = await store.list_ownership(GROUP)
         # The service was paused, not stopped: it may carry out the claim now.
         owners = {record.owner_id for record in snapshot.ownerships}
@@ -348,8 +346,7 @@ async def test_a_write_refused_after_an_earlier_write_is_logged_once(storage, co
     url, name, key = account_of(storage)
     async with BlobCheckpointStore(url, container, AzureNamedKeyCredential(name, key)) as store:
         [first] = await store.claim_ownership(GROUP, [CLAIM])
-        assert store._azure is not None
-        store._azure._client.credential.account_key = KEY
+        store._connection.client.credential.account_key = KEY
         claim = OwnershipClaim(partition_id="1", owner_id="me", expected_etag=None)
         refused = [(await store.claim_ownership(GROUP, [claim]))[0] for _ in range(2)]
 

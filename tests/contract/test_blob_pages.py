@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -72,8 +73,8 @@ async def test_a_listing_of_several_pages_is_as_old_as_its_first(lists_raw):
     """With a later time, records of the first page would look older than they are: expired."""
     async with served(Service()) as store:
         await store.open()
-        assert store._azure is not None
-        store._azure._lists_raw = lists_raw
+        azure: Any = store._blobs.container
+        azure._lists_raw = lists_raw
         snapshot = await store.list_ownership(GROUP)
 
     assert [each.partition_id for each in snapshot.ownerships] == ["0", "1"]

@@ -9,24 +9,23 @@ after a change of a format (the stores of files, dead letters and offsets are in
 """
 
 import sqlite3
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from itertools import count
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.blob.container import BlobItem, Listing, Written
-from checkpointstores.blob.records import BlobRecords
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.postgres import store as postgres_store
 from checkpointstores.sqlite import SqliteCheckpointStore
 from checkpointstores.sqlite import records as sqlite_records
 from checkpointstores.sqlite.clock import Boot, HostClock
-from checkpointstores.tables import records as table_records
-from checkpointstores.tables import table
+from checkpointstores.tables import TableCheckpointStore, table
+from checkpointstores.tables import store as table_store
 from checkpointstores.tables.contents import INLINE_MAX
-from checkpointstores.tables.records import TableRecords
 from eventproc.models import MemberStatus, OffsetFormat
 from tests.contract.golden_records import (
     GROUP,
@@ -69,24 +68,23 @@ class MemoryContainer:
         return self.blobs.get(name)
 
     async def put(self, name, metadata, body, *, etag):
-        return self._keep(name, metadata, body)
-
-    async def set_metadata(self, name, metadata, *, etag):
-        return self._keep(name, metadata, self.blobs[name].body)
-
-
-class BlobStore(BlobRecords):
-    """The blob store over a ``MemoryContainer``."""
-
-    def __init__(self, container):
-        super().__init__("golden", concurrency_max=1, legacy_prefix=None)
-        self._attach(container)
+        kept = self.blobs[name].body if etag is not None and body is None else b""
+        return self._keep(name, metadata, kept if body is None else body)
 
     async def open(self):
-        """Do nothing: the store is attached to its container from the start."""
+        """Do nothing: there is no connection."""
 
     async def close(self):
         """Do nothing: there is no connection."""
+
+
+@asynccontextmanager
+async def blob_store(container):
+    """Open a blob store over a ``MemoryContainer``."""
+    store = BlobCheckpointStore("https://golden.blob.core.windows.net", "golden")
+    store._blobs.container = container
+    async with store:
+        yield store
 
 
 async def test_golden_blobs_are_written_again(monkeypatch):
@@ -94,7 +92,8 @@ async def test_golden_blobs_are_written_again(monkeypatch):
     drawn = names()
     monkeypatch.setattr("secrets.token_hex", lambda _: drawn())
     container = MemoryContainer()
-    await write_all(BlobStore(container))
+    async with blob_store(container) as store:
+        await write_all(store)
     blobs = [
         {"name": blob.name, "metadata": blob.metadata, "body": blob.body}
         for blob in container.blobs.values()
@@ -105,9 +104,9 @@ async def test_golden_blobs_are_written_again(monkeypatch):
 
 async def test_golden_blobs_are_read():
     """Ownership, members, checkpoints and the group record have the values that were written."""
-    store = BlobStore(MemoryContainer(from_json(golden_text("blobs.json"))))
-
-    assert await read_all(store) == await written_records()
+    container = MemoryContainer(from_json(golden_text("blobs.json")))
+    async with blob_store(container) as store:
+        assert await read_all(store) == await written_records()
 
 
 async def test_unknown_words_in_a_member_blob_read_as_the_default():
@@ -117,7 +116,8 @@ async def test_unknown_words_in_a_member_blob_read_as_the_default():
     ]
     unknown = dict.fromkeys(blob["metadata"].keys() - {"ownerid", "incarnation"}, "x")
     blob["metadata"] |= unknown | {"x": "x"}
-    [member] = (await BlobStore(MemoryContainer([blob])).list_members(GROUP)).members
+    async with blob_store(MemoryContainer([blob])) as store:
+        [member] = (await store.list_members(GROUP)).members
 
     assert (member.status, member.offset_format, member.weight) == (
         *(MemberStatus.ACTIVE, OffsetFormat.AMQP, 1.0),
@@ -167,28 +167,29 @@ class MemoryTable:
     async def delete(self, key, *, etag):
         self.values_by_key.pop((key.partition, key.row), None)
 
-
-class TableStore(TableRecords):
-    """The table store over a ``MemoryTable``."""
-
-    def __init__(self, entities):
-        super().__init__("golden", concurrency_max=1)
-        self._attach(entities)
-
     async def open(self):
-        """Do nothing: the store is attached to its table from the start."""
+        """Do nothing: there is no connection."""
 
     async def close(self):
         """Do nothing: there is no connection."""
 
 
+@asynccontextmanager
+async def table_store_over(entities):
+    """Open a table store over a ``MemoryTable``."""
+    store = TableCheckpointStore("https://golden.table.core.windows.net?sig=x", "golden")
+    store._entities.table = entities
+    async with store:
+        yield store
+
+
 async def test_golden_entities_are_written_again(monkeypatch):
     """Keys, names and types of properties, and their values."""
-    monkeypatch.setattr(table_records, "new_name", names())
+    monkeypatch.setattr(table_store, "new_name", names())
     memory = MemoryTable()
-    store = TableStore(memory)
-    await write_all(store)
-    await store.update_checkpoint(GROUP, LARGE)
+    async with table_store_over(memory) as store:
+        await write_all(store)
+        await store.update_checkpoint(GROUP, LARGE)
     entities = [
         {"partition": partition, "row": row, "values": values}
         for (partition, row), values in memory.values_by_key.items()
@@ -199,8 +200,9 @@ async def test_golden_entities_are_written_again(monkeypatch):
 
 async def test_golden_entities_are_read():
     """With the values that were written, and the large state whole."""
-    store = TableStore(MemoryTable(from_json(golden_text("tables.json"))))
-    found = await read_all(store)
+    memory = MemoryTable(from_json(golden_text("tables.json")))
+    async with table_store_over(memory) as store:
+        found = await read_all(store)
     large = found["checkpoints"].pop("large")
 
     assert large.state == LARGE.state

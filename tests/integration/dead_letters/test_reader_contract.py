@@ -92,9 +92,9 @@ async def test_of_many_letters_in_a_container_only_those_that_are_wanted_are_rea
     read_names: list[str] = []
 
     class Noting(BlobDeadLetterReader):
-        async def _read(self, client, name):
+        async def _read(self, name):
             read_names.append(name)
-            return await super()._read(client, name)
+            return await super()._read(name)
 
     async with Noting.from_connection_string(storage, container) as reader:
         found = await matching(reader, letters_max=3)

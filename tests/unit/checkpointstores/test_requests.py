@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from checkpointstores.requests import ConditionFailedError, Requests
+from checkpointstores.requests import Requests
+from eventproc.azure_storage.answers import ConditionFailedError, Right
 from eventproc.errors import StoreRejectedError
 from eventproc.logs import get_logger
 
@@ -28,44 +29,42 @@ class Service:
         return answer
 
 
-def attached(service, concurrency_max=2):
-    """Return requests to the service."""
-    requests: Requests[Service] = Requests(
-        get_logger("test.requests"), write_right="write", concurrency_max=concurrency_max
-    )
-    requests._attach(service)
+def opened(concurrency_max=2):
+    """Return requests that can be made."""
+    requests = Requests(get_logger("test.requests"), concurrency_max=concurrency_max)
+    requests.open()
     return requests
 
 
 async def test_no_more_requests_than_the_limit_are_under_way():
     """Others wait."""
     service = Service()
-    requests = attached(service)
-    await asyncio.gather(*(requests._ask("read", Service.request) for _ in range(9)))
+    requests = opened()
+    await asyncio.gather(*(requests.ask(Right.READ, service.request) for _ in range(9)))
 
     assert service.most == 2
 
 
 async def test_requests_need_an_open_store():
     """Before it is opened, and after it is closed."""
-    requests = attached(Service())
-    requests._detach()
+    requests = opened()
+    requests.close()
     with pytest.raises(RuntimeError, match="not open"):
-        await requests._ask("read", Service.request)
+        await requests.ask(Right.READ, Service().request)
 
 
 @pytest.mark.parametrize(
     ("rights", "is_logged"),
-    [(["write"], False), (["read"], True), (["write", "write"], True)],
+    [([Right.WRITE], False), ([Right.READ], True), ([Right.WRITE, Right.WRITE], True)],
 )
 async def test_a_refusal_is_logged_unless_it_is_the_first_write(caplog, rights, is_logged):
     """The caller of the first write raises the error itself."""
     refusal = StoreRejectedError("no right")
-    requests = attached(Service(*[None] * (len(rights) - 1), refusal))
+    requests, service = opened(), Service(*[None] * (len(rights) - 1), refusal)
     for right in rights[:-1]:
-        await requests._ask(right, Service.request)
+        await requests.ask(right, service.request)
     with pytest.raises(StoreRejectedError):
-        await requests._ask(rights[-1], Service.request)
+        await requests.ask(rights[-1], service.request)
 
     assert ("store_refused" in caplog.text) is is_logged
 
@@ -73,9 +72,10 @@ async def test_a_refusal_is_logged_unless_it_is_the_first_write(caplog, rights, 
 async def test_a_failed_condition_ends_a_refusal(caplog):
     """It is an answer of a service that accepts the credential."""
     caplog.set_level("INFO")
-    requests = attached(Service(StoreRejectedError("no right"), ConditionFailedError()))
+    requests = opened()
+    service = Service(StoreRejectedError("no right"), ConditionFailedError())
     for error in (StoreRejectedError, ConditionFailedError):
         with pytest.raises(error):
-            await requests._ask("read", Service.request)
+            await requests.ask(Right.READ, service.request)
 
     assert "store_refused_no_longer" in caplog.text

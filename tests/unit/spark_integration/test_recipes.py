@@ -155,9 +155,9 @@ def test_the_identity_is_asked_through_the_same_network():
     assert isinstance(store, BlobCheckpointStore)
     assert source._hub._credential is wanted
     assert source._hub.options.http_proxy == proxy
-    assert store._new_client.args[2] is wanted
-    assert store._ca_bundle == "ca.pem"
-    assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
+    assert store._connection._new_client.keywords["credential"] is wanted
+    assert store._connection._ca_bundle == "ca.pem"
+    assert store._connection._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
 
 
 def test_a_connection_string_is_used_through_the_same_network():
@@ -167,8 +167,8 @@ def test_a_connection_string_is_used_through_the_same_network():
     store = StoreRecipe(spec="blob:box", storage=Secret(key), network=network).make()
 
     assert isinstance(store, BlobCheckpointStore)
-    assert store._ca_bundle == "ca.pem"
-    assert store._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
+    assert store._connection._ca_bundle == "ca.pem"
+    assert store._connection._new_client.keywords["proxies"]["https"] == "http://proxy:8080"
 
 
 def test_a_table_is_reached_as_a_container_is():
@@ -181,7 +181,7 @@ def test_a_table_is_reached_as_a_container_is():
         store = pickle.loads(pickle.dumps(recipe)).make()
 
         assert isinstance(store, TableCheckpointStore)
-        assert store._account_url == "https://contoso.table.core.windows.net"
+        assert store._connection.place == "contoso.table.core.windows.net/box"
 
 
 def test_the_connection_string_of_postgresql_is_in_a_variable_of_each_machine(monkeypatch):

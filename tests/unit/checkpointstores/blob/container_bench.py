@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from typing import Any
 
+from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.blob.container import BlobItem, Listing, Written
-from checkpointstores.blob.records import BlobRecords
-from checkpointstores.requests import ConditionFailedError
+from eventproc.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
 from eventproc.testing.virtual_time import run_virtual
@@ -62,6 +62,12 @@ class MemoryContainer:
         with self.failing(lost):
             yield
 
+    async def open(self) -> None:
+        """Do nothing: there is no connection."""
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
     async def list(self, prefix: str) -> Listing:
         await self._arrives("list")
         as_of = self.now
@@ -80,19 +86,15 @@ class MemoryContainer:
         return found and replace(found, body=found.body[: body_bytes_max and body_bytes_max + 1])
 
     async def put(
-        self, name: str, metadata: Mapping[str, str], body: bytes, *, etag: str | None
+        self, name: str, metadata: Mapping[str, str], body: bytes | None, *, etag: str | None
     ) -> Written:
-        await self._arrives("put")
+        keeps_body = body is None and etag is not None
+        await self._arrives("set_metadata" if keeps_body else "put")
         found = self.blobs.get(name)
-        is_race = (found and found.etag) != etag
-        written = None if is_race else self._store(name, metadata, body)
-        return await self._written(written)
-
-    async def set_metadata(self, name: str, metadata: Mapping[str, str], *, etag: str) -> Written:
-        await self._arrives("set_metadata")
-        found = self.blobs.get(name)
-        is_mine = found is not None and found.etag == etag
-        written = self._store(name, metadata, found.body) if found and is_mine else None
+        written = None
+        if (found and found.etag) == etag:
+            kept = found.body if found and keeps_body else b""
+            written = self._store(name, metadata, kept if body is None else body)
         return await self._written(written)
 
     async def delete(self, name: str, *, etag: str) -> None:
@@ -141,18 +143,13 @@ class MemoryContainer:
             raise failure
 
 
-class MemoryBlobStore(BlobRecords):
+class MemoryBlobStore(BlobCheckpointStore):
     """The blob store over a ``MemoryContainer``."""
 
     def __init__(self, container: MemoryContainer, *, legacy_prefix: str | None = None) -> None:
-        super().__init__("memory", concurrency_max=32, legacy_prefix=legacy_prefix)
-        self._container = container
-
-    async def open(self) -> None:
-        self._attach(self._container)
-
-    async def close(self) -> None:
-        self._detach()
+        url = "https://memory.blob.core.windows.net"
+        super().__init__(url, "memory", legacy_prefix=legacy_prefix)
+        self._blobs.container = container
 
 
 Story = Callable[[MemoryContainer, MemoryBlobStore], Coroutine[object, object, Any]]

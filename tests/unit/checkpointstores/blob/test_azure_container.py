@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from checkpointstores.blob.azure_container import AzureContainer
+from eventproc.azure_storage.blobs import BLOBS
+from eventproc.azure_storage.connection import Connection
 from eventproc.errors import StoreUnavailableError
 from eventproc.logs import get_logger
 
@@ -52,10 +54,18 @@ def container(*headers: dict[str, str]) -> AzureContainer:
 
 def container_of(client: Any) -> AzureContainer:
     """A container over this client."""
-    log = get_logger("eventproc.stores.test")
-    return AzureContainer(
-        client, "c", request_timeout=timedelta(seconds=5), is_identity=False, log=log
+    connection = Connection(
+        BLOBS,
+        "https://account.blob.core.windows.net",
+        "container",
+        None,
+        request_timeout=timedelta(seconds=5),
+        ca_bundle=None,
+        http_proxy=None,
     )
+    connection._client = client
+    log = get_logger("eventproc.stores.test")
+    return AzureContainer(connection, is_created=False, log=log)
 
 
 async def test_a_listing_has_the_time_of_the_header_date():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from checkpointstores.blob.azure_layout import RecordKind, folder
-from checkpointstores.requests import ConditionFailedError
+from eventproc.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreError, StoreRejectedError
 from eventproc.models import (
     Checkpoint,

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from checkpointstores.reachability import no_answer
-from checkpointstores.tables.azure_table import account_of, time_in
+from checkpointstores.tables.azure_table import TABLES, time_in
+from eventproc.azure_storage.answers import no_answer
+from eventproc.azure_storage.connection import account_in
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 
 
@@ -25,7 +26,7 @@ def test_an_etag_of_another_form_tells_no_time(etag):
 def test_a_connection_string_that_is_none_is_refused_without_its_secret():
     """The client's own message quotes it."""
     with pytest.raises(ConfigurationError, match="AccountName") as refused:
-        account_of("AccountKey=hush")
+        account_in("AccountKey=hush", TABLES)
 
     assert "hush" not in str(refused.value)
 
@@ -42,16 +43,17 @@ def test_a_connection_string_for_blobs_alone_is_refused(given):
     with pytest.raises(
         ConfigurationError, match=r"has BlobEndpoint=\.\.\. and no Table"
     ) as refused:
-        account_of(given)
+        account_in(given, TABLES)
     tables = "TableEndpoint=http://127.0.0.1:10002/shop"
 
     assert "aHVzaA" not in str(refused.value)
-    assert account_of(f"{given.rstrip(';')};{tables}")[0] == "http://127.0.0.1:10002/shop"
+    assert account_in(f"{given.rstrip(';')};{tables}", TABLES)[0] == "http://127.0.0.1:10002/shop"
 
 
 def test_a_connection_string_without_any_endpoint_has_that_of_azure():
     """As the portal shows it."""
-    url, _ = account_of("AccountName=shop;AccountKey=aHVzaA==;EndpointSuffix=core.windows.net")
+    given = "AccountName=shop;AccountKey=aHVzaA==;EndpointSuffix=core.windows.net"
+    url, _ = account_in(given, TABLES)
 
     assert url == "https://shop.table.core.windows.net"
 

@@ -4,10 +4,10 @@ from itertools import count
 
 import pytest
 
-from checkpointstores.requests import ConditionFailedError
+from checkpointstores.tables import TableCheckpointStore
 from checkpointstores.tables.contents import INLINE_MAX
-from checkpointstores.tables.records import TableRecords
 from checkpointstores.tables.table import Entity, Key, Listing, Written
+from eventproc.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
 from tests.contract.golden_records import NOW
@@ -59,24 +59,21 @@ class MemoryTable:
     async def delete(self, key, *, etag):
         self.entities.pop((key.partition, key.row), None)
 
+    async def open(self):
+        """Do nothing: there is no connection."""
+
     @property
     def parts(self):
         """The parts of large contents."""
         return [key for key in self.entities if key[0].endswith("part")]
 
 
-class Store(TableRecords):
-    """The store over a ``MemoryTable``."""
-
-    def __init__(self, table):
-        super().__init__("memory", concurrency_max=1)
-        self._attach(table)
-
-    async def open(self):
-        """Do nothing: the store is attached from the start."""
-
-    async def close(self):
-        """Do nothing: there is no connection."""
+async def opened(table):
+    """Return an open store over a ``MemoryTable``."""
+    store = TableCheckpointStore("https://memory.table.core.windows.net?sig=x", "memory")
+    store._entities.table = table
+    await store.open()
+    return store
 
 
 @pytest.fixture(name="table")
@@ -109,8 +106,8 @@ def fail(error):
 async def test_parts_stay_while_it_is_not_known_whether_a_record_names_them(table):
     """The write took effect, and the store was not told so."""
     table.before = {"written": fail(StoreRejectedError("no right"))}
-    result = await Store(table).update_checkpoint(GROUP, update(1, None, LARGE))
-    found = await Store(table).read_checkpoint(GROUP, "0")
+    result = await (await opened(table)).update_checkpoint(GROUP, update(1, None, LARGE))
+    found = await (await opened(table)).read_checkpoint(GROUP, "0")
 
     assert result.outcome is WriteOutcome.UNKNOWN
     assert len(table.parts) == 1
@@ -121,14 +118,14 @@ async def test_parts_stay_while_it_is_not_known_whether_a_record_names_them(tabl
 async def test_a_failed_condition_that_cannot_be_read_is_unknown(table):
     """An earlier attempt may have been the one that changed the entity."""
     table.before = {"write": fail(ConditionFailedError()), "read": fail(StoreRejectedError("no"))}
-    result = await Store(table).update_checkpoint(GROUP, update(1, None, b"small"))
+    result = await (await opened(table)).update_checkpoint(GROUP, update(1, None, b"small"))
 
     assert result.outcome is WriteOutcome.UNKNOWN
 
 
 async def test_a_state_that_is_replaced_while_it_is_read_is_read_again(table):
     """Its parts are gone then, and the new ones are named by the new record."""
-    store, other = Store(table), Store(table)
+    store, other = await opened(table), await opened(table)
     first = (await store.update_checkpoint(GROUP, update(1, None, LARGE))).checkpoint
     held = dict(table.entities)
     await store.update_checkpoint(GROUP, update(2, first, LARGE + b"y"))
@@ -147,7 +144,7 @@ async def test_a_state_that_is_replaced_while_it_is_read_is_read_again(table):
 
 async def test_an_update_of_a_listed_position_that_is_out_of_date_is_lost(table):
     """Its state is read first, and that must not hide that the record has changed."""
-    store = Store(table)
+    store = await opened(table)
     first = (await store.update_checkpoint(GROUP, update(1, None, b"s"))).checkpoint
     [listed] = await store.list_checkpoints(GROUP)
     await store.update_checkpoint(GROUP, update(2, first))
@@ -158,7 +155,7 @@ async def test_an_update_of_a_listed_position_that_is_out_of_date_is_lost(table)
 
 async def test_a_malformed_entity_is_logged_once_for_each_version(table, caplog):
     """A listing is repeated all the time."""
-    store = Store(table)
+    store = await opened(table)
     key = Key(partition="ns hub $default ownership", row="x")
     for _ in range(2):
         table.keep(key, {"foreign": 1})
@@ -171,6 +168,6 @@ async def test_a_malformed_entity_is_logged_once_for_each_version(table, caplog)
 async def test_a_temporary_failure_is_repeated(table):
     """A read or write that was not answered is made again in the same call."""
     table.before = {"written": fail(StoreUnavailableError("no answer"))}
-    result = await Store(table).update_checkpoint(GROUP, update(1, None, b"s"))
+    result = await (await opened(table)).update_checkpoint(GROUP, update(1, None, b"s"))
 
     assert result.outcome is WriteOutcome.WON

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.requests import ConditionFailedError
 from checkpointstores.tables.renewals import renew
 from checkpointstores.tables.round_trips import WriteAnswer, answer_in
 from checkpointstores.tables.table import (
@@ -18,6 +17,7 @@ from checkpointstores.tables.table import (
     Write,
     Written,
 )
+from eventproc.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import WriteOutcome
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from azure.core.pipeline.transport import AioHttpTransport
 
-from checkpointstores.transport import new_transport
+from eventproc.azure_storage.transport import new_transport
 
 
 async def test_a_release_without_the_method_that_is_overridden_costs_a_warning(monkeypatch, caplog):

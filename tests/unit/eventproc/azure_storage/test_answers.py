@@ -5,20 +5,18 @@ from functools import partial
 
 import pytest
 
-from checkpointstores.blob import container as _blob_container
-from checkpointstores.blob.container import (
-    Right,
-    expiry_before,
-)
-from checkpointstores.reachability import no_answer
-from checkpointstores.requests import ConditionFailedError
+from checkpointstores.tables.azure_table import TABLES
+from eventproc.azure_storage import answers
+from eventproc.azure_storage.answers import ConditionFailedError, Right, expiry_before, no_answer
+from eventproc.azure_storage.blobs import BLOBS
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 
 LOST, AGAIN, NEVER = ConditionFailedError, StoreUnavailableError, StoreRejectedError
 PLACE = "contoso.blob.core.windows.net/checkpoints"
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
-error_for = partial(_blob_container.error_for, place=PLACE, right=Right.WRITE)
+error_for = partial(answers.error_for, BLOBS, place=PLACE, right=Right.WRITE)
+table_error_for = partial(answers.error_for, TABLES, place="host/t", right=Right.WRITE)
 
 
 @pytest.mark.parametrize(
@@ -122,3 +120,34 @@ def test_the_error_for_no_answer_has_the_reason_but_no_url():
         in without_reason
     )
     assert "secret" not in with_reason + without_reason
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "text"),
+    [
+        (412, "UpdateConditionNotSatisfied", ConditionFailedError, "changed"),
+        (404, "ResourceNotFound", ConditionFailedError, "changed"),
+        (409, "EntityAlreadyExists", ConditionFailedError, "changed"),
+        (503, "ServerBusy", StoreUnavailableError, "cannot answer now"),
+        (429, "", StoreUnavailableError, "cannot answer now"),
+        (409, "TableBeingDeleted", StoreUnavailableError, "cannot answer now"),
+        (404, "TableNotFound", StoreRejectedError, "eventproc store init"),
+        (403, "AuthenticationFailed", StoreRejectedError, "the credential is refused"),
+        (0, "ValueError", StoreRejectedError, "is the account key complete"),
+        (400, "InvalidInput", StoreRejectedError, "refuses the request"),
+    ],
+)
+def test_the_meaning_of_an_answer_of_tables(status, code, kind, text):
+    """The message has the remedy."""
+    error = table_error_for(status, code)
+
+    assert type(error) is kind
+    assert text in str(error)
+
+
+def test_an_identity_without_the_role_gets_the_name_of_the_role():
+    """Azure's code does not say it."""
+    error = table_error_for(403, "AuthorizationPermissionMismatch", is_identity=True)
+
+    assert "Storage Table Data Contributor" in str(error)
+    assert "write entities" in str(error)
