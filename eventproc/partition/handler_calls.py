@@ -69,7 +69,7 @@ class HandlerCalls:
             actions: Does what the policy says with an event that is given up.
             scope: Ends calls and waits when the pump stops; has the counters and the log.
             wait_s: Seconds to wait after the n-th failure in a row.
-            pause_switch: Holds events back while the partition is paused.
+            pause_switch: Holds events back while the partition is paused; none: it never is.
         """
         self._handler = handler
         self._policy = policy
@@ -79,7 +79,7 @@ class HandlerCalls:
         self._meter = scope.meter
         self._log = scope.log
         self._wait_s = wait_s
-        self._pause_switch = pause_switch
+        self._pause_switch = pause_switch or PauseSwitch()
         self._idle_failures_in_row = 0
 
     async def initialize(self, context: CallContext) -> None:
@@ -198,7 +198,7 @@ class HandlerCalls:
         async def begin() -> None:
             # The call's task begins later than this one created it, and the process may have been
             # suspended between the two.
-            if self._stop_scope.is_waiting_for_trust or (part and self._is_paused):
+            if self._stop_scope.is_waiting_for_trust or (part and self._pause_switch.is_paused):
                 raise _NotAllowedError
             await call()
 
@@ -231,14 +231,10 @@ class HandlerCalls:
             context.end_call((part,) if outcome.is_done else outcome.report.done or None)
         return outcome
 
-    @property
-    def _is_paused(self) -> bool:
-        return self._pause_switch is not None and self._pause_switch.is_paused
-
     async def _until_allowed(self, *, is_delivery: bool) -> None:
         """Wait until the lease is trusted and, for a delivery, the partition is not paused."""
         while True:
-            if is_delivery and self._pause_switch is not None and self._pause_switch.is_paused:
+            if is_delivery and self._pause_switch.is_paused:
                 async with self._stop_scope.waiting():
                     await self._pause_switch.until_open()
             if not await self._stop_scope.until_trusted():
