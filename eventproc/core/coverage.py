@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from eventproc.core.checkpoints import former_hubs_writer, is_behind
-from eventproc.core.progress import PartitionProgress
-from eventproc.core.snapshot import ProgressSnapshot
+from eventproc.core.progress import PartitionProgress, ProgressSnapshot
 from eventproc.core.uncommitted import UncommittedEvents
 from eventproc.models import Checkpoint, CheckpointUpdate
 
@@ -74,7 +73,17 @@ class Coverage:
 
     def update_of(self, pending: PendingProgress) -> CheckpointUpdate:
         """Return the write that stores this progress in place of the stored checkpoint."""
-        return pending.snapshot.update(self._partition_id, self.checkpoint, self.writer)
+        snapshot = pending.snapshot
+        return CheckpointUpdate(
+            partition_id=self._partition_id,
+            offset=snapshot.offset,
+            sequence_number=snapshot.sequence_number,
+            state=snapshot.state,
+            completed=snapshot.completed,
+            isolation=snapshot.isolation,
+            replaces=self.checkpoint,
+            writer=self.writer,
+        )
 
     def confirm(
         self, pending: PendingProgress, checkpoint: Checkpoint | None, now_s: float

@@ -19,7 +19,6 @@ from typing import Any
 
 from eventproc.core.checkpoints import completed_above
 from eventproc.core.deliveries import isolation_after_progress
-from eventproc.core.snapshot import ProgressSnapshot
 from eventproc.core.window import NUMBER_OF, Placed, Window, above, frozen, without_body
 from eventproc.models import (
     COMPLETED_RANGES_MAX,
@@ -45,6 +44,26 @@ class _Place:
     state_sequence_number: int | None = None
     isolation: Isolation = NOT_BEGUN
     revision: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressSnapshot:
+    """What the next checkpoint stores of the progress, as of one moment."""
+
+    sequence_number: int
+    offset: str
+    state: bytes | None
+    """``None`` leaves the stored state alone."""
+
+    completed: tuple[SequenceRange, ...]
+    """Ranges done above ``sequence_number``: sorted, disjoint, ``COMPLETED_RANGES_MAX`` at most.
+    """
+
+    isolation: Isolation
+    """The isolation stored with the position; see ``core.deliveries``."""
+
+    revision: int
+    """The ``revision`` of the progress at that moment."""
 
 
 class PartitionProgress:

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from eventproc.core.progress import PartitionProgress
-from eventproc.core.snapshot import ProgressSnapshot
+from eventproc.core.progress import PartitionProgress, ProgressSnapshot
 from eventproc.models import Checkpoint, SequenceRange
 
 
