@@ -31,6 +31,8 @@ class Adoption:
         checkpointer: Checkpointer,
         *,
         scope: PartitionScope,
+        is_from_first: bool,
+        hub_created_at: Callable[[], datetime | None],
         recreated_hub: RecreatedHub,
         wait_s: Callable[[int], float],
         report: Callable[[StoreError, int], Awaitable[None]],
@@ -40,6 +42,10 @@ class Adoption:
         Args:
             checkpointer: Continues from the checkpoint that is adopted.
             scope: Ends the waits, and logs refusals.
+            is_from_first: Whether reading begins at the first event if there is no checkpoint.
+                Then one is written (offset -1), so that a former owner is fenced in that case too.
+            hub_created_at: Returns when the hub was created, if the source says; an older
+                checkpoint is of another hub.
             recreated_hub: What to do with a checkpoint of a hub that was deleted.
             wait_s: Seconds to wait after the n-th failed attempt.
             report: Passes an error that an operator has to resolve to the handler, with the number
@@ -48,6 +54,8 @@ class Adoption:
         self._checkpointer = checkpointer
         self._record = checkpointer.record
         self._stop_scope = scope.stop
+        self._is_from_first = is_from_first
+        self._hub_created_at = hub_created_at
         self._recreated_hub = recreated_hub
         self._wait_s = wait_s
         self._report = report
@@ -56,18 +64,10 @@ class Adoption:
         self.is_from_operator = False
         """Whether an operator moved the checkpoint that was adopted, since its last owner."""
 
-    async def run(
-        self, hub_created_at: Callable[[], datetime | None], *, is_from_first: bool
-    ) -> Checkpoint | None:
+    async def run(self) -> Checkpoint | None:
         """Adopt the checkpoint; retry until that succeeds or the pump ends.
 
         Returns the checkpoint to start from, as it is stored now.
-
-        Args:
-            hub_created_at: Returns when the hub was created, if the source says; an older
-                checkpoint is of another hub.
-            is_from_first: Whether reading begins at the first event if there is no checkpoint.
-                Then one is written (offset -1), so that a former owner is fenced in that case too.
 
         Raises:
             OwnershipLostError: another processor owns the partition by now.
@@ -76,7 +76,7 @@ class Adoption:
         while True:
             try:
                 async with self._stop_scope.waiting():
-                    checkpoint = await self.attempt(hub_created_at(), is_from_first=is_from_first)
+                    checkpoint = await self.attempt()
             except StoreError as error:
                 refusal_count += error.is_final
                 attempt = self._failure.count + 1
@@ -89,9 +89,7 @@ class Adoption:
                 self._failure.end(attempt_count=self._failure.count + 1)
                 return checkpoint
 
-    async def attempt(
-        self, hub_created_at: datetime | None = None, *, is_from_first: bool = False
-    ) -> Checkpoint | None:
+    async def attempt(self) -> Checkpoint | None:
         """Read the former owner's checkpoint and write it back, as ``run`` does repeatedly.
 
         Raises:
@@ -104,7 +102,7 @@ class Adoption:
         overtaken_count = 0
         try:
             while True:
-                result = await self._try_once(hub_created_at, is_from_first=is_from_first)
+                result = await self._try_once()
                 if result.outcome is WriteOutcome.WON:
                     break
                 if result.outcome is WriteOutcome.UNKNOWN:
@@ -121,10 +119,8 @@ class Adoption:
         self._checkpointer.adopt(result.checkpoint)
         return result.checkpoint
 
-    async def _try_once(
-        self, hub_created_at: datetime | None, *, is_from_first: bool
-    ) -> CheckpointResult:
-        record = self._record
+    async def _try_once(self) -> CheckpointResult:
+        record, hub_created_at = self._record, self._hub_created_at()
         found = await record.read()
         # Stays true if the answer to the adoption is lost, and what is read next is our own write.
         self.is_from_operator |= found is not None and checkpoints.is_moved_by_operator(found)
@@ -137,7 +133,7 @@ class Adoption:
                 is_older = checkpoints.is_older_than_hub(found, hub_created_at)
                 raise HubRecreatedError(record.partition_id, number, is_older_than_hub=is_older)
             update = checkpoints.restart_in_new_hub(found, record.writer)
-        if found is None and is_from_first:
+        if found is None and self._is_from_first:
             update = checkpoints.initial_checkpoint(record.partition_id, record.writer)
         if update is None:
             return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=found)

@@ -67,7 +67,7 @@ class PartitionPump:
         log: Logger,
     ) -> None:
         self._ready = ready
-        self._config = config
+        self._initial_position = config.position_without_checkpoint(identity.partition_id)
         self._log = log
         self._budget = config.shutdown_timeout
         self._close_until_s: float | None = None
@@ -130,6 +130,8 @@ class PartitionPump:
         self._adoption = Adoption(
             checkpointer,
             scope=scope,
+            is_from_first=self._initial_position.is_earliest,
+            hub_created_at=lambda: links.source.created_at,
             recreated_hub=config.recreated_hub,
             wait_s=receiver_wait_s,
             report=partial(self._calls.report_error, self._context),
@@ -273,9 +275,7 @@ class PartitionPump:
             checkpointer=self._checkpointer,
             reader=self._reader,
             scope=self._scope,
-            initial_position=self._config.position_without_checkpoint(
-                self._scope.identity.partition_id
-            ),
+            initial_position=self._initial_position,
         )
         async with self._stop_scope.waiting():
             await self._ready()

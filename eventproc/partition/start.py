@@ -36,9 +36,7 @@ async def begin(
         PartitionStoppedError: the checkpoint has the offset format of another protocol.
     """
     link = reader.link
-    checkpoint = await adoption.run(
-        lambda: link.links.source.created_at, is_from_first=initial_position.is_earliest
-    )
+    checkpoint = await adoption.run()
     numbered_through: int | None = None
     if checkpoint is not None:
         _check_offset_format(checkpoint, link.links.source.offset_format, scope)

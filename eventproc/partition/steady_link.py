@@ -83,10 +83,6 @@ class LinkFailures:
             self._since_s = self._clock()
         self._error = str(error)
 
-    def note_unsettled(self, error: SourceError) -> None:
-        """Log a failure after which the pump ends."""
-        self._condition.note(is_error=False, attempt=1, error=str(error))
-
     def note_opened(self) -> None:
         """Note that a link was opened."""
         self._opened_at_s = self._clock()
@@ -297,7 +293,7 @@ class SteadyLink:
             async with self._stop_scope.waiting():
                 await self.links.until_settled()
         except SourceError as error:
-            self.failures.note_unsettled(error)
+            self.failures.note(error)
             raise PartitionStoppedError(CloseReason.SOURCE_FAILED) from error
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from math import inf
 from typing import Any
 
@@ -90,6 +91,8 @@ class CheckpointFixture:
         self,
         checkpointer: Checkpointer,
         *,
+        is_from_first: bool = False,
+        hub_created_at: Callable[[], datetime | None] = lambda: None,
         stop: StopScope | None = None,
         wait_s: Callable[[int], float] | None = None,
         report: Callable[[StoreError, int], Awaitable[None]] = _ignore,
@@ -104,6 +107,8 @@ class CheckpointFixture:
         return Adoption(
             checkpointer,
             scope=scope,
+            is_from_first=is_from_first,
+            hub_created_at=hub_created_at,
             recreated_hub=RecreatedHub.STOP,
             wait_s=wait_s or self.wait_s,
             report=report,
@@ -113,7 +118,7 @@ class CheckpointFixture:
         self, checkpointer: Checkpointer, *, is_from_first: bool = False
     ) -> Checkpoint | None:
         """Adopt the checkpoint once; raise what that raises."""
-        return await self.adoption(checkpointer).attempt(is_from_first=is_from_first)
+        return await self.adoption(checkpointer, is_from_first=is_from_first).attempt()
 
     async def store_by(self, writer: str, number: int, **fields: Any) -> None:
         """Replace the stored checkpoint, as another program does; *fields* as of an update."""

@@ -76,9 +76,15 @@ class StartFixture:
         reading = Reading(self.scene, self.source, stop=self.stop)
         self.reader = reading.reader
         self._fail_next()
+        initial_position = initial_position or EventPosition.earliest()
         return await begin(
             self.checkpoints.adoption(
-                self.checkpointer, stop=self.stop, wait_s=self._wait_s, report=self._report
+                self.checkpointer,
+                is_from_first=initial_position.is_earliest,
+                hub_created_at=lambda: self.source.created_at,
+                stop=self.stop,
+                wait_s=self._wait_s,
+                report=self._report,
             ),
             checkpointer=self.checkpointer,
             reader=self.reader,
@@ -88,7 +94,7 @@ class StartFixture:
                 counters=DeliveryCounters(),
                 log=get_logger("eventproc.test"),
             ),
-            initial_position=initial_position or EventPosition.earliest(),
+            initial_position=initial_position,
         )
 
     def end(self) -> None:
