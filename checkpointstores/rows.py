@@ -50,19 +50,16 @@ class Dialect:
     def create(self, table: str, fields: Fields, options: str = "") -> str:
         """Return the statement that creates a table whose key is the group and the first field."""
         text = self.types[str].sql
-        columns = [
-            f"{self.column(field)} {self.types[field.type].sql}"
-            f"{'' if field.default is None else ' NOT NULL'}"
-            for field in fields
+        lines = [
+            ", ".join(f"{name} {text} NOT NULL" for name in GROUP),
+            *(
+                f"{self.column(field)} {self.types[field.type].sql}"
+                f"{'' if field.default is None else ' NOT NULL'}"
+                for field in fields
+            ),
+            f"PRIMARY KEY ({', '.join(GROUP)}, {self.column(fields[0])})",
         ]
-        return "\n    ".join(
-            (
-                f"CREATE TABLE {table} (",
-                ", ".join(f"{name} {text} NOT NULL" for name in GROUP) + ",",
-                *(f"{column}," for column in columns),
-                f"PRIMARY KEY ({', '.join(GROUP)}, {self.column(fields[0])})",
-            )
-        ) + (f"\n) {options};")
+        return f"CREATE TABLE {table} (\n    " + ",\n    ".join(lines) + f"\n) {options};"
 
     def column(self, field: Field) -> str:
         """Return the name of a field's column, as statements have it."""

@@ -1,6 +1,6 @@
 """Convert between checkpoint blobs and checkpoint records.
 
-All functions are pure; ``records.py`` makes the requests.
+All functions are pure; ``store.py`` makes the requests.
 """
 
 from checkpointstores.blob import azure_layout as layout

@@ -72,8 +72,9 @@ async def write_parts(
 
 async def delete_parts(table: RoundTrips, group: ConsumerGroup, parts: Parts | None) -> None:
     """Delete parts that no record refers to. After an error the rest stays."""
-    for number in range(parts.count if parts else 0):
-        assert parts is not None
+    if parts is None:
+        return
+    for number in range(parts.count):
         try:
             await table.remove(part_key(group, parts.version, number))
         except StoreError:

@@ -1,4 +1,4 @@
-"""Convert between entities and records. All functions are pure; ``records.py`` makes the requests.
+"""Convert between entities and records. All functions are pure; ``store.py`` makes the requests.
 
 Every write has a random id, the property ``write``. After an attempt without an answer, an entity
 with that id shows that the write succeeded.
