@@ -78,7 +78,9 @@ class RoundTrips:
         else:
             return WriteAnswer(WriteOutcome.WON, written)
         try:
-            found = await self.read(name, body_bytes_max=len(body or b""))
+            # One byte more than this call's body, so that a longer one differs, also from none.
+            bytes_max = 0 if body is None else len(body) + 1
+            found = await self.read(name, body_bytes_max=bytes_max)
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         if found is not None and is_mine(found):

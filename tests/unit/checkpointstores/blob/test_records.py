@@ -143,6 +143,24 @@ def test_a_write_whose_record_is_deleted_before_it_is_read_is_lost():
     assert played(story) is WriteOutcome.LOST
 
 
+def test_an_update_that_removes_the_state_is_not_won_if_there_still_is_one():
+    """The same pump wrote a state at the same position, and the answer of the update was lost."""
+
+    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        first = await stored(store, update_of(7, state=b"seven"))
+        (name, blob), *_ = container.blobs.items()
+
+        def failures() -> Any:
+            container.write(name, blob.metadata, blob.body)  # it arrives for a second time
+            yield NO_ANSWER
+
+        with container.failing(failures(), is_carried_out=False):
+            result = await store.update_checkpoint(GROUP, update_of(7, first, state=b""))
+        return result.outcome
+
+    assert played(story) is WriteOutcome.LOST
+
+
 @pytest.mark.parametrize("failures", [[REFUSED], [None, REFUSED]])
 def test_the_outcome_of_a_withdrawal_that_fails_is_unknown(failures):
     """The deletion is refused, or the reading that would show what a lost deletion met."""
