@@ -39,10 +39,11 @@ class CallContext(PartitionContext):
         """The task that awaits the call under way."""
 
         self._events: Sequence[ReceivedEvent] = ()
-        """Those of the last call that had any; with key lanes, only the ones after ``done``."""
+        """The events that ``done`` may name with key lanes, also after the call has returned: those
+        of the last call that had any, without what ``done`` has taken from them."""
 
-        self._call: Sequence[ReceivedEvent] = ()
-        """The events of the call under way."""
+        self._call_events: Sequence[ReceivedEvent] = ()
+        """The events of the call under way; none in a call like ``on_idle``."""
 
         self._current: ReceivedEvent | None = None
         """The event that ``process_event`` is called with."""
@@ -149,7 +150,7 @@ class CallContext(PartitionContext):
     def begin_call(self, events: Sequence[ReceivedEvent] = ()) -> None:
         """Note that a call begins, with these events, and remember the state to return to."""
         self._events = events or self._events
-        self._call, self._current = events, None
+        self._call_events, self._current = events, None
         self._caller = asyncio.current_task()
         self._progress.begin_call()
         self.busy_since_s = self._loop.time()
@@ -173,7 +174,7 @@ class CallContext(PartitionContext):
         if self.busy_since_s is None:
             return None
         current = self._current
-        events = self._progress.unhandled(self._call) if current is None else (current,)
+        events = self._progress.unhandled(self._call_events) if current is None else (current,)
         if not events:
             return None
         return SequenceRange(first=events[0].sequence_number, last=events[-1].sequence_number)
@@ -187,7 +188,10 @@ class CallContext(PartitionContext):
         return self._progress.unhandled(events)
 
     def complete(self, *parts: Sequence[ReceivedEvent]) -> None:
-        """Note that these events are handled or given up."""
+        """Note that these events are handled or given up: first in the progress, then by *on_done*.
+
+        *on_done* is the checkpointer's ``note``, or that of the key lanes, which calls it.
+        """
         self._on_done(self._progress.done(*parts))
 
 

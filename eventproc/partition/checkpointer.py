@@ -3,8 +3,8 @@
 Rule 1: at most one write is in flight, and each carries the newest position, so progress made
 during a write is stored by a single next write.
 Rule 2: every write is conditional on the checkpoint that was read or written last. If the store has
-another one, the pump verifies its lease, and if that is valid, continues with the other one's ETag.
-If an operator moved the checkpoint, the pump stops, and the next one begins at the new position.
+another checkpoint, the pump verifies its lease. With a valid lease the next write is conditional on
+that other checkpoint. If an operator moved it, the pump stops, and the next pump begins there.
 Rule 3: a failing store loses no progress: the newest position is kept and written again.
 """
 
@@ -159,7 +159,10 @@ class Checkpointer:
                 await self.flush()
 
     async def _until_due(self) -> None:
-        """Wait until a write is due, or the partition is lost."""
+        """Wait until a write is due, or the partition is lost.
+
+        When a write is due, the time-out ends the wait; ``_wake`` only has it computed again.
+        """
         while not self._is_lost:
             try:
                 async with asyncio.timeout(self.coverage.uncommitted.due_in_s(self._clock())):
@@ -214,14 +217,18 @@ class Checkpointer:
         self._progressed.set()
 
     async def _write_newest(self) -> bool:
-        """Try one write; return ``False`` if the caller should back off before the next one."""
+        """Try one write; return ``False`` if the caller should back off before the next one.
+
+        ``True`` does not say that all is stored, or that the partition is not lost: ``flush`` asks
+        for both again.
+        """
         if self._in_flight is not None:  # A cancelled caller may have left one.
             await asyncio.wait([self._in_flight])
         pending = self.coverage.newest()
         if pending is None:
             return True
-        if self.coverage.is_ahead_of(pending):
-            self._confirm(pending, self.stored)
+        if self.coverage.is_ahead_of(pending):  # Another writer's: a checkpoint never goes back.
+            self._note_covered(pending, self.stored)
             return True
         update = self.coverage.update_of(pending)
         self._in_flight = asyncio.ensure_future(self._write_and_note(update, pending))
@@ -236,6 +243,7 @@ class Checkpointer:
         is_known = await self._reread()
         if is_known and result.outcome is WriteOutcome.LOST:
             return True
+        # The store may have this write (``UNKNOWN``), or it did not answer the read: again later.
         self._note_failure(result.error)
         return False
 
@@ -250,10 +258,10 @@ class Checkpointer:
 
     def confirm(self, pending: PendingProgress, checkpoint: Checkpoint | None) -> None:
         """Note that a write of this progress was won; the store has this checkpoint now."""
-        self._confirm(pending, checkpoint)
+        self._note_covered(pending, checkpoint)
         self._on_stored(pending.snapshot.sequence_number, pending.snapshot.completed)
 
-    def _confirm(self, pending: PendingProgress, checkpoint: Checkpoint | None) -> None:
+    def _note_covered(self, pending: PendingProgress, checkpoint: Checkpoint | None) -> None:
         self.coverage.confirm(pending, checkpoint, self._clock())
         self._progressed.set()
         self._wake.set()  # The next write is due later than computed before.

@@ -125,15 +125,16 @@ class LiveContext(CallContext):
 
     def _part(self, event: ReceivedEvent | None) -> Sequence[ReceivedEvent]:
         """Return the events of the call that a transaction completes."""
+        events = self._call_events
         if event is None:
-            return self._call if self._current is None else (self._current,)
-        at = bisect_left(self._call, event.sequence_number, key=NUMBER_OF)
-        if at == len(self._call) or self._call[at].sequence_number != event.sequence_number:
+            return events if self._current is None else (self._current,)
+        at = bisect_left(events, event.sequence_number, key=NUMBER_OF)
+        if at == len(events) or events[at].sequence_number != event.sequence_number:
             raise ValueError(
                 f"event {event.sequence_number} is not one of this call of partition "
                 f"{self.partition_id!r}: transaction() completes events of the call it is in"
             )
-        return self._call[: at + 1]
+        return events[: at + 1]
 
     def _note_committed(self, done_count: int) -> None:
         self._note_busy()

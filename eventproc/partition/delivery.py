@@ -1,4 +1,4 @@
-"""Delivers the events of one partition: receives, leaves out what is done, waits, hands over.
+"""The receive loop of one partition: receives, leaves out what is done, waits, passes to the lanes.
 
 At most one batch is between the reader and the lanes.
 """
@@ -118,12 +118,15 @@ class Delivery:
         return min(self._config.batch_size_max, rate_max, self.lanes.room)
 
     async def _deliver(self, events: Sequence[ReceivedEvent]) -> None:
-        """Deliver the events that are not handled yet: a receiver may begin before the position."""
+        """Deliver those of the events that are still to be handled.
+
+        Other events come when a link was opened again, or a former owner completed them.
+        """
         checkpointer, activity = self._checkpointer, self._activity
         wanted = checkpointer.progress.admit(events)
-        checkpointer.note(len(events) - len(wanted))  # Those that a former owner completed.
+        checkpointer.note(len(events) - len(wanted))  # Completed ones move the position, too.
         if not wanted:
-            await self.lanes.take(())
+            await self.lanes.take(())  # Waits if the completed ones left no room.
             return
         activity.is_throttled = True
         async with self._stop_scope.waiting():

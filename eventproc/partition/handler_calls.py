@@ -227,7 +227,8 @@ class HandlerCalls:
                 error = checked(raised, part, context.unfinished)
                 outcome = Outcome(error=error, report=blamed(part, error, context.unhandled))
         finally:
-            # A failed call that completed nothing has no effect on the state.
+            # This notes progress. Where a call failed and completed nothing, ``None`` undoes its
+            # effect on the state.
             context.end_call((part,) if outcome.is_done else outcome.report.done or None)
         return outcome
 
