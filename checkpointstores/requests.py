@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Requests:
-    """Makes requests while it is open."""
+    """Makes requests, each again if it is not answered, while it is open."""
 
     def __init__(self, log: Logger, *, concurrency_max: int) -> None:
         """*log* has the store as a bound field."""
@@ -57,7 +57,10 @@ class Requests:
         self._slots = None
 
     async def ask(self, right: Right, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a request that needs *right*, up to ``ATTEMPTS`` times if it is not answered."""
+        """Make a request that needs *right*, up to ``ATTEMPTS`` times if it is not answered.
+
+        *call* makes it once, by ``Connection.ask``.
+        """
         if self._slots is None:
             raise RuntimeError("the store is not open: use `async with store` or `await open()`")
         attempt_count = 0

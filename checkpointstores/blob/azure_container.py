@@ -154,6 +154,7 @@ class AzureContainer:
         if body is None and etag is not None:
             call = partial(blob.set_blob_metadata, given, **if_is(etag))
         else:
+            # Without ``overwrite`` the client sends the condition that there is no blob yet.
             condition = {} if etag is None else if_is(etag)
             call = partial(
                 blob.upload_blob,

@@ -22,7 +22,10 @@ class WriteAnswer:
 
 
 class RoundTrips:
-    """Makes requests to one container while it is open."""
+    """The requests of a store to one container, each as one call that ends with an outcome.
+
+    ``Requests`` repeats each one; the container makes it.
+    """
 
     def __init__(self, container: BlobContainer, log: Logger, *, concurrency_max: int) -> None:
         self.container = container
@@ -73,6 +76,7 @@ class RoundTrips:
         except ConditionFailedError as error:
             if not error.was_repeated:
                 return WriteAnswer(WriteOutcome.LOST)
+            # An attempt without an answer may have written the blob: read who did.
         except StoreError as error:
             return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
         else:
