@@ -152,8 +152,9 @@ class Balancer:
             # In the order of the fields of ``Actions``.
             await self.leases.compare(actions.renewals, listing.owned, listing.asked_at_s)
             may_claim = await self.membership.carry_out(actions.member, listing.asked_at_s)
-            # Reads the member record again, after the ownership records: one that names this owner
-            # id without a lease here may be that of a newer process.
+            # An ownership record that names this owner id, without a lease here, may have been
+            # written by a newer process with the same id. That one wrote its member record before,
+            # so a member record that is read now shows it.
             if may_claim and actions.is_resuming:
                 may_claim = await self.membership.is_recorded()
             results = await self.leases.claim(actions.moves.taken) if may_claim else ()

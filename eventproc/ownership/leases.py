@@ -124,7 +124,7 @@ class Leases:
             results = await self._store.claim_ownership(self._group, claims)
             self.write_count += len(results)
             if loss_count == self._loss_count:
-                self._keep_won(results, sent_at_s)
+                self._begin_or_extend(results, sent_at_s)
         unknown = [result for result in results if result.outcome is WriteOutcome.UNKNOWN]
         if unknown:
             error = unknown[0].error
@@ -160,6 +160,12 @@ class Leases:
                 if current is not None:
                     (result,) = await self.write([replace(claim, expected_etag=current.etag)])
             return result.outcome
+
+    async def write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
+        """Write ownership records; no lease is changed."""
+        results = await self._store.claim_ownership(self._group, claims)
+        self.write_count += len(results)
+        return results
 
     async def verify(self, partition_id: str) -> bool:
         """Renew the lease; return whether the partition is still ours.
@@ -228,6 +234,15 @@ class Leases:
         if due:
             await self._renew(due)
 
+    async def is_any_recorded(self) -> bool:
+        """Whether a stored record names this processor as the owner, with or without a lease.
+
+        Raises:
+            StoreError: the records could not be read.
+        """
+        stored = (await self._store.list_ownership(self._group)).ownerships
+        return any(ownership.owner_id == self._owner_id for ownership in stored)
+
     async def _renew(
         self, leases: Sequence[Lease], stored: Mapping[str, PartitionOwnership] | None = None
     ) -> None:
@@ -283,7 +298,7 @@ class Leases:
         results = await self.write(claims)
         if loss_count != self._loss_count:
             return []
-        self._keep_won(results, sent_at_s)
+        self._begin_or_extend(results, sent_at_s)
         for result in results:
             if result.outcome is WriteOutcome.UNKNOWN:
                 partition_id = result.claim.partition_id
@@ -332,15 +347,6 @@ class Leases:
         except StoreError:
             return None
 
-    async def is_any_recorded(self) -> bool:
-        """Whether a stored record names this processor as the owner, with or without a lease.
-
-        Raises:
-            StoreError: the records could not be read.
-        """
-        stored = (await self._store.list_ownership(self._group)).ownerships
-        return any(ownership.owner_id == self._owner_id for ownership in stored)
-
     async def _stored(self) -> Mapping[str, PartitionOwnership]:
         """The current records; none if the store does not answer."""
         try:
@@ -348,13 +354,7 @@ class Leases:
         except StoreError:
             return {}
 
-    async def write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
-        """Write ownership records; no lease is changed."""
-        results = await self._store.claim_ownership(self._group, claims)
-        self.write_count += len(results)
-        return results
-
-    def _keep_won(self, results: Iterable[ClaimResult], sent_at_s: float) -> None:
+    def _begin_or_extend(self, results: Iterable[ClaimResult], sent_at_s: float) -> None:
         """Begin or extend the lease of each record that was written."""
         for result in results:
             if result.outcome is WriteOutcome.WON and result.ownership is not None:

@@ -132,7 +132,7 @@ class Pumps(Generic[PumpT]):
             others: The members that a stalled partition may be transferred to.
         """
         self.hand_overs.follow(hand_overs, others)
-        self.restarts.keep(owned)
+        self.restarts.keep_only(owned)
         self._paused &= set(owned)
         handing_over = self.hand_overs.under_way
         for partition_id in sorted(self.running - handing_over - set(owned)):

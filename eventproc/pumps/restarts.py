@@ -45,7 +45,7 @@ class Restarts:
         now_s = asyncio.get_running_loop().time()
         return self._stopped | {p for p, (_, until_s) in self._failures.items() if now_s < until_s}
 
-    def keep(self, owned: Collection[str]) -> None:
+    def keep_only(self, owned: Collection[str]) -> None:
         """Forget what was stopped, unless it is still owned."""
         self._stopped &= set(owned)
         self._forced &= set(owned)
