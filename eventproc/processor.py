@@ -1,4 +1,7 @@
-"""The processors that users run: ``EventProcessor`` and ``ResourceProcessor``."""
+"""The processors that users run: ``EventProcessor`` and ``ResourceProcessor``.
+
+They check the arguments; ``runtime/processor.py`` starts, runs and stops both.
+"""
 
 from collections.abc import Callable
 from random import Random

@@ -1,4 +1,7 @@
-"""When the next cycle of load balancing begins, and the figures of those that were run."""
+"""When the next cycle of load balancing begins, and the figures of those that were run.
+
+``ProcessorRun.repeat_cycles`` runs them; ``Balancer.cycle`` is one.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -19,7 +22,7 @@ PAUSE_MIN_S: Final = 0.02
 
 
 class Cycles:
-    """The cycles of one run. What they have counted can still be read after the run."""
+    """Times and counts the cycles of one run. The counts can still be read after the run."""
 
     def __init__(self, parts: MemberParts) -> None:
         """Create it on the loop of the run."""
@@ -50,7 +53,7 @@ class Cycles:
         """Note that a cycle begins: what changes from now on needs another one."""
         self._wake.clear()
 
-    async def pause(self) -> None:
+    async def wait_for_next(self) -> None:
         """Sleep until the next cycle is due, or until a change here asks for one."""
         await asyncio.sleep(PAUSE_MIN_S)
         config = self._parts.config

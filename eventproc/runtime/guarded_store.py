@@ -20,7 +20,10 @@ P = ParamSpec("P")
 
 
 class GuardedStore(ForwardingStore):
-    """A checkpoint store that calls another one, and translates its unexpected exceptions."""
+    """A checkpoint store that calls another one, and translates its unexpected exceptions.
+
+    Each method is that of ``ForwardingStore``, which comes to ``forward`` here.
+    """
 
     def __init__(self, store: CheckpointStore, log: Logger) -> None:
         super().__init__(store)

@@ -24,6 +24,8 @@ class MemberParts:
     """The arguments of a member of a group, checked."""
 
     store: CheckpointStore
+    """The user's, in a ``GuardedStore``."""
+
     group: ConsumerGroup
     member: Member
     """As it is before a start: without an incarnation, and without an owner id if none is given."""

@@ -51,7 +51,11 @@ class GroupProcessor(Generic[PumpT]):
         self._owner_id = parts.member.owner_id
         self._run: ProcessorRun[PumpT] | None = None
         self._newest_run: ProcessorRun[PumpT] | None = None
-        self._cycling: asyncio.Task[None] | None = None
+        """The last one that began to serve: its counters can be read after it has ended."""
+
+        self._serving: asyncio.Task[None] | None = None
+        """Runs ``_serve_run``."""
+
         self._block = CancellableBlock()
         self._home: _Home | None = None
 
@@ -162,13 +166,14 @@ class GroupProcessor(Generic[PumpT]):
             # Python 3.11's wait_for, which Azure's client uses, may swallow a cancellation. Then
             # the start completes, and ``serve`` finds the processor finished.
             finished.set()
-            serving.cancel()
+            whole.cancel()
 
-        serving = asyncio.ensure_future(self.serve())
+        # From start to stop: also a start that waits for the store can be cancelled.
+        whole = asyncio.ensure_future(self.serve())
         signals.subscribe(on_signal)
-        await asyncio.wait([serving])
-        if not (is_asked and serving.cancelled()):
-            serving.result()
+        await asyncio.wait([whole])
+        if not (is_asked and whole.cancelled()):
+            whole.result()
 
     async def __aenter__(self) -> Self:
         """Start."""
@@ -230,8 +235,8 @@ class GroupProcessor(Generic[PumpT]):
             self._parts.reported.begin()
             self._log.info("processor_started", partition_count=len(run.names))
             serving = self._serve_run(run, renewing)
-            self._cycling = asyncio.create_task(serving, name="eventproc-cycles")
-            self._cycling.add_done_callback(lambda _: finished.set())
+            self._serving = asyncio.create_task(serving, name="eventproc-serving")
+            self._serving.add_done_callback(lambda _: finished.set())
 
     def _logging(self) -> AbstractContextManager[None]:
         """Name this processor in what the block logs."""
@@ -251,26 +256,26 @@ class GroupProcessor(Generic[PumpT]):
 
     async def _stop(self, home: _Home) -> None:
         async with home.stopping:
-            run, cycling = self._current_run, self._cycling
-            if run is None or cycling is None:
+            run, serving = self._current_run, self._serving
+            if run is None or serving is None:
                 return
-            is_failing = run.is_closed
-            if not is_failing:  # Otherwise the task closes the run itself.
+            is_failing = run.is_closed  # By ``_serve_run``, after an error.
+            if not is_failing:
                 self._watching.phase = Phase.STOPPING
                 self._log.info("processor_stopping")
-                cycling.cancel()
-            await asyncio.wait([cycling])
+                serving.cancel()
+            await asyncio.wait([serving])
             try:
-                await run.close()
+                await run.close()  # Returns at once after an error.
             finally:
                 await self._watching.end()
                 self._parts.reported.end()
                 if not is_failing:
                     self._log.info("processor_stopped")
-                self._run = self._cycling = None
+                self._run = self._serving = None
                 home.finished.set()
-            if not cycling.cancelled():
-                cycling.result()
+            if not serving.cancelled():
+                serving.result()
 
     async def _serve_run(self, run: ProcessorRun[PumpT], renewing: asyncio.Task[None]) -> None:
         """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""

@@ -62,7 +62,7 @@ class ProcessorRun(Generic[PumpT]):
         """Create the parts, on the running loop."""
         self._parts = parts
         self._work = work
-        self._open = CloseStack(parts.log)
+        self._to_close = CloseStack(parts.log)
         self.process_id = os.getpid()
         self.is_closed = False
         """Whether it is closed, or is being closed."""
@@ -125,15 +125,15 @@ class ProcessorRun(Generic[PumpT]):
         )
         try:
             self.awaited = "the store to answer"
-            self._open.push("store_thread", self.executor.close)
+            self._to_close.push("store_thread", self.executor.close)
             await self.executor.call(parts.store.open())
-            self._open.push("store", lambda: self.executor.call_last(parts.store.close()))
+            self._to_close.push("store", lambda: self.executor.call_last(parts.store.close()))
             self.awaited = "the hub, or the sink of dead letters, to answer"
-            await self._work.open(self._open)
+            await self._work.open(self._to_close)
             if self._roster is not None:
                 self.awaited = "the roster to answer"
-                await self._roster.open(self._open)
-            self._open.push("preparations", self.preparations.close)
+                await self._roster.open(self._to_close)
+            self._to_close.push("preparations", self.preparations.close)
             self.awaited = "the list of partitions or resources"
             self.names = tuple(await self._work.names())
             answer_within = (
@@ -151,16 +151,17 @@ class ProcessorRun(Generic[PumpT]):
                     check=compatibility.check_records,
                 )
             )
+            # Again: another processor may have entered between the check and this one's write.
             await self.executor.call(compatibility.check(parts.store))
         except BaseException as error:
             until_s = self._leaving.over_at_s
             await self._leaving.retreat()
-            await self._open.close(until_s + CLOSE_GRACE_S)
+            await self._to_close.close(until_s + CLOSE_GRACE_S)
             if isinstance(error, StoreRejectedError):
                 raise ConfigurationError(str(error)) from error
             raise
         renewing = asyncio.create_task(self.executor.call(self._renewals.keep()))
-        self._open.push("renewals", partial(self._stop_renewals, renewing))
+        self._to_close.push("renewals", partial(self._stop_renewals, renewing))
         return renewing
 
     async def _stop_renewals(self, renewing: asyncio.Task[None]) -> None:
@@ -188,7 +189,7 @@ class ProcessorRun(Generic[PumpT]):
                     self.names, until_s, is_rebalancing=not self.cycles.is_balanced
                 )
         finally:
-            await self._open.close(until_s + CLOSE_GRACE_S)
+            await self._to_close.close(until_s + CLOSE_GRACE_S)
 
     async def repeat_cycles(self) -> None:
         """Run one cycle after the other; raise only errors that end the processor."""
@@ -210,10 +211,10 @@ class ProcessorRun(Generic[PumpT]):
             else:
                 self._adjust(done.actions)
                 cycles.note(done, loop.time() - begun_s)
-            await cycles.pause()
+            await cycles.wait_for_next()
 
     def _adjust(self, actions: Actions) -> None:
-        """Start and end pumps by what a cycle decided."""
+        """Start and end pumps by what a cycle decided, and by the leases that it has won."""
         if self._roster is not None:
             self._roster.note_leader(leads=actions.is_leader)
         self.pumps.follow(self._balancer.pauses)
