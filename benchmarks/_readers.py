@@ -170,7 +170,7 @@ async def read_bare(conn_str: str, counters: ReadCounters) -> None:
         while not done.is_set():
             if link.credit < 5000:  # noqa: PLR2004
                 await link.grant(10_000)
-            await link.take(await link.listen())
+            await link.pass_on(await link.listen())
 
     async with EventHubSource.from_connection_string(conn_str) as source:
         drains = [

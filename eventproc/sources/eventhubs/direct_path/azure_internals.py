@@ -256,7 +256,7 @@ class PartitionLink:
             raise self._amqp_client.refusal from error
 
     async def listen(self) -> bytes:
-        """Wait for bytes and return them, for ``take``. A cancelled call loses no bytes.
+        """Wait for bytes and return them, for ``pass_on``. A cancelled call loses no bytes.
 
         Raises:
             SourceUnavailableError: the connection broke.
@@ -272,8 +272,8 @@ class PartitionLink:
                 )
         return cast("bytes", data)
 
-    async def take(self, data: bytes) -> None:
-        """Parse bytes that ``listen`` returned: pass on the events, give the rest to the client.
+    async def pass_on(self, data: bytes) -> None:
+        """Parse bytes of ``listen``: pass the events to *on_payloads*, and the rest to the client.
 
         Raises:
             ReceiverDisplacedError: another receiver took the link.

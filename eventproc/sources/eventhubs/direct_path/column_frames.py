@@ -72,7 +72,7 @@ class ColumnFrameParser:
             stop = others[bisect_left(others, row)]
             # While a message is incomplete, each frame may belong to it.
             if stop == row or self._parser.parts:
-                message = self._parser.take_other(data[starts[row] : ends[row]], found)
+                message = self._parser.parse_other(data[starts[row] : ends[row]], found)
                 if message is not None:
                     parts.append(EncodedMessages.of([message]))
                 row += 1

@@ -6,6 +6,7 @@ several frames of a large event) is decoded field by field. Every other frame is
 Azure's client.
 
 Rule: a parser keeps no bytes of an incomplete frame; ``ParsedFrames.used`` says how many it used.
+But it keeps the whole frames of an incomplete event, as ``FrameParser.parts``.
 """
 
 import re
@@ -31,6 +32,13 @@ _BODY_AT_8: Final = 0x0200 << 16
 """An AMQP frame whose body begins directly after the head."""
 
 _TRANSFER: Final = (b"\x00\x53\x14", b"\x00\x80" + bytes(7) + b"\x14")
+"""The first bytes of a transfer's body: its descriptor, in the short and in the long form."""
+
+_HANDLE, _MORE, _ABORTED = 0, 5, 9
+"""Indexes of fields in a transfer."""
+
+# Patterns for the encoded fields of a transfer; ``\x40`` is an absent value. A tag has at most 32
+# bytes, and the usual sizes come first. ``_NO`` is an absent or false boolean, ``_EITHER`` any one.
 _UINT: Final = rb"(?:\x40|\x43|\x52.|\x70.{4})"
 _TAG: Final = rb"(?:\x40|\xa0(?:%b))" % b"|".join(
     b"%b.{%d}" % (re.escape(bytes([size])), size) for size in (4, 16, 8, *range(33))
@@ -90,7 +98,11 @@ class Parser(Protocol):
 
 
 class FrameParser:
-    """Extracts the messages of one link from the bytes of a connection."""
+    """Extracts the messages of one link from the bytes of a connection.
+
+    Besides ``parse``, its public members are for ``ColumnFrameParser``, which does the same for
+    many frames at once.
+    """
 
     def __init__(self, channel: int, handle: int) -> None:
         self._channel: Final = channel
@@ -125,7 +137,7 @@ class FrameParser:
             ):
                 take(data[begin:end])
             else:
-                message = self.take_other(data[at:end], found)
+                message = self.parse_other(data[at:end], found)
                 if message is not None:
                     other_count += 1
                     take(message)
@@ -136,8 +148,11 @@ class FrameParser:
         found.used = at
         return found
 
-    def take_other(self, frame: bytes, found: ParsedFrames) -> bytes | None:
-        """Parse a frame that is not one whole event; return the message that it completes."""
+    def parse_other(self, frame: bytes, found: ParsedFrames) -> bytes | None:
+        """Parse a frame that is not one whole event; return the message that it completes.
+
+        This counts the frame in *found*, or adds it to the ``others`` there.
+        """
         size, kind = _HEAD.unpack_from(frame)
         body = (kind >> 24) * 4
         channel, is_amqp = kind & 0xFFFF, not kind & 0xFF0000
@@ -170,10 +185,6 @@ class FrameParser:
             and match.end() == _FIELDS_AT + frame[_FIELDS_SIZE_AT]
         )
         return match.end() if is_whole and match is not None else None
-
-
-_HANDLE, _MORE, _ABORTED = 0, 5, 9
-"""Indexes of fields in a transfer."""
 
 
 def _fields(frame: bytes, body: int) -> tuple[list[object], int]:

@@ -1,8 +1,9 @@
 """A receiver that reads one partition ahead of its caller, into a bounded buffer.
 
 Rule 1: the service sends events only against AMQP credit, and credit is granted only for free room
-in the buffer. So the buffer is bounded, and yet the link is read all the time: it stays alive while
-the caller is slow, and a displacement is noticed at once.
+in the buffer. So the buffer is bounded, and yet the link is read while the caller is slow: it stays
+alive, and a displacement is noticed at once. Only where events turn out to be far larger than those
+before them does reading rest, until there is room (``Credit.is_too_full``).
 Rule 2: between taking events out of the buffer and returning them there is no ``await``, so that a
 cancelled call loses no events.
 Rule 3: the buffer holds encoded messages. ``receive`` turns them into events, or into a batch.
@@ -46,6 +47,8 @@ class EventHubReceiver(PartitionReceiver):
         self._decoded_end: tuple[bytes | None, LastEnqueued | None] = (None, None)
         """The encoded event that ``last_enqueued`` was last decoded from, and the result."""
         self._waiting: asyncio.Timeout | None = None
+        """The reader task's wait for bytes, which ends early if there is room again."""
+
         self._is_resting = False
         self._link: PartitionLink | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -133,6 +136,7 @@ class EventHubReceiver(PartitionReceiver):
         return self._error is not None
 
     def _keep(self, payloads: Sequence[bytes]) -> None:
+        """Put encoded events into the buffer; the link calls this as they arrive."""
         if payloads:
             self._credit.add(len(payloads), self._buffer.add(payloads))
             self._newest = payloads[-1]
@@ -154,7 +158,7 @@ class EventHubReceiver(PartitionReceiver):
                     continue
                 finally:
                     self._waiting = None
-                await link.take(data)
+                await link.pass_on(data)  # calls ``_keep``
                 await asyncio.sleep(0)  # let other tasks run, even if there is more to read
         except SourceError as error:
             self._end(error)

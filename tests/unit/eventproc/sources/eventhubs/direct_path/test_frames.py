@@ -182,7 +182,7 @@ def test_a_frame_with_an_extended_header_is_parsed():
 
 def test_common_transfers_take_the_fast_path(monkeypatch):
     """Those of the service and of the emulator."""
-    monkeypatch.setattr(FrameParser, "take_other", None)
+    monkeypatch.setattr(FrameParser, "parse_other", None)
     service = Transfer(b"event", handle=b"\x43", tag=b"\xa0\x10" + bytes(16), given_count=6)
     emulator = Transfer(b"event", handle=b"\x70" + bytes(4), delivery_id=b"\x70\x00\x00\x00\x01")
 

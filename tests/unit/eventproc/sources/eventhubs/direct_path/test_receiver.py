@@ -58,7 +58,7 @@ class FakeLink:
             raise self.error
         return b"something"
 
-    async def take(self, data: bytes) -> None:
+    async def pass_on(self, data: bytes) -> None:
         assert data == b"something"
         arrived = self.remaining[: min(self.credit, 5)]
         del self.remaining[: len(arrived)]
