@@ -79,7 +79,11 @@ class PartitionProgress:
         self._ranges_max = ranges_max
         self._place = _Place()
         self._restored: tuple[SequenceRange, ...] = ()
+        """The ranges above the restored position that a former owner completed."""
+
         self._newest = -1
+        """The highest sequence number that was admitted; at first, that of the position."""
+
         self._window = Window()
         self._state: bytes | None = None
         self._kept_state: bytes | None = None
@@ -267,7 +271,9 @@ class PartitionProgress:
     def done(self, *parts: Sequence[ReceivedEvent]) -> int:
         """Note that these admitted events are done, and that the state includes all of them.
 
-        Returns the number of events that the next snapshot covers and none before it did.
+        Returns the number of events that the next snapshot covers and none before it did. With a
+        state these are the events that the position passed, and without one the events of *parts*:
+        snapshots have covered as ranges those that the position passes after them.
         """
         passed_count = self._pass_first(parts[0]) if len(parts) == 1 else 0
         if passed_count:
