@@ -65,7 +65,7 @@ class CrashGuard:
         self._covered_count: float = 0
         """How many more events the stored isolation covers."""
 
-        self.is_done = deliveries_max is None
+        self.is_over = deliveries_max is None
         """Whether the remaining events may be delivered without this guard."""
 
     def force(self) -> None:
@@ -121,5 +121,5 @@ class CrashGuard:
             if search.isolation != IN_BATCH:
                 await self._link.until_settled()
             self._covered_count = search.events_max
-            self.is_done = search.isolation == IN_BATCH
+            self.is_over = search.isolation == IN_BATCH
         return search

@@ -135,7 +135,7 @@ class Delivery:
             await limit.wait(len(wanted), self._stop_scope)
         activity.is_throttled = False
         activity.is_delivering = True
-        if self.guard.is_done:
+        if self.guard.is_over:
             await self.lanes.take(wanted)
         else:
             await self.guard.deliver(wanted)

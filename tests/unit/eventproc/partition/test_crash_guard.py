@@ -30,9 +30,9 @@ def test_without_a_death_the_guard_ends_with_its_first_event():
 
     async def scenario():
         async with guarded(NOT_BEGUN) as fixture:
-            before = fixture.guard.is_done
+            before = fixture.guard.is_over
             await fixture.deliver(range(1, 50))
-        return before, fixture.parts, fixture.isolations, fixture.guard.is_done
+        return before, fixture.parts, fixture.isolations, fixture.guard.is_over
 
     assert run_virtual(scenario()) == (False, [[*range(1, 50)]], [IN_BATCH], True)
 
@@ -45,7 +45,7 @@ def test_the_guard_ends_behind_the_last_event_that_a_dead_process_can_have_recei
             seen = []
             for first in range(1, 16, 5):
                 await fixture.deliver(range(first, first + 5))
-                seen.append(fixture.guard.is_done)
+                seen.append(fixture.guard.is_over)
         return fixture.parts, fixture.isolations, seen
 
     parts, isolations, seen = run_virtual(scenario())
