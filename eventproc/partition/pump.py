@@ -34,7 +34,7 @@ from eventproc.partition.links import Links
 from eventproc.partition.reader import FormerHubError, PartitionReader
 from eventproc.partition.scope import PartitionIdentity, PartitionScope, WorkMeter
 from eventproc.partition.stall_watchdog import Watchdog
-from eventproc.partition.start import begin
+from eventproc.partition.start import find_start
 from eventproc.partition.steady_link import SteadyLink
 from eventproc.partition.transactions.commits import Commits
 from eventproc.ports import DeadLetterSink, Transactions
@@ -270,7 +270,7 @@ class PartitionPump:
         self.lose()
 
     async def _serve(self) -> None:
-        first = await begin(
+        start = await find_start(
             self._adoption,
             checkpointer=self._checkpointer,
             reader=self._reader,
@@ -287,7 +287,7 @@ class PartitionPump:
             sequence_number=self._context.sequence_number,
             is_moved_by_operator=self._adoption.is_from_operator or None,
         )
-        await self._delivery.run(first)
+        await self._delivery.run(start)
 
     # Ending.
 

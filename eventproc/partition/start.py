@@ -15,7 +15,7 @@ from eventproc.partition.steady_link import SteadyLink
 from eventproc.pumps.stop_scope import PartitionStoppedError
 
 
-async def begin(
+async def find_start(
     adoption: Adoption,
     *,
     checkpointer: Checkpointer,

@@ -19,7 +19,7 @@ from eventproc.errors import (
 from eventproc.logs import get_logger
 from eventproc.models import CloseReason, EventPosition, SequenceRange
 from eventproc.partition.scope import PartitionIdentity, PartitionScope
-from eventproc.partition.start import begin
+from eventproc.partition.start import find_start
 from eventproc.ports import QueueSource
 from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
@@ -77,7 +77,7 @@ class StartFixture:
         self.reader = reading.reader
         self._fail_next()
         initial_position = initial_position or EventPosition.earliest()
-        return await begin(
+        return await find_start(
             self.checkpoints.adoption(
                 self.checkpointer,
                 is_from_first=initial_position.is_earliest,
