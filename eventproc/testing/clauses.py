@@ -1,14 +1,18 @@
 """The clauses of a contract: how they are found, run and reported."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from inspect import iscoroutinefunction, signature
 from types import ModuleType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 B = TypeVar("B")
+
+CLAUSE_MAX: Final = timedelta(minutes=5)
+"""No clause takes so long: a call that it made does not return."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +68,17 @@ async def run_clauses(
             continue
         began = time.perf_counter()
         if can_run:
+            limit = asyncio.timeout(CLAUSE_MAX.total_seconds())
             try:
-                await clause(make_bench())
+                async with limit:
+                    await clause(make_bench())
             except Exception as error:
-                raise AssertionError(f"{clause.__name__}: {error}") from error
+                reason = str(error) if isinstance(error, AssertionError) else repr(error)
+                if limit.expired():
+                    reason = (
+                        f"not over after {CLAUSE_MAX}: a call does not return; the cause has it"
+                    )
+                raise AssertionError(f"{clause.__name__}: {reason}") from error
         took = timedelta(seconds=time.perf_counter() - began) if can_run else None
         promise = (clause.__doc__ or "").strip()
         reports.append(ClauseReport(name=clause.__name__, promise=promise, took=took))

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from itertools import takewhile
 from typing import Final
 
 from eventproc.errors import SourceError, SourceRejectedError
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.testing.clauses import require
 
 GROUP: Final = "$Default"
 OTHER_GROUP: Final = "audit"
@@ -108,5 +108,16 @@ async def read(source: EventSource, group: str, partition_id: str, position: Eve
 
 def require_bodies(events: Sequence[ReceivedEvent], wanted: Sequence[bytes], what: str) -> None:
     """Raise ``AssertionError`` unless the events have these bodies, in this order."""
-    found = bodies(events)
-    require(found == list(wanted), f"{what}: wanted were {list(wanted)}, received {found}")
+    found, wanted = bodies(events), list(wanted)
+    if found == wanted:
+        return
+    pairs = zip(found, wanted, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    raise AssertionError(
+        f"{what}: wanted were {len(wanted)} and received {len(found)}; from number {same} on, "
+        f"wanted were {_some(wanted[same:])}, received {_some(found[same:])}"
+    )
+
+
+def _some(values: Sequence[bytes]) -> str:
+    return f"{values[:5]}" + (" ..." if len(values) > 5 else "")

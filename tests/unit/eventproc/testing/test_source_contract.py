@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing import SourceBench, check_event_source
+from eventproc.testing import SourceBench, check_event_source, run_virtual
 from eventproc.testing.clauses import clauses_of
 from eventproc.testing.source_contract import queues
 from tests.stories.played_queue import PlayedQueue, PlayedQueues
@@ -48,12 +48,52 @@ class Skipping(MemoryEventSource):
         return await super().open_receiver(consumer_group, partition_id, position)
 
 
+class Slashed(MemoryEventSource):
+    """Has a namespace that a processor refuses."""
+
+    @property
+    def fully_qualified_namespace(self):
+        return "/data/events.db"
+
+
+class Silent(MemoryEventSource):
+    """Its calls do not return."""
+
+    async def partition_properties(self, partition_id):
+        await asyncio.Event().wait()
+
+
+class Faulty(MemoryEventSource):
+    """Fails with an error that is not one of the library's."""
+
+    async def partition_properties(self, partition_id):
+        raise KeyError(partition_id)
+
+
 async def test_a_source_that_begins_too_late_fails():
     """With the name of the clause, and what was received."""
     with pytest.raises(AssertionError, match=r"a_sequence_number_.*: the position is .*received"):
         await check_event_source(
             lambda: Hub(Skipping), only="a_sequence_number_begins_after_or_at_its_event"
         )
+
+
+async def test_a_name_that_no_processor_takes_fails():
+    """Before a processor refuses the source."""
+    with pytest.raises(AssertionError, match=r"its_names_.*'/data/events.db'.*without a slash"):
+        await check_event_source(lambda: Hub(Slashed))
+
+
+def test_a_call_that_does_not_return_fails_with_the_name_of_its_clause():
+    """The traceback of the cause shows the call."""
+    with pytest.raises(AssertionError, match="events_come_in_order_and_once: not over after 0:05"):
+        run_virtual(check_event_source(lambda: Hub(Silent), only="events_come_in_order_and_once"))
+
+
+async def test_a_fault_of_the_source_is_named_with_its_class():
+    """The text of a ``KeyError`` alone says nothing."""
+    with pytest.raises(AssertionError, match=r"events_come_in_order_and_once: KeyError\('0'\)"):
+        await check_event_source(lambda: Hub(Faulty), only="events_come_in_order_and_once")
 
 
 @pytest.mark.parametrize("make", [lambda: Hub(MemoryEventSource), Queues], ids=["log", "queues"])
