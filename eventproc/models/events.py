@@ -87,12 +87,20 @@ class PartitionProperties:
 
     partition_id: str
     beginning_sequence_number: int
+    """Of the oldest event that the hub still has; without meaning if the partition is empty."""
+
     last_enqueued_sequence_number: int
-    """-1 for a partition that never had an event."""
+    """Of the newest event that the partition ever had, also if the hub has deleted the event
+    since; -1 for a partition that never had an event."""
 
     last_enqueued_offset: str
+    """Of the same event; without meaning if the number is -1."""
+
     last_enqueued_time: datetime | None
+    """Of the same event; ``None`` if the number is -1."""
+
     is_empty: bool
+    """Whether the hub has no event of the partition now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

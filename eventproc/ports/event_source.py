@@ -5,7 +5,8 @@ Queues delete what is done, and keep by themselves how far that is: ``QueueSourc
 ``QueueReceiver``, which have a few members more. What is abstract must be written, in all eight
 members of a source and three of a receiver; the rest has defaults that suit most services.
 ``examples/own_source.py`` is a complete source, and ``eventproc.testing.check_event_source`` checks
-any. Each processor has a source object of its own.
+any. Each processor has a source object of its own. The ports are imported from
+``eventproc.ports``, the values that they take and return from ``eventproc.models``.
 
 Order of calls: the constructor checks its arguments and does not connect. A processor calls
 ``suit`` (queues only), ``open``, ``check_consumer_group``, and then ``partition_ids`` now and
@@ -35,10 +36,14 @@ it ends the processor.
 
 Values:
 
+- Namespace and hub are names as ``ConsumerGroup`` takes them: printable, without a slash, a
+  backslash and surrounding blanks. Upper and lower case are the same.
 - A partition id is a text that stays the same for the life of the partition; ids are added at the
   end.
 - ``sequence_number`` is an integer of 0 or more that rises from event to event in a partition, and
-  is 0 for the first event, or above. -1 means: before the first event.
+  is 0 for the first event, or above. -1 means: before the first event. A number is never used
+  again, also if all events were deleted. Number events one by one: the lag counts the numbers of a
+  gap, too.
 - ``offset`` is a text that names the event to the service. It is stored in checkpoints, together
   with the number, and handed in again as a position, perhaps after months. ``"-1"`` is the one
   before the first event. Only Kafka's begin with ``kafka:``, and those of queues with ``queue:``.
@@ -158,7 +163,10 @@ class PartitionReceiver(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the link. Closing twice is allowed; never raises."""
+        """Close the link. Closing twice is allowed; never raises.
+
+        ``receive`` raises ``SourceUnavailableError`` from now on.
+        """
 
     @property
     @abstractmethod
@@ -169,7 +177,8 @@ class PartitionReceiver(ABC):
     def first_sequence_number(self) -> int | None:
         """The lowest number that this link can deliver, if gaps between numbers are normal.
 
-        Then only events below it were lost. ``None``: every gap is a loss.
+        Then only events below it were lost. ``None``: a gap is a loss if the partition begins
+        after it, by ``partition_properties``.
         """
         return None
 
@@ -224,6 +233,10 @@ class EventSource(AsyncResource):
         """Prepare the source for calls. Opening an open source is allowed.
 
         It need not connect: then the first request does.
+
+        Raises:
+            ConfigurationError: it cannot be opened with these arguments.
+            SourceUnavailableError: the service did not answer.
         """
 
     @abstractmethod
@@ -280,9 +293,12 @@ class EventSource(AsyncResource):
     ) -> PartitionReceiver:
         """Open a link that begins at ``position``.
 
-        A position below the oldest event begins at the oldest. One that has both an offset and a
-        sequence number names one event: use either. A service without consumer groups ignores the
-        group: each group keeps its positions in the processor's store.
+        A position below the oldest event begins at the oldest. An offset that the partition never
+        had, and a number above its newest event, are refused, here or by the first ``receive``: the
+        checkpoint is of another hub. Only an inclusive number may be that of the next event. A
+        position that has both an offset and a sequence number names one event: use either. A
+        service without consumer groups ignores the group: each group keeps its positions in the
+        processor's store.
 
         The link displaces another link of the group to this partition, if the transport can do
         that. The protocol does not rely on it: only the ownership record decides which processor
