@@ -369,17 +369,17 @@ def test_the_stores_thread_ends_with_its_processor():
     async def scenario():
         scene = Scene()
         scene.publish(1)
-        async with scene.processor(uses_store_thread=True):
+        async with scene.processor(uses_store_thread=True) as processor:
             await until(lambda: scene.handled)
-        return scene.checkpointed()
+            name = f"eventproc-store-{processor.owner_id}"
+            threads = [thread for thread in threading.enumerate() if thread.name == name]
+        return scene.checkpointed(), threads
 
-    assert asyncio.run(scenario()) == 0
+    position, (thread,) = asyncio.run(scenario())
+    thread.join(timeout=60)
 
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("eventproc")]
-    for thread in threads:
-        thread.join(timeout=5)
-
-    assert not any(thread.is_alive() for thread in threads)
+    assert position == 0
+    assert not thread.is_alive()
 
 
 def test_an_incompatible_processor_leaves_no_member_record():
