@@ -1,7 +1,8 @@
-"""Which test files touch a module: those that import it, the nearest first."""
+"""Which test files may notice a mistake in a module: those that import it, the nearest first."""
 
 import ast
 import heapq
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +14,6 @@ KINDS: Final = ("tests/unit", "tests/stories", "tests/contract", "tests/simulati
 
 WORD: Final = re.compile(r"\w+")
 
-DISTANCE_MAX: Final = 4
-"""How many modules may stand between a test and the module with the mistake."""
-
 
 class Importers:
     """Knows who imports whom, in product and tests."""
@@ -24,6 +22,7 @@ class Importers:
         self._root = root
         files = [p for top in (*PRODUCT, "tests") for p in sorted((root / top).rglob("*.py"))]
         self._file_by_module = {_module(p.relative_to(root)): p.relative_to(root) for p in files}
+        self._tests = [p for p in self._file_by_module.values() if p.name.startswith("test_")]
         self._importers: dict[Path, set[Path]] = {}
         for path in files:
             importer = path.relative_to(root)
@@ -37,24 +36,24 @@ class Importers:
         return self._file_by_module.get(name) or self._file_by_module.get(name.rpartition(".")[0])
 
     def tests_of(self, file: Path) -> Sequence[Path]:
-        """Return the test files that touch *file*, those that are most likely to notice first.
+        """Return the test files, those that are most likely to notice a mistake in *file* first.
 
         The mirrored file of ``tests/unit`` comes first, then others by distance, by kind, and by
-        how many of the module's own names they mention.
+        how many of the module's own names they mention. Those that no import leads to come last:
+        a module may also be imported by its name in a table, as the verbs of the command are.
         """
         mirrored = Path("tests/unit", file.parent, f"test_{file.name}")
         distances = self._distances(file)
-        tests = [path for path in distances if path.name.startswith("test_")]
-
         words = _words(self._root / file)
 
-        def turn(path: Path) -> tuple[bool, int, int, int, str]:
+        def turn(path: Path) -> tuple[bool, float, int, int, str]:
             name = path.as_posix()
             kind = next((i for i, kind in enumerate(KINDS) if name.startswith(kind)), len(KINDS))
             shared = words & set(WORD.findall((self._root / path).read_text()))
-            return path != mirrored, distances[path], kind, -len(shared), name
+            distance = distances.get(path, math.inf)
+            return path != mirrored, distance, kind if path in distances else 0, -len(shared), name
 
-        return sorted(tests, key=turn)
+        return sorted(self._tests, key=turn)
 
     def _distances(self, file: Path) -> Mapping[Path, int]:
         """Return how far away each file is that imports *file*; helpers of tests count nothing."""
@@ -62,7 +61,7 @@ class Importers:
         heap = [(0, file)]
         while heap:
             distance, path = heapq.heappop(heap)
-            if path in known or distance > DISTANCE_MAX:
+            if path in known:
                 continue
             known[path] = distance
             for importer in self._importers.get(path, ()):
