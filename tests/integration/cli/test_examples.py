@@ -20,7 +20,7 @@ LAST_LINES = {
     "first_program.py": "10 greeted",
     "licence_keys.py": "3, 3, 2, 2",
     "orders.py": "",
-    "own_source.py": "23 clauses of the contract are kept",
+    "own_source.py": "clauses of the contract are kept",
     "poison.py": "b'twelve': ValueError: invalid literal for int() with base 10: b'twelve'",
     "running_totals.py": "150 deliveries of 100 events, total 5050",
     "scheduled_job.py": "3 writers of 3 reports",
