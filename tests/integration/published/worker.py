@@ -82,6 +82,13 @@ def disarm(armed: Path) -> bool:
     return True
 
 
+def suspend() -> None:
+    """Suspend this process, all its threads."""
+    # Sent to this thread, not to the process: then this thread does not run on until another
+    # thread has taken the signal.
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+
 class SuspendingStore(ForwardingStore):
     """Suspends the process before a write of a group record, if it is armed."""
 
@@ -95,9 +102,12 @@ class SuspendingStore(ForwardingStore):
         if not disarm(self._armed):
             return await super().write_record(group, record)
         say("withheld", number_in(record))
-        # Sent to this thread, not to the process: then this thread does not run on until another
-        # thread has taken the signal. All threads stop.
-        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+        if isinstance(self.store, SqliteCheckpointStore):
+            # In the store's thread, so between two transactions: a process that is suspended
+            # inside of one keeps the file locked for all others.
+            await self.store._in_thread(suspend)
+        else:
+            suspend()
         result = await super().write_record(group, record)
         say("late write", result.outcome.name)
         return result
