@@ -8,8 +8,9 @@ from eventproc.config.events import (
     RecreatedHub,
     partition_key_of,
 )
-from eventproc.config.group import REBALANCE_INTERVAL, Backoff, GroupConfig, Weight
+from eventproc.config.group import REBALANCE_INTERVAL, GroupConfig, Weight
 from eventproc.config.resources import ResourceProcessorConfig
+from eventproc.retries import Backoff
 
 __all__ = [
     "REBALANCE_INTERVAL",

@@ -6,7 +6,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Annotated, Final, TypeAlias
 
-from eventproc.config.group import Backoff, GroupConfig
+from eventproc.config.group import GroupConfig
+from eventproc.retries import Backoff
 from eventproc.errors import ConfigurationError
 from eventproc.models import COMPLETED_RANGES_MAX, EventPosition, ReceivedEvent
 from eventproc.ports.event_source import AT_ONCE, FOR_COLUMNS, Gathering

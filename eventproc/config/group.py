@@ -16,42 +16,7 @@ troubleshooting guides recommend the same."""
 
 REBALANCE_INTERVAL: Final = timedelta(milliseconds=250)
 
-DOUBLINGS_MAX: Final = 62
-"""A wait is doubled no more often: any maximum is reached by then, and floats are finite."""
-
 Weight: TypeAlias = Annotated[float, Within(above=0), Wanted("a positive number")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """Waits between attempts: ``initial``, then doubled each time, up to ``maximum``."""
-
-    initial: PositiveSpan = timedelta(milliseconds=100)
-    """The wait after the first failure."""
-
-    maximum: PositiveSpan = timedelta(seconds=30)
-    """The longest wait. Each wait is shortened at random, by up to half."""
-
-    def __post_init__(self) -> None:
-        """Refuse values that are out of bounds, and ``initial`` above ``maximum``."""
-        check_settings(self)
-        if self.initial > self.maximum:
-            raise ConfigurationError(
-                "give at most as long",
-                setting="initial",
-                value=shown(self.initial),
-                beside={"maximum": shown(self.maximum)},
-            )
-
-    def wait_s(self, failure_count: int, chance: float) -> float:
-        """Return the seconds to wait after this many failures in a row, from 1.
-
-        *chance* (0 to 1) spreads the wait between half of it and all of it, so that processors
-        that failed at the same time do not retry at the same time.
-        """
-        doublings = min(failure_count - 1, DOUBLINGS_MAX)
-        whole_s = min(self.initial.total_seconds() * 2.0**doublings, self.maximum.total_seconds())
-        return whole_s * (0.5 + 0.5 * chance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
