@@ -21,9 +21,9 @@ from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, PartitionContext, PartitionHandler
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
-from eventproc.sources.eventhubs.direct_path.azure_internals import PartitionLink
-from eventproc.sources.eventhubs.direct_path.path import OWNER_LEVEL
-from eventproc.sources.eventhubs.options import PREFETCH
+from eventproc.sources.eventhubs._direct_path.azure_internals import PartitionLink
+from eventproc.sources.eventhubs._direct_path.path import OWNER_LEVEL
+from eventproc.sources.eventhubs._options import PREFETCH
 
 COUNTED_FROM: Final = 0.1
 """CPU time is measured from this part of the backlog on, without the cost of opening."""

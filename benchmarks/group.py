@@ -33,7 +33,7 @@ from benchmarks._hub import emulator_with, fill
 from benchmarks._member import Settings
 from benchmarks._rows import Row, options, print_progress, print_rows
 from benchmarks._summary import times_better
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 
 SIDES: Final = ("eventproc", "azure")
 TIMEOUT_S: Final = 120.0

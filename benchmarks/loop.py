@@ -38,7 +38,7 @@ from eventproc import (
 )
 from eventproc.models import OwnershipClaim
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 
 SIZES: Final = (32, 1_000, 10_000)
 ROUNDS: Final = 5

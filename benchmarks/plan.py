@@ -9,14 +9,13 @@ for 10,000 partitions and 1,000 owners. The plan is a pure function, so nothing 
 """
 
 from benchmarks._rows import Row, options, print_rows
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.ordinal import Ordinal
-from eventproc.core.placement.placement import Placement
-from eventproc.core.placement.plan import plan
-from eventproc.core.placement.ring import Ring
-from eventproc.core.placement.state import GroupState, MemberFacts
-from eventproc.core.placement.weighted import Weighted
-from eventproc.testing.placement_contract.measures import shortest_ms
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.ordinal import Ordinal
+from eventproc._core.placement.placement import GroupState, MemberFacts, Placement
+from eventproc._core.placement.plan import plan
+from eventproc._core.placement.ring import Ring
+from eventproc._core.placement.weighted import Weighted
+from eventproc.testing._placement_contract.contract import shortest_ms
 
 REPEATS = 5
 PLACEMENTS = (

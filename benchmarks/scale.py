@@ -17,12 +17,12 @@ from datetime import timedelta
 from typing import Any, Final
 
 from benchmarks._rows import Row, options, print_progress, print_rows
-from checkpointstores.tables.table import TRANSACTION_MAX
+from checkpointstores.tables._table import TRANSACTION_MAX
 from eventproc import EventProcessorConfig
-from eventproc.cli.verbs.simulate import memory_account
-from eventproc.simulation import History, PriceList, Script, parse_event, play, report_of
-from eventproc.simulation.price import HOURS_PER_MONTH, PRICES
-from eventproc.simulation.report import HOUR_S, pages_listed
+from eventproc._command.verbs.simulate import memory_account
+from eventproc._simulation import History, PriceList, Script, parse_event, play, report_of
+from eventproc._simulation.price import HOURS_PER_MONTH, PRICES
+from eventproc._simulation.report import HOUR_S, pages_listed
 
 SIZES: Final = ("4x2", "32x4", "256x32", "1000x100", "2500x250")
 ROLLED_MAX: Final = 4

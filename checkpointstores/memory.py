@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 
-from checkpointstores.names import require_partition_id
-from eventproc.core.checkpoints import checkpoint_after
+from checkpointstores._fields import require_partition_id
+from eventproc._base.settings import checked
+from eventproc._core.delivery.checkpoints import checkpoint_after
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     NOT_BEGUN,
@@ -32,7 +33,6 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-from eventproc.settings import checked
 
 
 def _steady_utc() -> Callable[[], datetime]:

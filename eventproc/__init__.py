@@ -11,15 +11,32 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `__getattr__` below.
-    from eventproc.config import (
-        Backoff,
+    from eventproc._base.installed import __version__
+    from eventproc._base.retries import Backoff
+    from eventproc._delivery.config import (
         CheckpointPolicy,
         EventProcessorConfig,
         FailureAction,
         FailurePolicy,
         RecreatedHub,
-        ResourceProcessorConfig,
     )
+    from eventproc._delivery.handler import (
+        BatchError,
+        BlockingPartitionContext,
+        BlockingPartitionHandler,
+        PartitionContext,
+        PartitionHandler,
+        RowError,
+    )
+    from eventproc._group.resources import (
+        BlockingHeldResource,
+        BlockingResourceHandler,
+        HeldResource,
+        ResourceHandler,
+        Resources,
+    )
+    from eventproc._group.resources.config import ResourceProcessorConfig
+    from eventproc._runtime.processors import EventProcessor, ResourceProcessor
     from eventproc.errors import (
         ConfigurationError,
         DeadLetterError,
@@ -43,14 +60,6 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         StoreReplacedError,
         StoreUnavailableError,
     )
-    from eventproc.handler import (
-        BatchError,
-        BlockingPartitionContext,
-        BlockingPartitionHandler,
-        PartitionContext,
-        PartitionHandler,
-        RowError,
-    )
     from eventproc.models import (
         Checkpoint,
         CloseReason,
@@ -60,6 +69,14 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         LoadBalancingStrategy,
         PartitionOwnership,
         ReceivedEvent,
+    )
+    from eventproc.models._statistics import (
+        DeliveryCounters,
+        HoldCounters,
+        ProcessorStatistics,
+        PumpStatistics,
+        ResourceProcessorStatistics,
+        ResourceStatistics,
     )
     from eventproc.placements import (
         ByLoad,
@@ -79,24 +96,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         PartitionReceiver,
         Roster,
     )
-    from eventproc.processor import EventProcessor, ResourceProcessor
-    from eventproc.resources import (
-        BlockingHeldResource,
-        BlockingResourceHandler,
-        HeldResource,
-        ResourceHandler,
-        Resources,
-    )
     from eventproc.rosters import FixedRoster
-    from eventproc.statistics import (
-        DeliveryCounters,
-        HoldCounters,
-        ProcessorStatistics,
-        PumpStatistics,
-        ResourceProcessorStatistics,
-        ResourceStatistics,
-    )
-    from eventproc.version import __version__
 
 __all__ = [
     "Backoff",
@@ -173,8 +173,9 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("version", "errors", "models", "statistics"),
-    *("placements", "config", "ports", "handler", "resources", "rosters", "processor"),
+    *("_base.installed", "errors", "models", "ports", "placements", "_base.retries"),
+    *("_group.resources", "_delivery.config", "_delivery.handler", "rosters"),
+    *("_group.resources.config", "_runtime.processors"),
 )
 """The modules of these names, searched in this order: each imports more than the one before."""
 

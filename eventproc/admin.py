@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from eventproc.core.checkpoints import operators_writer
-from eventproc.core.ownership.liveness import fresh_owners
-from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
+from eventproc._base.settings import check_settings
+from eventproc._core.delivery.checkpoints import operators_writer
+from eventproc._core.ownership.liveness import fresh_owners
+from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
 from eventproc.errors import ConfigurationError, EventProcError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
@@ -31,7 +32,6 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-from eventproc.settings import check_settings
 
 ATTEMPTS: Final = 20
 """An attempt fails only if the owner wrote in between, at a checkpoint or a renewal."""

@@ -1,14 +1,13 @@
 """Placements: which processor should have which partition. See ``docs/placement.md``."""
 
-from eventproc.core.placement.by_load import ByLoad
-from eventproc.core.placement.clockwise import Circle, Clockwise
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.ordinal import Ordinal
-from eventproc.core.placement.placement import Order, Placement
-from eventproc.core.placement.published import Published
-from eventproc.core.placement.ring import Ring
-from eventproc.core.placement.state import GroupState, MemberFacts
-from eventproc.core.placement.weighted import Weighted
+from eventproc._core.placement.by_load import ByLoad
+from eventproc._core.placement.clockwise import Circle, Clockwise
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.ordinal import Ordinal
+from eventproc._core.placement.placement import GroupState, MemberFacts, Order, Placement
+from eventproc._core.placement.published import Published
+from eventproc._core.placement.ring import Ring
+from eventproc._core.placement.weighted import Weighted
 
 __all__ = [
     "ByLoad",

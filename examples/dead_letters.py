@@ -16,7 +16,7 @@ from eventproc import (
     ReceivedEvent,
 )
 from eventproc.dead_letters import HandlerTarget, MemoryDeadLetterReader, matching, replay
-from eventproc.dead_letters.memory import MemoryDeadLetterSink
+from eventproc.dead_letters._memory import MemoryDeadLetterSink
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
 PRICES = dict.fromkeys([f"article {number}" for number in range(7)], 10)

@@ -28,7 +28,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `__getattr__` below.
-    from spark_integration.errors import (
+    from spark_integration._errors import (
         EventsLostError,
         FencedError,
         HandlerFailedError,
@@ -36,14 +36,14 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         PublishFailedError,
         RefusedInSparkError,
     )
-    from spark_integration.fleet.fleet import Fleet
-    from spark_integration.fleet.launch import run_on_executors
-    from spark_integration.fleet.statistics import FleetError, FleetMember, FleetStatistics, Phase
-    from spark_integration.recipes import NetworkRecipe, SourceRecipe, StoreRecipe
-    from spark_integration.registration import register
-    from spark_integration.secrets import Secret
-    from spark_integration.sink.records import BatchSummary
-    from spark_integration.sink.sink import CheckpointingSink
+    from spark_integration._fleet.fleet import Fleet
+    from spark_integration._fleet.launch import run_on_executors
+    from spark_integration._fleet.statistics import FleetError, FleetMember, FleetStatistics, Phase
+    from spark_integration._recipes import NetworkRecipe, SourceRecipe, StoreRecipe
+    from spark_integration._registration import register
+    from spark_integration._secrets import Secret
+    from spark_integration._sink.records import BatchSummary
+    from spark_integration._sink.sink import CheckpointingSink
 
 __all__ = [
     "BatchSummary",
@@ -68,8 +68,8 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("errors", "secrets", "recipes", "registration", "sink.records", "sink.sink"),
-    *("fleet.statistics", "fleet.fleet", "fleet.launch"),
+    *("_errors", "_secrets", "_recipes", "_registration", "_sink.records", "_sink.sink"),
+    *("_fleet.statistics", "_fleet.fleet", "_fleet.launch"),
 )
 """The modules with the public names, searched in this order: from cheap to costly imports."""
 

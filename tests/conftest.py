@@ -21,9 +21,9 @@ from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 import eventproc.columns  # noqa: F401 - Its import reads files: no test may do so in a loop.
-from eventproc import logs
-from eventproc.sources.eventhubs.options import ReceivePath, receive_path_by_default
-from eventproc.testing.azurite import Azurite
+from eventproc._base import logs
+from eventproc.sources.eventhubs._options import ReceivePath, receive_path_by_default
+from eventproc.testing._azurite import Azurite
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 

@@ -1,8 +1,8 @@
 """A checkpoint store in Azure Blob Storage, in the layout of Azure's own processors."""
 
-from eventproc.extras import needing
+from eventproc._base.installed import needing
 
 with needing("blob"):
-    from checkpointstores.blob.store import BlobCheckpointStore
+    from checkpointstores.blob._store import BlobCheckpointStore
 
 __all__ = ["BlobCheckpointStore"]

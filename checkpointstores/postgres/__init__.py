@@ -1,8 +1,8 @@
 """A checkpoint store in a PostgreSQL database."""
 
-from eventproc.extras import needing
+from eventproc._base.installed import needing
 
 with needing("postgres"):
-    from checkpointstores.postgres.store import PostgresCheckpointStore
+    from checkpointstores.postgres._store import PostgresCheckpointStore
 
 __all__ = ["PostgresCheckpointStore"]

@@ -1,5 +1,5 @@
 """A checkpoint store in a SQLite file."""
 
-from checkpointstores.sqlite.store import SqliteCheckpointStore
+from checkpointstores.sqlite._store import SqliteCheckpointStore
 
 __all__ = ["SqliteCheckpointStore"]

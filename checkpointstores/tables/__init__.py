@@ -1,8 +1,8 @@
 """A checkpoint store in an Azure Storage table."""
 
-from eventproc.extras import needing
+from eventproc._base.installed import needing
 
 with needing("tables"):
-    from checkpointstores.tables.store import TableCheckpointStore
+    from checkpointstores.tables._store import TableCheckpointStore
 
 __all__ = ["TableCheckpointStore"]

@@ -5,13 +5,20 @@ in a processor. As there, values of ``properties`` and ``systemProperties`` are 
 and ``"1"`` stay different.
 """
 
-from eventproc.extras import needing
+from eventproc._base.installed import needing
 
 with needing("columns"):
-    from eventproc.columns.events import to_columns
-    from eventproc.columns.json_text import from_json, to_json
-    from eventproc.columns.schema import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, check_names, schema_of
-    from eventproc.columns.value_column import VALUE, value_array, value_type, with_column
+    from eventproc.columns._events import to_columns
+    from eventproc.columns._schema import (
+        COLUMNS,
+        PUBLISHER,
+        WITH_OWN_COLUMN,
+        check_names,
+        from_json,
+        schema_of,
+        to_json,
+    )
+    from eventproc.columns._value_column import VALUE, value_array, value_type, with_column
 
 __all__ = [
     "COLUMNS",

@@ -4,18 +4,22 @@
 or a queue are in the package of that source.
 """
 
-from eventproc.dead_letters.function import FunctionDeadLetterSink
-from eventproc.dead_letters.memory import MemoryDeadLetterReader, MemoryDeadLetterSink
-from eventproc.dead_letters.replay import (
+from eventproc.dead_letters._memory import (
+    FunctionDeadLetterSink,
+    MemoryDeadLetterReader,
+    MemoryDeadLetterSink,
+)
+from eventproc.dead_letters._replay import (
+    LetterFilter,
     LetterOutcome,
     LetterResult,
     ReplayTarget,
     drop,
+    matching,
     replay,
 )
-from eventproc.dead_letters.selection import LetterFilter, matching
-from eventproc.dead_letters.to_handler import HandlerTarget
-from eventproc.dead_letters.to_hub import HubTarget
+from eventproc.dead_letters._to_handler import HandlerTarget
+from eventproc.dead_letters._to_hub import HubTarget
 
 __all__ = [
     "FunctionDeadLetterSink",

@@ -9,8 +9,11 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final, Self, TypeVar
 
-from eventproc.concurrency.resource import AsyncResource
-from eventproc.concurrency.tasks import together
+from eventproc._base.installed import needing
+from eventproc._base.network import HttpProxy
+from eventproc._base.resource import AsyncResource
+from eventproc._base.settings import SECRET, checked
+from eventproc._base.tasks import together
 from eventproc.errors import (
     ConfigurationError,
     DeadLetterError,
@@ -18,18 +21,15 @@ from eventproc.errors import (
     StoreError,
     StoreRejectedError,
 )
-from eventproc.extras import needing
 from eventproc.models import DeadLetter, StoredLetter, letter_from_json
-from eventproc.network import HttpProxy
 from eventproc.ports import DeadLetterReader, DeadLetterSink
-from eventproc.settings import SECRET, checked
 
 with needing("blob"):
     from azure.storage.blob import ContentSettings
 
-    from eventproc.azure_storage.answers import ConditionFailedError, Right
-    from eventproc.azure_storage.blobs import BLOBS, BlobCredential
-    from eventproc.azure_storage.connection import Connection, account_in, if_is
+    from eventproc._base.azure_storage.answers import ConditionFailedError, Right
+    from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential
+    from eventproc._base.azure_storage.connection import Connection, account_in, if_is
 
 T = TypeVar("T")
 

@@ -1,8 +1,7 @@
 """Decoders of bodies: a handler with one gets values of a type instead of bytes."""
 
-from eventproc.decoders.cloud_events import CloudEvent, CloudEventDecoder
-from eventproc.decoders.decoder import Decoder, FunctionDecoder
-from eventproc.decoders.structs import JsonDecoder, MsgpackDecoder
+from eventproc.decoders._cloud_events import CloudEvent, CloudEventDecoder
+from eventproc.decoders._decoders import Decoder, FunctionDecoder, JsonDecoder, MsgpackDecoder
 
 __all__ = [
     "CloudEvent",

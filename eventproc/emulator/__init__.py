@@ -1,17 +1,16 @@
 """An Event Hubs emulator in pure Python: AMQP 1.0 on the local machine, for tests."""
 
-from eventproc.emulator.amqp.message import StoredEvent
-from eventproc.emulator.hub.configuration import (
+from eventproc.emulator._amqp.message import StoredEvent
+from eventproc.emulator._hub.configuration import (
     EmulatorConfiguration,
     HubConfiguration,
     hubs_of,
     read_config_json,
 )
-from eventproc.emulator.hub.log import Retention
-from eventproc.emulator.running import run, serve
-from eventproc.emulator.server import EmulatorServer
-from eventproc.emulator.threaded import EventHubsEmulator
-from eventproc.emulator.tokens import Right, TokenRules
+from eventproc.emulator._hub.log import Retention
+from eventproc.emulator._server import EmulatorServer, run, serve
+from eventproc.emulator._threaded import EventHubsEmulator
+from eventproc.emulator._tokens import Right, TokenRules
 
 __all__ = [
     "EmulatorConfiguration",

@@ -1,62 +1,59 @@
 """The records that modules exchange: frozen dataclasses and enums, all importable from here."""
 
-from eventproc.models.batch import EventBatch, body_bytes, joined
-from eventproc.models.checkpoint import (
+from eventproc.models._checkpoint import (
+    ALONE,
     COMPLETED_RANGES_MAX,
+    IN_BATCH,
+    IN_PART,
     NO_OFFSET,
+    NOT_BEGUN,
     SEQUENCE_NUMBER_MAX,
     STATE_BYTES_MAX,
     Checkpoint,
     CheckpointResult,
     CheckpointUpdate,
+    Isolation,
     OffsetFormat,
     SequenceRange,
     WriteOutcome,
+    alone,
     check_state,
 )
-from eventproc.models.dead_letter import TEXT_MAX, DeadLetter, describe_error
-from eventproc.models.events import (
+from eventproc.models._dead_letter import TEXT_MAX, DeadLetter, describe_error
+from eventproc.models._events import (
     EVENT_FIELDS,
     KAFKA_KEY,
     KAFKA_TOMBSTONE,
     REPLAYED_FROM,
     REPLAYED_FROM_PROPERTY,
     UNDECODED,
+    EventBatch,
     EventPosition,
     LastEnqueued,
+    OutgoingEvent,
     PartitionProperties,
+    PropertyValue,
     ReceivedEvent,
+    body_bytes,
+    joined,
 )
-from eventproc.models.group_record import (
+from eventproc.models._group import (
     RECORD_BYTES_MAX,
+    ClaimResult,
+    CloseReason,
+    ConsumerGroup,
     GroupRecord,
-    RecordResult,
-)
-from eventproc.models.isolation import (
-    ALONE,
-    IN_BATCH,
-    IN_PART,
-    NOT_BEGUN,
-    Isolation,
-    alone,
-)
-from eventproc.models.membership import (
+    LoadBalancingStrategy,
     Member,
     MemberResult,
     MembershipSnapshot,
     MemberStatus,
-)
-from eventproc.models.outgoing_event import OutgoingEvent, PropertyValue
-from eventproc.models.ownership import (
-    ClaimResult,
-    CloseReason,
-    ConsumerGroup,
-    LoadBalancingStrategy,
     OwnershipClaim,
     OwnershipSnapshot,
     PartitionOwnership,
+    RecordResult,
 )
-from eventproc.models.stored_letter import (
+from eventproc.models._stored_letter import (
     StoredLetter,
     in_order,
     letter_from_details,

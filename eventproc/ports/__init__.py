@@ -3,19 +3,21 @@
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
 
-from eventproc.ports.checkpoint_store import CheckpointStore, ForwardingStore
-from eventproc.ports.dead_letter_reader import DeadLetterReader
-from eventproc.ports.dead_letter_sink import DeadLetterSink
-from eventproc.ports.event_publisher import EventPublisher
-from eventproc.ports.event_source import (
+from eventproc.ports._checkpoint_store import (
+    CheckpointStore,
+    ForwardingStore,
+    Transaction,
+    Transactions,
+)
+from eventproc.ports._dead_letters import DeadLetterReader, DeadLetterSink
+from eventproc.ports._event_source import (
+    EventPublisher,
     EventSource,
     PartitionReceiver,
     QueueReceiver,
     QueueSource,
 )
-from eventproc.ports.health_reporter import HealthReporter, WatchedMember
-from eventproc.ports.roster import Roster
-from eventproc.ports.transactions import Transaction, Transactions
+from eventproc.ports._members import HealthReporter, Roster, WatchedMember
 
 __all__ = [
     "CheckpointStore",

@@ -3,6 +3,6 @@
 ``eventproc.rosters.kubernetes`` reads them from Kubernetes.
 """
 
-from eventproc.rosters.fixed import FixedRoster
+from eventproc.rosters._fixed import FixedRoster
 
 __all__ = ["FixedRoster"]

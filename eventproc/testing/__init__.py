@@ -1,16 +1,16 @@
 """Test tools for users' handlers, stores and sources; eventproc's own tests use them, too."""
 
-from eventproc.testing.azurite import Azurite
-from eventproc.testing.clauses import ClauseReport
-from eventproc.testing.faults import FaultyCheckpointStore, StoreFaults
-from eventproc.testing.harness.harness import HandlerTestHarness
-from eventproc.testing.harness.record import Closing, HandlerCall
-from eventproc.testing.placement_contract.contract import PlacementReport, check_placement
-from eventproc.testing.source_contract.bench import SourceBench
-from eventproc.testing.source_contract.contract import check_event_source, source_clause_names
-from eventproc.testing.store_contract.bench import LoseAnswers
-from eventproc.testing.store_contract.contract import check_checkpoint_store, clause_names
-from eventproc.testing.virtual_time import (
+from eventproc.testing._azurite import Azurite
+from eventproc.testing._clauses import ClauseReport
+from eventproc.testing._faults import FaultyCheckpointStore, StoreFaults
+from eventproc.testing._harness.harness import HandlerTestHarness
+from eventproc.testing._harness.record import Closing, HandlerCall
+from eventproc.testing._placement_contract.contract import PlacementReport, check_placement
+from eventproc.testing._source_contract.bench import SourceBench
+from eventproc.testing._source_contract.contract import check_event_source, source_clause_names
+from eventproc.testing._store_contract.bench import LoseAnswers
+from eventproc.testing._store_contract.contract import check_checkpoint_store, clause_names
+from eventproc.testing._virtual_time import (
     DeadlockError,
     LivelockError,
     VirtualTimeLoop,

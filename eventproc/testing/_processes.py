@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import TypeVar, TypeVarTuple
 
-from eventproc.testing.virtual_time import Callback, OverdueError, VirtualTimeLoop
+from eventproc.testing._virtual_time import Callback, OverdueError, VirtualTimeLoop
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -12,10 +12,10 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from eventproc.autoscaling.keda import processes_per_pod
-from eventproc.cli.app import app
-from eventproc.cli.arguments.placements import parse_placement
-from eventproc.config import EventProcessorConfig
+from eventproc._command.app import app
+from eventproc._command.arguments.modules import parse_placement
+from eventproc._command.keda import processes_per_pod
+from eventproc._delivery.config import EventProcessorConfig
 
 SHUTDOWN_S = EventProcessorConfig().shutdown_timeout.total_seconds()
 LAST_WORDS_S = 3

@@ -2,7 +2,7 @@
 
 import json
 
-from eventproc.emulator.hub.configuration import read_config_json
+from eventproc.emulator._hub.configuration import read_config_json
 
 OFFICIAL_PARTITIONS_MAX = 32
 OFFICIAL_ENTITIES_MAX = 10

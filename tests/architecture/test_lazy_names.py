@@ -7,7 +7,9 @@ import sys
 import pytest
 
 import eventproc
-from eventproc import config, errors, processor
+from eventproc import errors
+from eventproc._base.retries import Backoff
+from eventproc._runtime.processors import EventProcessor
 
 
 def run_python(code):
@@ -74,8 +76,8 @@ def test_a_module_is_an_attribute_without_an_import_of_its_own():
 def test_a_name_is_one_object_wherever_it_is_imported_from():
     """An ``except`` clause and ``isinstance`` rely on it."""
     assert eventproc.ConfigurationError is errors.ConfigurationError
-    assert eventproc.EventProcessor is processor.EventProcessor
-    assert eventproc.Backoff is config.Backoff
+    assert eventproc.EventProcessor is EventProcessor
+    assert eventproc.Backoff is Backoff
 
 
 def test_a_config_is_pickled():

@@ -6,7 +6,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from eventproc.telemetry import Telemetry
-from eventproc.telemetry.instruments import INSTRUMENTS, PARTITION_GAUGES
+from eventproc.telemetry._instruments import INSTRUMENTS, PARTITION_GAUGES
 
 ROW = re.compile(r"^\| `((?:eventproc|messaging)\.[a-z_.]+)` \|", re.MULTILINE)
 DURATIONS = {

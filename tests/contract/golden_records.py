@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.core.checkpoints import initial_checkpoint, operators_writer, pumps_writer
+from eventproc._core.delivery.checkpoints import initial_checkpoint, operators_writer, pumps_writer
 from eventproc.models import (
     IN_BATCH,
     IN_PART,
@@ -23,7 +23,7 @@ from eventproc.models import (
     SequenceRange,
 )
 from eventproc.ports import CheckpointStore
-from spark_integration.sink.records import TaskId
+from spark_integration._sink.records import TaskId
 
 GROUP = ConsumerGroup(
     fully_qualified_namespace="Contoso.servicebus.windows.net:5671", eventhub_name="Orders"

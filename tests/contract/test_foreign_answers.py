@@ -14,11 +14,7 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
 from eventproc.dead_letters.blob import BlobDeadLetterReader, BlobDeadLetterSink
-from eventproc.errors import (
-    ConfigurationError,
-    DeadLetterError,
-    StoreUnavailableError,
-)
+from eventproc.errors import ConfigurationError, DeadLetterError, StoreUnavailableError
 from eventproc.models import (
     CheckpointUpdate,
     ConsumerGroup,

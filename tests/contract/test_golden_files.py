@@ -7,14 +7,14 @@ import json
 
 import pytest
 
-from eventproc.cli.group.file import ExportedCheckpoint, ExportedGroup, as_text, read_file
-from eventproc.core.checkpoints import operators_writer, pump_owner, pumps_writer
-from eventproc.core.offset_format import offset_format_of
+from eventproc._command.group.file import ExportedCheckpoint, ExportedGroup, as_text, read_file
+from eventproc._core.delivery.checkpoints import operators_writer, pump_owner, pumps_writer
+from eventproc._core.delivery.offset_format import offset_format_of
 from eventproc.dead_letters.blob import BlobDeadLetterSink
 from eventproc.models import DeadLetter, OffsetFormat, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubDeadLetterSink
-from spark_integration.sink.records import parse_writer
-from spark_integration.source import offsets
+from spark_integration._sink.records import parse_writer
+from spark_integration._source import planning as offsets
 from tests.contract.golden_records import GOLDEN, GROUP, NOW, TASK, golden_text
 
 # --- writers -------------------------------------------------------------------------------------

@@ -17,15 +17,16 @@ import pytest
 from psycopg.rows import dict_row
 
 from checkpointstores.blob import BlobCheckpointStore
-from checkpointstores.blob.container import BlobItem, Listing, Written
+from checkpointstores.blob._container import BlobItem, Listing, Written
 from checkpointstores.postgres import PostgresCheckpointStore
-from checkpointstores.postgres import store as postgres_store
+from checkpointstores.postgres import _store as postgres_store
 from checkpointstores.sqlite import SqliteCheckpointStore
-from checkpointstores.sqlite import records as sqlite_records
-from checkpointstores.sqlite.clock import Boot, HostClock
-from checkpointstores.tables import TableCheckpointStore, table
-from checkpointstores.tables import store as table_store
-from checkpointstores.tables.contents import INLINE_MAX
+from checkpointstores.sqlite import _records as sqlite_records
+from checkpointstores.sqlite._clock import Boot, HostClock
+from checkpointstores.tables import TableCheckpointStore
+from checkpointstores.tables import _store as table_store
+from checkpointstores.tables import _table as table
+from checkpointstores.tables._contents import INLINE_MAX
 from eventproc.models import MemberStatus, OffsetFormat
 from tests.contract.golden_records import (
     GROUP,

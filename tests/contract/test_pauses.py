@@ -3,8 +3,8 @@
 import asyncio
 from datetime import timedelta
 
+from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, REASON_MAX
 from eventproc.admin import pause_group, read_pauses, resume_group
-from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, REASON_MAX
 from eventproc.models import ConsumerGroup
 
 GROUP = ConsumerGroup(fully_qualified_namespace="hub.example", eventhub_name="orders")

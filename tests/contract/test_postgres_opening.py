@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from checkpointstores.postgres import PostgresCheckpointStore
-from checkpointstores.postgres.schema import VERSION, check_name
+from checkpointstores.postgres._schema import VERSION, check_name
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
 

@@ -16,7 +16,7 @@ from datetime import timedelta
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from checkpointstores.sqlite.file import connect
+from checkpointstores.sqlite._file import connect
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 

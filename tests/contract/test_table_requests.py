@@ -7,7 +7,7 @@ import pytest
 from azure.data.tables.aio import TableClient
 
 from checkpointstores.tables import TableCheckpointStore
-from eventproc.azure_storage.connection import Connection
+from eventproc._base.azure_storage.connection import Connection
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import (
     STATE_BYTES_MAX,

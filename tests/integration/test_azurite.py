@@ -13,19 +13,14 @@ from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing.azurite import (
-    END_WITH_PARENT,
-    PROGRAM_VARIABLE,
-    Azurite,
-    find_azurite,
-)
+from eventproc.testing._azurite import END_WITH_PARENT, PROGRAM_VARIABLE, Azurite, find_azurite
 
 AIOHTTP_KEEPS_S = 15
 """aiohttp uses a connection again if it was idle for less."""
 
 ORPHAN_MAKER = """
 import sys
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 Azurite().start()
 print("started", flush=True)
 sys.stdin.read()

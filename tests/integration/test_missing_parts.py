@@ -11,9 +11,9 @@ from eventproc.testing import azurite
 sys.modules["pyspark"] = None
 azurite._MAIN = Path("absent")
 """
-OF_SPARK = "tests/unit/spark_integration/sink/test_task.py"
+OF_SPARK = "tests/unit/spark_integration/_sink/test_task.py"
 OF_AZURITE = "tests/integration/test_azurite.py::test_a_stopped_azurite_refuses_connections"
-OF_NOTHING = "tests/unit/eventproc/test_extras.py"
+OF_NOTHING = "tests/unit/eventproc/_base/test_extras.py"
 
 
 def run_pytest(root, directory, *tests, **environment):

@@ -30,7 +30,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 from tests.mistakes.importers import Importers
 from tests.mistakes.mistake import Mistake, draw
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from eventproc.testing._child_server import ChildServer
+from eventproc.testing._azurite import ChildServer
 from tests.servers.ports import free_port
 
 _START_MAX_S: Final = 20.0

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from eventproc.concurrency.tasks import end
+from eventproc._base.tasks import end
 
 _ACCEPT_TURNS: Final = 3
 """Turns of the loop from a connection that was accepted to its ``connection_made``."""

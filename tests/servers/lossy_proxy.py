@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from eventproc.concurrency.resource import AsyncResource
+from eventproc._base.resource import AsyncResource
 from tests.servers.listening import end_connections, stop_listening
 
 

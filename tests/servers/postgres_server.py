@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from eventproc.testing._child_server import ChildServer
+from eventproc.testing._azurite import ChildServer
 from tests.servers.ports import STOP_MAX_S, free_port, wait_for_end
 
 _START_MAX_S: Final = 60.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing._child_server import ChildServer
+from eventproc.testing._azurite import ChildServer
 from tests.servers.ports import free_port, wait_for_end
 
 _START_MAX_S: Final = 90.0

@@ -7,6 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc._simulation.store import StoreConnection
 from eventproc.models import (
     CheckpointResult,
     CheckpointUpdate,
@@ -19,7 +20,6 @@ from eventproc.models import (
     OwnershipSnapshot,
     WriteOutcome,
 )
-from eventproc.simulation.store_connection import StoreConnection
 from eventproc.testing._processes import Wire
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Invariants

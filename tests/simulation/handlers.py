@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
-from eventproc.pumps.stop_scope import TRUST_CHECK_MIN_S
+from eventproc._group.pumps.stop_scope import TRUST_CHECK_MIN_S
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Call, Invariants
 

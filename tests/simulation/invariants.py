@@ -23,7 +23,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from eventproc.handler import PartitionContext
+from eventproc._delivery.handler import PartitionContext
+from eventproc._group.pumps.stop_scope import TRUST_CHECK_MAX_S
 from eventproc.models import (
     CheckpointUpdate,
     GroupRecord,
@@ -32,7 +33,6 @@ from eventproc.models import (
     PartitionOwnership,
     ReceivedEvent,
 )
-from eventproc.pumps.stop_scope import TRUST_CHECK_MAX_S
 from tests.simulation.actor import Actor
 from tests.simulation.holding import Holding
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from random import Random
 
 from eventproc import EventProcessorConfig
-from eventproc.core.placement.even import Even
+from eventproc._core.placement.even import Even
 from eventproc.models import PartitionOwnership
 from eventproc.testing import StoreFaults
 from tests.simulation.actor import Actor

@@ -5,8 +5,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
 from eventproc import EventProcessor
-from eventproc.core.placement.state import MemberFacts
-from eventproc.statistics import ProcessorStatistics
+from eventproc._core.placement.placement import MemberFacts
+from eventproc.models._statistics import ProcessorStatistics
 from eventproc.testing._processes import Process
 from tests.simulation.actor import Actor
 from tests.simulation.azure.processor import ForeignProcessor

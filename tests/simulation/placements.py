@@ -10,14 +10,13 @@ from random import Random
 from typing import Final
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.ordinal import Ordinal
-from eventproc.core.placement.placement import Placement
-from eventproc.core.placement.plan import plan
-from eventproc.core.placement.published import Published
-from eventproc.core.placement.ring import Ring
-from eventproc.core.placement.state import GroupState, MemberFacts
-from eventproc.core.placement.weighted import Weighted
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.ordinal import Ordinal
+from eventproc._core.placement.placement import GroupState, MemberFacts, Placement
+from eventproc._core.placement.plan import plan
+from eventproc._core.placement.published import Published
+from eventproc._core.placement.ring import Ring
+from eventproc._core.placement.weighted import Weighted
 
 STRATEGIES: Final = (
     LoadBalancingStrategy.BALANCED,

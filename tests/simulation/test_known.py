@@ -3,7 +3,7 @@
 import pytest
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
-from eventproc.core.placement.ordinal import Ordinal
+from eventproc._core.placement.ordinal import Ordinal
 from eventproc.testing._processes import run_processes
 from tests.simulation.faults import Fault
 from tests.simulation.placements import draw_placement

@@ -6,10 +6,10 @@ from random import Random
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Checkpoint, CheckpointPolicy, StoreUnavailableError
+from eventproc._core.delivery.checkpoints import is_moved_by_operator
 from eventproc.admin import CheckpointMove, move_checkpoint
-from eventproc.core.checkpoints import is_moved_by_operator
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene
 
 PARTITIONS = ("0", "1", "2")

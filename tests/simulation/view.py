@@ -7,11 +7,11 @@ from typing import Final
 
 from checkpointstores.memory import MemoryAccount
 from eventproc import EventProcessorConfig
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.schema import SCHEMA_RECORD, schema_in
-from eventproc.core.placement.state import MemberFacts
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.placement import MemberFacts
+from eventproc._core.placement.schema import SCHEMA_RECORD, schema_in
+from eventproc._simulation.observer import BEGIN, Fleet
 from eventproc.models import MemberStatus, PartitionOwnership
-from eventproc.simulation.fleet import BEGIN, Fleet
 from eventproc.testing._processes import Wire
 from tests.simulation.handlers import Behaviour
 from tests.simulation.invariants import Invariants

@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from eventproc.models import ReceivedEvent
-from spark_integration.columns import BODY_BYTES_MAX, ROWS_MAX, SCHEMA, to_record_batches
+from spark_integration._columns import BODY_BYTES_MAX, ROWS_MAX, SCHEMA, to_record_batches
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -27,8 +27,8 @@ from eventproc.models import (
     ConsumerGroup,
     OffsetFormat,
 )
-from spark_integration.sink.records import TaskId
-from spark_integration.sink.store import Checkpoints
+from spark_integration._sink.records import TaskId
+from spark_integration._sink.store import Checkpoints
 from tests.spark.conftest import COUNT, HUB, Place, Stream, expected, publish
 
 GROUP = ConsumerGroup(fully_qualified_namespace="127.0.0.1", eventhub_name=HUB)

@@ -17,13 +17,7 @@ from eventproc import EventProcessor, EventProcessorConfig, PartitionHandler
 from eventproc.emulator import EventHubsEmulator
 from eventproc.ports import CheckpointStore
 from eventproc.sources.eventhubs import EventHubSource
-from spark_integration import (
-    CheckpointingSink,
-    Secret,
-    SourceRecipe,
-    StoreRecipe,
-    run_on_executors,
-)
+from spark_integration import CheckpointingSink, Secret, SourceRecipe, StoreRecipe, run_on_executors
 from tests.spark.conftest import COUNT, HUB, PARTITIONS, expected, publish
 from tests.spark.sink_handlers import FOLDER, Orders
 

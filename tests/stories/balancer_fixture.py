@@ -5,17 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.config import EventProcessorConfig
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.placement import Placement
-from eventproc.logs import get_logger
-from eventproc.models import (
-    Member,
-    MemberStatus,
-    OwnershipClaim,
-)
-from eventproc.ownership.balancer import Balancer
-from eventproc.testing.virtual_time import run_virtual
+from eventproc._base.logs import get_logger
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.placement import Placement
+from eventproc._delivery.config import EventProcessorConfig
+from eventproc._group.balancer import Balancer
+from eventproc.models import Member, MemberStatus, OwnershipClaim
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 LOG = get_logger("eventproc.test")

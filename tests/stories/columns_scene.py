@@ -7,9 +7,9 @@ from typing import Any
 from eventproc import Backoff, CloseReason, FailureAction, FailurePolicy, PartitionHandler, RowError
 from eventproc.models import ReceivedEvent
 from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, source_of
-from tests.unit.eventproc.core.batches import CountingBatch
+from tests.unit.eventproc._core.batches import CountingBatch
 
 QUICK = Backoff(initial=timedelta(seconds=0.1), maximum=timedelta(seconds=1))
 TWO_THEN_LETTER = FailurePolicy(attempts_max=2, action=FailureAction.DEAD_LETTER)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eventproc import FailureAction, FailurePolicy
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 LETTER = FailurePolicy(attempts_max=2, action=FailureAction.DEAD_LETTER)

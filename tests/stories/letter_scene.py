@@ -3,12 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from eventproc import (
-    Backoff,
-    ConsumerGroup,
-    DeadLetter,
-    ReceivedEvent,
-)
+from eventproc import Backoff, ConsumerGroup, DeadLetter, ReceivedEvent
 from eventproc.dead_letters import (
     LetterOutcome,
     MemoryDeadLetterReader,

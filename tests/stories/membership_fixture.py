@@ -4,13 +4,13 @@ import asyncio
 from datetime import timedelta
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.core.ownership.members.status import member_step
-from eventproc.logs import get_logger
+from eventproc._base.logs import get_logger
+from eventproc._core.ownership.members import member_step
+from eventproc._group.membership import Membership
 from eventproc.models import Member
-from eventproc.ownership.membership import Membership
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene
-from tests.unit.eventproc.core.ownership.listings import RULES
+from tests.unit.eventproc._core.ownership.listings import RULES
 
 EXPIRATION = timedelta(seconds=60)
 ANSWER_WITHIN = timedelta(seconds=12)

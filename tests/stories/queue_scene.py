@@ -5,14 +5,9 @@ from collections.abc import Sequence
 from random import Random
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import (
-    Checkpoint,
-    EventProcessor,
-    EventProcessorConfig,
-    PartitionHandler,
-)
+from eventproc import Checkpoint, EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc._delivery.handler import HandlerFactory
 from eventproc.dead_letters import MemoryDeadLetterSink
-from eventproc.handler import HandlerFactory
 from eventproc.models import ConsumerGroup, SequenceRange
 from eventproc.testing import FaultyCheckpointStore
 from tests.stories.played_queue import PlayedQueue, PlayedQueues

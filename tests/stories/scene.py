@@ -16,9 +16,9 @@ from eventproc import (
     ReceivedEvent,
     Roster,
 )
-from eventproc.core.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
-from eventproc.handler import HandlerFactory
-from eventproc.simulation.fleet import Fleet
+from eventproc._core.delivery.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc._delivery.handler import HandlerFactory
+from eventproc._simulation.observer import Fleet
 from eventproc.telemetry import Telemetry
 from eventproc.testing import FaultyCheckpointStore
 

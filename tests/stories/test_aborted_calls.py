@@ -19,11 +19,11 @@ from eventproc import (
     ResourceHandler,
 )
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.five_events import BOTH, LETTER, served
 from tests.stories.resources_scene import ResourceScene
 from tests.stories.scene import Noting, Scene, seconds, until
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 
 class Panic(BaseException):

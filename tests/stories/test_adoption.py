@@ -14,9 +14,9 @@ from eventproc import (
     StoreUnavailableError,
 )
 from eventproc.models import CheckpointResult, WriteOutcome
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.checkpoint_fixture import (
+from tests.unit.eventproc._delivery.checkpoint_fixture import (
     CheckpointFixture,
     former_and_next,
     writer_of,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.emulator.amqp.decoding import MalformedError, decode, skip
-from eventproc.emulator.amqp.encoding import encode
-from eventproc.emulator.amqp.values import Array, Described, Float, Symbol, UInt, ULong
+from eventproc.emulator._amqp.decoding import MalformedError, decode, skip
+from eventproc.emulator._amqp.encoding import encode
+from eventproc.emulator._amqp.values import Array, Described, Float, Symbol, UInt, ULong
 from tests.unit.eventproc.emulator.strategies import values
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.placement.even import even_plan
+from eventproc._core.placement.even import even_plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.ownership.groups import Group, group_holding, groups
-from tests.unit.eventproc.core.ownership.rounds import Rounds
+from tests.unit.eventproc._core.ownership.groups import Group, group_holding, groups
+from tests.unit.eventproc._core.ownership.rounds import Rounds
 
 BALANCED = LoadBalancingStrategy.BALANCED
 GREEDY = LoadBalancingStrategy.GREEDY

@@ -15,7 +15,7 @@ from eventproc import (
     StoreUnavailableError,
 )
 from eventproc.models import CheckpointResult, MemberResult, WriteOutcome
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.opentelemetry_sdk import Sdk
 from tests.stories.scene import Noting, Scene, seconds
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from eventproc import BlockingPartitionHandler
 from tests.stories.scene import Scene, until
 from tests.stories.test_key_concurrency import publish
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 
 class BlockingByKey(BlockingPartitionHandler):

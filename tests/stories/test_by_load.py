@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from eventproc import ByLoad, EventProcessorConfig, PartitionHandler, Published
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, stop_all
 from tests.stories.test_published import counting
 

@@ -9,7 +9,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig
 from eventproc.models import GroupRecord
 from eventproc.ports import ForwardingStore
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 REBALANCE_S = 10.0

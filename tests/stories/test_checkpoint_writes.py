@@ -12,12 +12,12 @@ from eventproc import (
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.core.checkpoints import operators_writer
+from eventproc._core.delivery.checkpoints import operators_writer
+from eventproc._delivery.checkpointer import Checkpointer
 from eventproc.models import IN_BATCH, NOT_BEGUN, CheckpointResult, WriteOutcome
-from eventproc.partition.checkpointer import Checkpointer
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.partition.checkpoint_fixture import (
+from tests.unit.eventproc._delivery.checkpoint_fixture import (
     EAGER,
     MANUAL,
     CheckpointFixture,

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from eventproc.core.placement.rank import rank
+from eventproc._core.placement.rank import rank
 from eventproc.testing import StoreFaults
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.resources_scene import ResourceScene
 from tests.stories.scene import seconds
 

@@ -22,7 +22,7 @@ from eventproc.columns import to_columns
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import ReceivedEvent
 from eventproc.testing import HandlerTestHarness
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.columns_scene import TWO_THEN_LETTER, BatchScene, Rows, served
 from tests.stories.scene import Scene, seconds, source_of
 

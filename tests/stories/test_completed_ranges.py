@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.progress import PartitionProgress
-from tests.unit.eventproc.core.events import event, events, numbers
-from tests.unit.eventproc.core.progresses import histories, ranges, restored, snapshot, stored
+from eventproc._core.delivery.progress import PartitionProgress
+from tests.unit.eventproc._core.events import event, events, numbers
+from tests.unit.eventproc._core.progresses import histories, ranges, restored, snapshot, stored
 
 
 def lanes(admitted=(), **settings) -> PartitionProgress:

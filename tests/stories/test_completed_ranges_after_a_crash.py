@@ -14,7 +14,7 @@ from eventproc import (
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import IN_BATCH, CheckpointUpdate, SequenceRange, alone
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 LETTER = FailurePolicy(deliveries_max=5, action=FailureAction.DEAD_LETTER)

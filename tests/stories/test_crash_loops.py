@@ -12,7 +12,7 @@ import pytest
 from eventproc import Checkpoint, CheckpointPolicy, EventPosition, FailureAction, FailurePolicy
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import IN_BATCH, IN_PART, NOT_BEGUN, alone
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 LETTER = FailurePolicy(deliveries_max=5, action=FailureAction.DEAD_LETTER)

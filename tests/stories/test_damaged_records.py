@@ -3,12 +3,12 @@
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
+from eventproc._core.ownership.pauses import PAUSES_RECORD
+from eventproc._core.placement.schema import SCHEMA_RECORD
 from eventproc.admin import resume_group
-from eventproc.core.pauses import PAUSES_RECORD
-from eventproc.core.placement.schema import SCHEMA_RECORD
 from eventproc.models import GroupRecord, Member
 from eventproc.placements import Even, Published, Weighted
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 DEEP = b"[" * 100_000

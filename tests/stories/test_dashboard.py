@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eventproc.telemetry import Telemetry
-from eventproc.telemetry.instruments import INSTRUMENTS, PARTITION_GAUGES
+from eventproc.telemetry._instruments import INSTRUMENTS, PARTITION_GAUGES
 from eventproc.testing import run_virtual
 from tests.stories.resources_scene import ResourceScene
 from tests.stories.scene import Noting, Scene, seconds

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from eventproc import EventProcessorConfig
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 EXPIRATION_S = EventProcessorConfig().ownership_expiration.total_seconds()

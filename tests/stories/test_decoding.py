@@ -17,10 +17,10 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
+from eventproc._delivery.checks import check_handler
 from eventproc.decoders import FunctionDecoder, JsonDecoder
 from eventproc.errors import DecodeError
 from eventproc.testing import HandlerTestHarness
-from eventproc.validation.handlers import check_handler
 
 BAD = b'{"customer": 1}'
 LETTERS = FailurePolicy(action=FailureAction.DEAD_LETTER)

@@ -3,9 +3,9 @@
 import pytest
 
 from eventproc import OwnershipLostError
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene
-from tests.unit.eventproc.partition.checkpoint_fixture import former_and_next, write
+from tests.unit.eventproc._delivery.checkpoint_fixture import former_and_next, write
 
 
 def test_a_deleted_checkpoint_is_not_created_again_by_a_former_owner():

@@ -8,7 +8,7 @@ import pytest
 
 from eventproc import ConfigurationError, LoadBalancingStrategy
 from eventproc.models import MemberStatus
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 OLD = [f"old{number}" for number in range(8)]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
+from eventproc._runtime.store_thread import ThreadExecutor
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import CloseReason
-from eventproc.runtime.store_thread import ThreadExecutor
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, source_of
 
 CLOSING_S = 40.0

@@ -9,7 +9,7 @@ from eventproc import EventProcessor, EventProcessorConfig, FailureAction, Failu
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import CheckpointUpdate, EventPosition, alone
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 

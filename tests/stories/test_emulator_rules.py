@@ -14,17 +14,11 @@ from azure.eventhub._buffered_producer._partition_resolver import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventproc.emulator import (
-    EmulatorConfiguration,
-    HubConfiguration,
-    hubs_of,
-    read_config_json,
-)
-from eventproc.emulator.amqp.refusal import RefusedError
-from eventproc.emulator.hub.configuration import PARTITIONS_MAX
-from eventproc.emulator.hub.partition_key import partition_of
-from eventproc.emulator.hub.receivers import RECEIVERS_MAX, displaced_by
-from eventproc.emulator.links.address import Address, parse_address
+from eventproc.emulator import EmulatorConfiguration, HubConfiguration, hubs_of, read_config_json
+from eventproc.emulator._amqp.refusal import RefusedError
+from eventproc.emulator._hub.configuration import PARTITIONS_MAX
+from eventproc.emulator._hub.hub import RECEIVERS_MAX, displaced_by, partition_of
+from eventproc.emulator._links.interfaces import Address, parse_address
 from eventproc.errors import ConfigurationError
 
 ascii_keys = st.text(st.characters(min_codepoint=1, max_codepoint=127), min_size=1, max_size=60)

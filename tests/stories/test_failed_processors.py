@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eventproc import ConfigurationError, EventProcessor
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, source_of
 
 LATE_S = 10_000.0

@@ -11,7 +11,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, StoreUnavailableError
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 

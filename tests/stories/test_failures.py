@@ -18,7 +18,7 @@ from eventproc import (
 )
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.models import SequenceRange
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 QUICK = Backoff(initial=timedelta(seconds=0.1), maximum=timedelta(seconds=1))

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from eventproc.columns import COLUMNS, to_columns
-from eventproc.emulator.amqp.encoding import encode
-from eventproc.emulator.amqp.values import (
+from eventproc.emulator._amqp.encoding import encode
+from eventproc.emulator._amqp.values import (
     Array,
     Described,
     Float,
@@ -23,10 +23,10 @@ from eventproc.emulator.amqp.values import (
 )
 from eventproc.errors import SourceRejectedError
 from eventproc.models import ReceivedEvent
-from eventproc.sources.amqp.columns import EncodedMessages
-from eventproc.sources.amqp.values import skip
-from eventproc.sources.eventhubs.direct_path.column_batch import ColumnBatch, ColumnReader
-from eventproc.sources.eventhubs.direct_path.lazy_event import EventReader
+from eventproc.sources._amqp.columns import EncodedMessages
+from eventproc.sources._amqp.values import skip
+from eventproc.sources.eventhubs._direct_path.column_batch import ColumnBatch, ColumnReader
+from eventproc.sources.eventhubs._direct_path.lazy_event import EventReader
 from tests.unit.eventproc.sources.eventhubs.messages import message, position, section
 
 # The publisher alone does not need the AMQP properties, which an event decodes with it.

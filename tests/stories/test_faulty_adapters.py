@@ -8,7 +8,7 @@ import pytest
 
 from eventproc import CheckpointPolicy, ConfigurationError, DeadLetter, EventProcessorConfig
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.five_events import LETTER, served
 from tests.stories.scene import Scene, seconds, source_of
 from tests.stories.test_unusual_errors import (

@@ -13,12 +13,12 @@ import pytest
 
 from eventproc.errors import ConfigurationError
 from spark_integration import Fleet, FleetError, Phase
-from spark_integration.fleet.job import FleetJob
-from spark_integration.fleet.jobs import FleetSpark, check_settings
-from spark_integration.fleet.members import MemberRegistry
-from spark_integration.fleet.report_server import ReportServer
-from spark_integration.fleet.statistics import Report
-from tests.unit.spark_integration.fleet.test_fleet import REPORT
+from spark_integration._fleet.job import FleetJob
+from spark_integration._fleet.jobs import FleetSpark, check_settings
+from spark_integration._fleet.members import MemberRegistry
+from spark_integration._fleet.report_server import ReportServer
+from spark_integration._fleet.statistics import Report
+from tests.unit.spark_integration._fleet.test_fleet import REPORT
 
 CANCELLED = "cancelled"
 STARTING = replace(REPORT, phase=Phase.STARTING, statistics=None, warnings=())

@@ -24,10 +24,10 @@ from eventproc.sources.eventhubs import EventHubOptions
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import check_checkpoint_store
 from spark_integration import Phase, SourceRecipe, StoreRecipe
-from spark_integration.fleet.job import FleetJob, FleetWork
-from spark_integration.fleet.report_server import STRANGERS_MAX, ReportServer
-from spark_integration.fleet.statistics import Report
-from spark_integration.fleet.task import LazyStore, MemberTask
+from spark_integration._fleet.job import FleetJob, FleetWork
+from spark_integration._fleet.report_server import STRANGERS_MAX, ReportServer
+from spark_integration._fleet.statistics import Report
+from spark_integration._fleet.task import LazyStore, MemberTask
 
 HUB = MemoryHub(2)
 ACCOUNT = MemoryAccount()
@@ -234,7 +234,7 @@ def test_a_member_that_does_not_stop_ends_its_process(driver, way):
 
 ORPHAN = """
 import os
-from spark_integration.fleet.task import MemberTask
+from spark_integration._fleet.task import MemberTask
 from tests.stories import test_fleet_member as parts
 
 if os.fork():

@@ -7,7 +7,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.models import OwnershipClaim
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 EXPIRATION = timedelta(seconds=180)

@@ -9,9 +9,9 @@ from random import Random
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import DuplicateOwnerError, EventProcessor, EventProcessorConfig, PartitionHandler
-from eventproc.runtime.store_thread import ThreadExecutor
+from eventproc._runtime.store_thread import ThreadExecutor
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.forks import forked, refusals
 from tests.stories.scene import Scene, seconds
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from eventproc import LoadBalancingStrategy
-from eventproc.core.placement.plan import plan
-from eventproc.core.placement.ring import Ring
-from eventproc.core.placement.state import GroupState, MemberFacts
+from eventproc._core.placement.placement import GroupState, MemberFacts
+from eventproc._core.placement.plan import plan
+from eventproc._core.placement.ring import Ring
 from tests.stories.test_group_stories import EXPIRATION_S, INTERVAL_S, run_world, settled
 
 RING = Ring(bound=4.0, backups=1)

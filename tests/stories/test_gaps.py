@@ -7,7 +7,7 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig
 from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 

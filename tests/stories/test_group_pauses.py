@@ -5,21 +5,12 @@ from datetime import timedelta
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import (
-    ConfigurationError,
-    StoreRejectedError,
-)
+from eventproc import ConfigurationError, StoreRejectedError
+from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD
 from eventproc.admin import pause_group, read_pauses, resume_group
-from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD
 from eventproc.errors import StoreCorruptError, StoreUnavailableError
-from eventproc.models import (
-    ConsumerGroup,
-    GroupRecord,
-    OwnershipClaim,
-    RecordResult,
-    WriteOutcome,
-)
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.models import ConsumerGroup, GroupRecord, OwnershipClaim, RecordResult, WriteOutcome
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.pausing import EXPIRATION, POLLED_S, pause, resume, store_of
 from tests.stories.scene import Scene, seconds
 

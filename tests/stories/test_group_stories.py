@@ -6,10 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc import (
-    EventProcessorConfig,
-    LoadBalancingStrategy,
-)
+from eventproc import EventProcessorConfig, LoadBalancingStrategy
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import run_processes
 from tests.simulation.nodes import CheckedNode

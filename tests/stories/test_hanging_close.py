@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc import ConfigurationError
-from eventproc.runtime.run import CLOSE_GRACE_S
-from eventproc.testing.virtual_time import run_virtual
+from eventproc._runtime.run import CLOSE_GRACE_S
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, source_of
 
 SHUTDOWN = timedelta(seconds=20)

@@ -6,7 +6,7 @@ import pytest
 
 from eventproc import CloseReason, PartitionHandler
 from eventproc.testing import HandlerTestHarness
-from tests.unit.eventproc.testing.harness.test_harness import MANUAL, Counting
+from tests.unit.eventproc.testing._harness.test_harness import MANUAL, Counting
 
 
 def test_settle_fails_if_the_handler_always_fails():

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from eventproc.core.health import readiness
-from eventproc.statistics import Phase
-from eventproc.testing.virtual_time import run_virtual
+from eventproc._core.watching.health import readiness
+from eventproc.models._statistics import Phase
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 MINUTE = timedelta(minutes=1)

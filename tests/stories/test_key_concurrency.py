@@ -6,13 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc import (
-    CheckpointPolicy,
-    PartitionHandler,
-    StateRefusedError,
-)
+from eventproc import CheckpointPolicy, PartitionHandler, StateRefusedError
 from eventproc.models import OwnershipClaim, SequenceRange
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 MANUAL = CheckpointPolicy.manual()

@@ -3,11 +3,11 @@
 import asyncio
 from datetime import timedelta
 
-from eventproc.concurrency.partition_locks import PartitionLocks
+from eventproc._group.leases import PartitionLocks
 from eventproc.models import WriteOutcome
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.ownership.leases import LeasesFixture
+from tests.unit.eventproc._group.leases import LeasesFixture
 
 
 def test_a_hand_over_with_an_old_etag_is_written_again():

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from eventproc import DuplicateOwnerError, PartitionHandler
+from eventproc._base.logs import get_logger
+from eventproc._group.pumps.pumps import Pumps
 from eventproc.errors import StoreUnavailableError
-from eventproc.logs import get_logger
 from eventproc.models import (
     ClaimResult,
     CloseReason,
@@ -20,8 +21,7 @@ from eventproc.models import (
     OwnershipClaim,
     WriteOutcome,
 )
-from eventproc.pumps.pumps import Pumps
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 

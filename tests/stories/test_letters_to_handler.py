@@ -5,18 +5,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from eventproc import (
-    BlockingPartitionHandler,
-    CloseReason,
-    ConfigurationError,
-    PartitionHandler,
-)
-from eventproc.dead_letters import (
-    HandlerTarget,
-    matching,
-    replay,
-)
-from eventproc.testing.virtual_time import run_virtual
+from eventproc import BlockingPartitionHandler, CloseReason, ConfigurationError, PartitionHandler
+from eventproc.dead_letters import HandlerTarget, matching, replay
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.letter_scene import (
     GROUP,
     QUICK,

@@ -25,7 +25,7 @@ from eventproc.dead_letters import (
 from eventproc.errors import EventRefusedError, LetterRefusedError
 from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM_PROPERTY, UNDECODED
 from eventproc.sources.memory import MemoryHub, MemoryPublisher
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.letter_scene import (
     HELD_BACK,
     NOON,

@@ -7,17 +7,17 @@ from math import inf
 
 import pytest
 
+from eventproc._delivery.steady_link import REJECTIONS_MAX
+from eventproc._group.pumps.stop_scope import StoppedError, StopScope
 from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
 from eventproc.models import CloseReason, EventPosition, LastEnqueued
-from eventproc.partition.steady_link import REJECTIONS_MAX
+from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import PartitionReceiver
-from eventproc.pumps.stop_scope import StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.statistics import DeliveryCounters
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.core.events import events, numbers
-from tests.unit.eventproc.partition.test_reader import Reading
+from tests.unit.eventproc._core.events import events, numbers
+from tests.unit.eventproc._delivery.test_reader import Reading
 
 REFUSED = SourceRejectedError("no right")
 BROKEN = SourceUnavailableError("broken")

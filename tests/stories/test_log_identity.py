@@ -15,9 +15,9 @@ from eventproc import (
     ResourceProcessor,
     Resources,
 )
-from eventproc.logs import TextLines, get_logger
+from eventproc._base.logs import TextLines, get_logger
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.stories.test_forks import QUICK, Idle
 

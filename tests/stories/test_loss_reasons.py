@@ -7,7 +7,7 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import OwnershipClaim
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.unit.eventproc.test_admin import move
 

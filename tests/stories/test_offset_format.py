@@ -7,8 +7,9 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import ConfigurationError, EventProcessor, EventProcessorConfig
-from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
-from eventproc.core.offset_format import offset_format_in, offset_format_of
+from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc._core.delivery.offset_format import offset_format_in, offset_format_of
+from eventproc._simulation.observer import BEGIN
 from eventproc.models import (
     Checkpoint,
     CheckpointUpdate,
@@ -20,9 +21,8 @@ from eventproc.models import (
     ReceivedEvent,
 )
 from eventproc.ports import PartitionReceiver
-from eventproc.simulation.fleet import BEGIN
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 AMQP, KAFKA = OffsetFormat.AMQP, OffsetFormat.KAFKA

@@ -9,7 +9,7 @@ import pytest
 from eventproc import Backoff, CloseReason, FailureAction, FailurePolicy
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import ClaimResult, WriteOutcome
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.pausing import POLLED_S, pause, resume
 from tests.stories.scene import Noting, Scene, seconds
 

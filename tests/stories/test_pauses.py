@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc import CheckpointPolicy, ConfigurationError, EventProcessorConfig, PartitionHandler
-from eventproc.core.rate_limit import Bucket
-from eventproc.testing.virtual_time import run_virtual
+from eventproc._delivery.flow_control import Bucket
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from checkpointstores.memory import MemoryCheckpointStore
+from eventproc._command.dashboard.reader import GroupReader
+from eventproc._command.group.connection import Connection
+from eventproc._group.autoscaler import read_group
 from eventproc.admin import pause_group
-from eventproc.autoscaling.reader import read_group
-from eventproc.cli.dashboard.reader import GroupReader
-from eventproc.cli.group.connection import Connection
 from eventproc.models import CheckpointUpdate, OwnershipClaim
 from tests.stories.scene import Scene
 

@@ -9,15 +9,14 @@ from typing import ClassVar
 import pytest
 
 from eventproc import ConfigurationError, LoadBalancingStrategy
-from eventproc.core.placement.clockwise import Circle, Clockwise
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.names import most_named
-from eventproc.core.placement.placement import Order, Placement
-from eventproc.core.placement.plan import plan
-from eventproc.core.placement.ring import Ring
-from eventproc.core.placement.state import GroupState, MemberFacts
+from eventproc._core.placement.clockwise import Circle, Clockwise
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.names import most_named
+from eventproc._core.placement.placement import GroupState, MemberFacts, Order, Placement
+from eventproc._core.placement.plan import plan
+from eventproc._core.placement.ring import Ring
 from eventproc.testing import StoreFaults
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.stories.test_deploys import OwnerChanges, started, stop_all
 

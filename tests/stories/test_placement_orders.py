@@ -9,10 +9,9 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import LoadBalancingStrategy
-from eventproc.core.placement.placement import Order, Placement
-from eventproc.core.placement.state import GroupState
+from eventproc._core.placement.placement import GroupState, Order, Placement
 from eventproc.ports import ForwardingStore
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 NAMES = ["host-a", "host-b", "host-c", "host-d", "host-e"]

@@ -11,9 +11,9 @@ from itertools import combinations, product
 import pytest
 from hypothesis import settings
 
-from eventproc.core.placement.even import even_plan
+from eventproc._core.placement.even import even_plan
 from eventproc.models import LoadBalancingStrategy
-from tests.unit.eventproc.core.ownership.groups import Group, decide
+from tests.unit.eventproc._core.ownership.groups import Group, decide
 
 OWNERS = ("a", "b", "c", "d")
 IS_COMPLETE = settings.get_current_profile_name() == "night"

@@ -6,7 +6,7 @@ from typing import Any
 
 from eventproc import Backoff, PartitionHandler, Ring
 from eventproc.testing import StoreFaults
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.resources_scene import ResourceScene, Using
 from tests.stories.scene import Noting, Scene, seconds
 

@@ -10,10 +10,10 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Even, EventProcessorConfig, Published
-from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc._group.balancer import Balancer
 from eventproc.models import GroupRecord, WriteOutcome
-from eventproc.ownership.balancer import Balancer
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds, stop_all
 
 PUBLISHED = {"placement": Published(Even())}

@@ -9,9 +9,9 @@ import pytest
 
 from eventproc import Backoff, CheckpointPolicy, CloseReason, OwnershipLostError
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.pump_fixture import SHUTDOWN_S, PumpFixture
+from tests.unit.eventproc._delivery.pump_fixture import SHUTDOWN_S, PumpFixture
 
 NEVER_S = 1e6
 

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc import CheckpointPolicy, EventPosition, FailurePolicy, StoreRejectedError
+from eventproc._delivery.delivery import RECEIVE_WAIT_MAX, RECEIVE_WAIT_MIN
+from eventproc._delivery.flow_control import RateLimiter
 from eventproc.models import CloseReason, SequenceRange, alone
-from eventproc.partition.delivery import RECEIVE_WAIT_MAX, RECEIVE_WAIT_MIN
-from eventproc.partition.flow_control import RateLimiter
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
-from tests.unit.eventproc.partition.pump_fixture import SHUTDOWN_S, PumpFixture, RunningPump
+from tests.unit.eventproc._delivery.pump_fixture import SHUTDOWN_S, PumpFixture, RunningPump
 
 
 class NotingSource(MemoryEventSource):

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from eventproc.models import CloseReason
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import seconds
-from tests.unit.eventproc.pumps.stub_pumps import PumpsFixture
+from tests.unit.eventproc._group.pumps.stub_pumps import PumpsFixture
 
 
 def test_pumps_are_shown_in_the_order_of_their_partitions():

@@ -8,16 +8,16 @@ from math import inf
 
 import pytest
 
+from eventproc._delivery.reader import FormerHubError
+from eventproc._group.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.errors import OwnershipLostError, ReceiverDisplacedError
 from eventproc.models import CloseReason, EventPosition
-from eventproc.partition.reader import FormerHubError
 from eventproc.ports import QueueReceiver, QueueSource
-from eventproc.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 from tests.stories.test_link_failures import BROKEN, REFUSED, ReaderFixture, ScriptedLink
-from tests.unit.eventproc.partition.test_reader import Reading, ShortLinks, is_lost
+from tests.unit.eventproc._delivery.test_reader import Reading, ShortLinks, is_lost
 
 WAIT = timedelta(seconds=60)
 

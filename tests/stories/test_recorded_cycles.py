@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from eventproc.core.ownership.cycle import Actions, decide
-from eventproc.core.ownership.listing import Listing
-from eventproc.core.ownership.memory import GroupMemory, observe
-from eventproc.core.ownership.rules import Rules
+from eventproc._core.ownership.cycle import Actions, decide
+from eventproc._core.ownership.living import Listing
+from eventproc._core.ownership.memory import GroupMemory, observe
+from eventproc._core.ownership.rules import Rules
+from eventproc._group import balancer
 from eventproc.models import LoadBalancingStrategy, MemberStatus
-from eventproc.ownership import balancer
 from tests.simulation.suites import play
 
 PLAYS = [(suite, seed) for suite in ("safety", "liveness", "edges", "planned") for seed in range(4)]

@@ -3,7 +3,7 @@
 import pytest
 
 from eventproc import BlockingResourceHandler, ConfigurationError, ResourceHandler
-from eventproc.validation.handlers import check_resource_handler
+from eventproc._delivery.checks import check_resource_handler
 
 
 class Good(ResourceHandler):

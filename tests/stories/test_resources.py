@@ -8,7 +8,7 @@ import pytest
 
 from eventproc import Backoff, ConfigurationError, Resources
 from eventproc.testing import StoreFaults
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.resources_scene import ResourceScene, Using
 from tests.stories.scene import seconds
 

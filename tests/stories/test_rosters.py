@@ -16,7 +16,7 @@ from eventproc import (
     Published,
     Ring,
 )
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.played_roster import PlayedCluster, PlayedRoster
 from tests.stories.scene import Scene, seconds, stop_all
 

@@ -17,7 +17,7 @@ from eventproc import (
 )
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import SequenceRange
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.queue_scene import QueueScene
 from tests.stories.scene import seconds
 

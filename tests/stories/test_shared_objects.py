@@ -12,13 +12,13 @@ from eventproc import (
     FailureAction,
     FailurePolicy,
 )
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.published import Published
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.published import Published
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.rosters import FixedRoster
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import FaultyCheckpointStore
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import seconds
 from tests.stories.test_forks import Idle
 

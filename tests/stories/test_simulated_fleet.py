@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 
 from eventproc import ConfigurationError, EventProcessorConfig, LoadBalancingStrategy
-from eventproc.cli.verbs.simulate import memory_account
-from eventproc.core.placement.ordinal import Ordinal
-from eventproc.core.placement.ring import Ring
-from eventproc.core.placement.weighted import Weighted
-from eventproc.simulation import Script, parse_event, play, report_of
-from eventproc.simulation.history import Membership
-from eventproc.simulation.report import owners_at
+from eventproc._command.verbs.simulate import memory_account
+from eventproc._core.placement.ordinal import Ordinal
+from eventproc._core.placement.ring import Ring
+from eventproc._core.placement.weighted import Weighted
+from eventproc._simulation import Script, parse_event, play, report_of
+from eventproc._simulation.history import Membership
+from eventproc._simulation.report import owners_at
 
 
 def script_of(*events, seed=7, strategy=LoadBalancingStrategy.COOPERATIVE) -> Script:

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.scale import by_store, events_of, measure, script
 from eventproc import Even, Published
-from eventproc.cli.verbs.simulate import memory_account
-from eventproc.simulation import play
+from eventproc._command.verbs.simulate import memory_account
+from eventproc._simulation import play
 
 
 @pytest.mark.parametrize("size", ["4x2", "18x4"])

@@ -4,7 +4,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 
 from eventproc.models import ConsumerGroup
-from eventproc.statistics import DeliveryCounters
+from eventproc.models._statistics import DeliveryCounters
 from eventproc.telemetry import count_batch
 
 GROUP = ConsumerGroup(fully_qualified_namespace="127.0.0.1:5672", eventhub_name="orders")

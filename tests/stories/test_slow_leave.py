@@ -9,7 +9,7 @@ import pytest
 from eventproc import PartitionHandler
 from eventproc.models import ClaimResult, WriteOutcome
 from eventproc.testing import StoreFaults
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 SHUTDOWN_S = 20.0

@@ -6,16 +6,11 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from eventproc import (
-    BlockingPartitionHandler,
-    CloseReason,
-    FailureAction,
-    FailurePolicy,
-)
+from eventproc import BlockingPartitionHandler, CloseReason, FailureAction, FailurePolicy
 from eventproc.dead_letters import MemoryDeadLetterSink
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds, until
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 MINUTE = timedelta(minutes=1)
 

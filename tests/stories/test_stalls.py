@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc import CloseReason, PartitionHandler, SourceRejectedError
-from eventproc.core.stall import Condition, StallStep, stall_step
-from eventproc.testing.virtual_time import run_virtual
+from eventproc._core.delivery.stall import Condition, StallStep, stall_step
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 MINUTE = timedelta(minutes=1)

@@ -13,10 +13,10 @@ from eventproc import (
     CheckpointPolicy,
     PartitionHandler,
 )
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.opentelemetry_sdk import Sdk
 from tests.stories.scene import Noting, Scene, seconds, until
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 EVENT_COUNT = 100
 MANUAL = CheckpointPolicy.manual()

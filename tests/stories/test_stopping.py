@@ -14,7 +14,7 @@ from eventproc import (
     PartitionHandler,
 )
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 from tests.stories.test_failures import QUICK, Poisoned
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Scene, seconds
 
 GROUP: dict[str, Any] = {

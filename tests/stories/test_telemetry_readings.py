@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventproc.models import ClaimResult, WriteOutcome
-from eventproc.telemetry.reporting import Instrumentation
+from eventproc.telemetry._reporting import Instrumentation
 from eventproc.testing import run_virtual
 from tests.stories.opentelemetry_sdk import Sdk
 from tests.stories.scene import Noting, seconds

@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 
 from eventproc import BlockingPartitionContext, BlockingPartitionHandler, ReceivedEvent
-from eventproc.core.progress import PartitionProgress
+from eventproc._core.delivery.progress import PartitionProgress
+from eventproc._delivery.handler_threads import HandlerThread
 from eventproc.models import SequenceRange
-from eventproc.partition.handler_threads import HandlerThread
 from tests.stories.scene import Scene, until
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 EVENT = cast("ReceivedEvent", object())
 

@@ -16,10 +16,10 @@ from eventproc import (
     PartitionHandler,
 )
 from eventproc.dead_letters import MemoryDeadLetterSink
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.five_events import BOTH, LETTER, served
 from tests.stories.scene import Noting, Scene, seconds, until
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:

@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from eventproc import Backoff, CheckpointPolicy
-from eventproc.partition.checkpointer import Checkpointer
+from eventproc._delivery.checkpointer import Checkpointer
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import run_processes
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
-from tests.unit.eventproc.partition.checkpoint_fixture import CheckpointFixture, handle
+from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture, handle
 
 LIMIT = 25
 BATCH = 10

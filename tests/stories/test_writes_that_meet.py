@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from eventproc import CheckpointPolicy, OwnershipLostError
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import seconds
 from tests.stories.test_checkpoint_writes import opened
-from tests.unit.eventproc.partition.checkpoint_fixture import handle, write, writing
+from tests.unit.eventproc._delivery.checkpoint_fixture import handle, write, writing
 
 
 def changes_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int | None]]:

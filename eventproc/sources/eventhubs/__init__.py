@@ -14,19 +14,15 @@ Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`
 ``azure.eventhub``.
 """
 
-from eventproc.extras import needing
-from eventproc.network import HttpProxy
+from eventproc._base.installed import needing
+from eventproc._base.network import HttpProxy
 
 with needing("eventhubs"):
-    from eventproc.sources.eventhubs.dead_letter_reader import EventHubDeadLetterReader
-    from eventproc.sources.eventhubs.dead_letters import EventHubDeadLetterSink
-    from eventproc.sources.eventhubs.options import (
-        EventHubOptions,
-        ReceivePath,
-        Transport,
-    )
-    from eventproc.sources.eventhubs.publisher import EventHubPublisher
-    from eventproc.sources.eventhubs.source import EventHubSource
+    from eventproc.sources.eventhubs._letter_reader import EventHubDeadLetterReader
+    from eventproc.sources.eventhubs._letters import EventHubDeadLetterSink
+    from eventproc.sources.eventhubs._options import EventHubOptions, ReceivePath, Transport
+    from eventproc.sources.eventhubs._publisher import EventHubPublisher
+    from eventproc.sources.eventhubs._source import EventHubSource
 
 __all__ = [
     "EventHubDeadLetterReader",

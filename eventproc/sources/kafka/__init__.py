@@ -13,11 +13,11 @@ Layers, each of which imports only those below it:
 Only ``client`` imports ``confluent_kafka``.
 """
 
-from eventproc.extras import needing
+from eventproc._base.installed import needing
 
 with needing("kafka"):
-    from eventproc.sources.kafka.options import KafkaOptions
-    from eventproc.sources.kafka.publisher import KafkaPublisher
-    from eventproc.sources.kafka.source import KafkaEventSource
+    from eventproc.sources.kafka._options import KafkaOptions
+    from eventproc.sources.kafka._publisher import KafkaPublisher
+    from eventproc.sources.kafka._source import KafkaEventSource
 
 __all__ = ["KafkaEventSource", "KafkaOptions", "KafkaPublisher"]

@@ -1,7 +1,6 @@
 """Events from memory, for tests and examples."""
 
-from eventproc.sources.memory.hub import MemoryHub
-from eventproc.sources.memory.publisher import MemoryPublisher
-from eventproc.sources.memory.source import MemoryEventSource, MemoryReceiver
+from eventproc.sources.memory._hub import MemoryHub
+from eventproc.sources.memory._source import MemoryEventSource, MemoryPublisher, MemoryReceiver
 
 __all__ = ["MemoryEventSource", "MemoryHub", "MemoryPublisher", "MemoryReceiver"]

@@ -11,17 +11,17 @@ Layers, each of which imports only those below it:
 Only ``amqp`` and ``frames`` import ``aio_pika``.
 """
 
-from eventproc.extras import needing
+from eventproc._base.installed import needing
 
 with needing("rabbitmq"):
-    from eventproc.sources.rabbitmq.dead_letters import (
+    from eventproc.sources.rabbitmq._amqp import QueueOptions
+    from eventproc.sources.rabbitmq._dead_letters import (
         RabbitDeadLetterReader,
         RabbitDeadLetterSink,
     )
-    from eventproc.sources.rabbitmq.names import QueueHash
-    from eventproc.sources.rabbitmq.options import QueueOptions
-    from eventproc.sources.rabbitmq.publisher import PartitionPublisher, QueuePublisher
-    from eventproc.sources.rabbitmq.source import RabbitQueues
+    from eventproc.sources.rabbitmq._names import QueueHash
+    from eventproc.sources.rabbitmq._publisher import PartitionPublisher, QueuePublisher
+    from eventproc.sources.rabbitmq._source import RabbitQueues
 
 __all__ = [
     "PartitionPublisher",

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubProducerClient
 
-from eventproc.concurrency.tasks import cancellation_kept
+from eventproc._base.tasks import cancellation_kept
 
 PERIOD_S = 0.1
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from azure.eventhub import EventData, EventHubProducerClient
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc.autoscaling.reader import read_group
+from eventproc._group.autoscaler import read_group
 from eventproc.emulator import EventHubsEmulator, HubConfiguration
 from eventproc.models import ConsumerGroup
 from eventproc.sources.eventhubs import EventHubSource

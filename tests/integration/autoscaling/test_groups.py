@@ -14,7 +14,7 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
-from eventproc.autoscaling.autoscaler import Vote
+from eventproc._group.autoscaler import Vote
 from eventproc.emulator import EventHubsEmulator
 from eventproc.ports import CheckpointStore
 from eventproc.sources.eventhubs import EventHubSource

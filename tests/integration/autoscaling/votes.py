@@ -9,9 +9,8 @@ from functools import partial
 
 import pytest
 
-from eventproc.autoscaling.autoscaler import Autoscaler, Vote
-from eventproc.autoscaling.reader import read_group
-from eventproc.core.scaling.decision import ScalingRules
+from eventproc._core.scaling.decision import ScalingRules
+from eventproc._group.autoscaler import Autoscaler, Vote, read_group
 from eventproc.models import ConsumerGroup
 from eventproc.ports import CheckpointStore
 from eventproc.sources.eventhubs import EventHubSource

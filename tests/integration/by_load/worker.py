@@ -17,7 +17,7 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.core.placement.names import placement_named
+from eventproc._core.placement.names import placement_named
 from eventproc.sources.eventhubs import EventHubSource
 
 CONN_STR, STORE, OWNER_ID, PLACEMENT = sys.argv[1:]

@@ -11,7 +11,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.storage.blob import ContainerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc.cli import main
+from eventproc._command import main
 from eventproc.emulator import EventHubsEmulator, HubConfiguration
 from eventproc.models import CheckpointUpdate, ConsumerGroup
 

@@ -10,7 +10,7 @@ from azure.data.tables import TableServiceClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventproc.cli import main
+from eventproc._command import main
 
 HUB = ("--namespace", "host", "--eventhub", "orders", "--without-hub")
 

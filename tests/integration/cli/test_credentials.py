@@ -9,7 +9,7 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
-from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
+from eventproc._command.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
 from tests.servers.ports import free_port
 
 HANDLER = """

@@ -18,7 +18,7 @@ for _ in range(1200):
 """
 """A module that takes long to import."""
 
-SCRIPT = "import sys; from eventproc.cli.entry_point import main; sys.exit(main())"
+SCRIPT = "import sys; from eventproc._command.entry_point import main; sys.exit(main())"
 """The installed script."""
 
 
@@ -90,7 +90,7 @@ def test_a_signal_during_imports_ends_other_verbs_with_exit_code_130(tmp_path, w
 IMPORTED_FIRST = """
 import sys
 before = set(sys.modules)
-from eventproc.cli import entry_point
+from eventproc._command import entry_point
 print(*sorted(set(sys.modules) - before))
 """
 
@@ -102,17 +102,17 @@ def test_no_other_package_is_imported_before_the_signal_handlers_are_installed()
     )
     imported = done.stdout.split()
 
-    assert "eventproc.cli.entry_point" in imported
+    assert "eventproc._command.entry_point" in imported
     assert {name.partition(".")[0] for name in imported} - sys.stdlib_module_names == {"eventproc"}
     assert {name for name in imported if name.startswith("eventproc.")} == {
-        "eventproc.cli",
-        "eventproc.cli.arguments",
-        "eventproc.cli.arguments.option_names",
-        "eventproc.cli.entry_point",
-        "eventproc.cli.terminal",
-        "eventproc.cli.terminal.exits",
+        "eventproc._command",
+        "eventproc._command.arguments",
+        "eventproc._command.arguments.option_names",
+        "eventproc._command.entry_point",
+        "eventproc._command.terminal",
+        "eventproc._command.terminal.exits",
         "eventproc.errors",
-        "eventproc.extras",
+        "eventproc._base.installed",
     }
 
 
@@ -126,17 +126,17 @@ def test_an_interrupt_during_imports_prints_nothing(tmp_path):
 
 
 def test_script_and_module_have_the_same_entry_point():
-    """The installed script and ``python -m eventproc.cli`` handle early signals."""
+    """The installed script and ``python -m eventproc._command`` handle early signals."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    module = (ROOT / "eventproc/cli/__main__.py").read_text()
+    module = (ROOT / "eventproc/__main__.py").read_text()
 
-    assert project["scripts"]["eventproc"] == "eventproc.cli.entry_point:main"
-    assert "from eventproc.cli.entry_point import main" in module
+    assert project["scripts"]["eventproc"] == "eventproc._command.entry_point:main"
+    assert "from eventproc._command.entry_point import main" in module
 
 
 SHUTS_DOWN = """
 import atexit, sys
-from eventproc.cli.entry_point import main
+from eventproc._command.entry_point import main
 
 def wait():
     print("shutting down", flush=True)

@@ -6,10 +6,7 @@ import signal
 
 import pytest
 
-from eventproc import (
-    PartitionHandler,
-    ResourceHandler,
-)
+from eventproc import PartitionHandler, ResourceHandler
 
 HANDLER = """
 import asyncio

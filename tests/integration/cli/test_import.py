@@ -7,7 +7,7 @@ import json
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc.cli import main
+from eventproc._command import main
 from eventproc.models import ConsumerGroup, Member, MemberStatus
 
 HERE = [

@@ -11,7 +11,7 @@ pytest.importorskip("resource")
 LOW = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096))
-from eventproc.cli.entry_point import main
+from eventproc._command.entry_point import main
 sys.exit(main())
 """
 

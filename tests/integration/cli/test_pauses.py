@@ -14,7 +14,7 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc.cli import main
+from eventproc._command import main
 from eventproc.models import ConsumerGroup, Member, OwnershipClaim
 
 HERE = ["--eventhub", "orders", "--store", "sqlite:group.db"]

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from eventproc.cli import main
-from eventproc.cli.terminal.exits import BAD_INPUT, UNREACHABLE
+from eventproc._command import main
+from eventproc._command.terminal.exits import BAD_INPUT, UNREACHABLE
 
 SECRET = "c3dvcmRmaXNo"
 HUB = (
     "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=k;"
     f"SharedAccessKey={SECRET};UseDevelopmentEmulator=true"
 )
-RUN = ["run", "eventproc.cli.demo.handler:FlightLog", "--eventhub", "orders"]
+RUN = ["run", "eventproc._command.demo.handler:FlightLog", "--eventhub", "orders"]
 STATUS = ["status", "--eventhub", "orders"]
 
 PYTHON_NAME = re.compile(r"\b[a-z]+_[a-z_]+\b")
@@ -31,7 +31,7 @@ REFUSED = {
     "no folder": ([*RUN, "--store", "sqlite:/nowhere/g.db"], ["/nowhere", "create it"]),
     "no module": (["run", "nope:H", "--store", "sqlite:g.db"], ["'nope'", "nope.py"]),
     "no class": (
-        ["run", "eventproc.cli.demo.handler:Flight", "--store", "sqlite:g.db"],
+        ["run", "eventproc._command.demo.handler:Flight", "--store", "sqlite:g.db"],
         ["'Flight'", "FlightLog"],
     ),
     "interval": ([*RUN, "--store", "sqlite:g.db", "--interval", "soon"], ["--interval", "10s"]),
@@ -120,7 +120,7 @@ REFUSED = {
     "simulated for no time": (["simulate", "--hours", "0"], ["--hours is 0 s"]),
     "owner id": ([*RUN, "--store", "sqlite:g.db", "--owner-id", "müller"], ["--owner-id", "ASCII"]),
     "no hub name": (
-        ["run", "eventproc.cli.demo.handler:FlightLog", "--store", "sqlite:g.db"],
+        ["run", "eventproc._command.demo.handler:FlightLog", "--store", "sqlite:g.db"],
         ["--eventhub is not given", "no EntityPath"],
     ),
     "status of a file that is not there": (
@@ -248,7 +248,7 @@ def test_a_hub_that_does_not_exist_is_the_same_error_for_every_verb(command, ord
     """Each verb has the same exit code and names the remedy, without blaming the credential."""
     (tmp_path / "g.db").touch()
     place = ["--eventhub", "order", "--store", "sqlite:g.db"]
-    handler = "eventproc.cli.demo.handler:FlightLog"
+    handler = "eventproc._command.demo.handler:FlightLog"
     for verb in (["status"], ["checkpoints", "lag"], ["run", handler]):
         code, out, err = command.run(
             *verb, *place, EVENTPROC_CONNECTION_STRING=orders.connection_string
@@ -274,7 +274,7 @@ def test_an_unknown_host_is_a_wrong_setting_for_every_verb(command, tmp_path):
     """Each verb has the same exit code and names the remedy; a retry would fail in the same way."""
     (tmp_path / "g.db").touch()
     place = ["--eventhub", "orders", "--store", "sqlite:g.db"]
-    handler = "eventproc.cli.demo.handler:FlightLog"
+    handler = "eventproc._command.demo.handler:FlightLog"
     elsewhere = HUB.replace("127.0.0.1:1", "nowhere.invalid")
     for verb in (["status"], ["checkpoints", "lag"], ["run", handler]):
         code, out, err = command.run(*verb, *place, EVENTPROC_CONNECTION_STRING=elsewhere)

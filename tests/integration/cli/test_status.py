@@ -6,8 +6,8 @@ import json
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc.cli import main
-from eventproc.cli.terminal.exits import BAD_INPUT
+from eventproc._command import main
+from eventproc._command.terminal.exits import BAD_INPUT
 from eventproc.models import ConsumerGroup, OwnershipClaim
 
 STORE = ["--store", "sqlite:group.db"]

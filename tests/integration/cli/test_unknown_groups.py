@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from eventproc.cli import main
-from eventproc.cli.terminal.exits import BAD_INPUT, OK
+from eventproc._command import main
+from eventproc._command.terminal.exits import BAD_INPUT, OK
 
 VERBS = {
     "status": [],

@@ -11,9 +11,8 @@ from textwrap import dedent
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from eventproc.endpoints.address import parse_address
-from eventproc.endpoints.answer import Answer
-from eventproc.endpoints.client import fetch
+from eventproc._base.http.address import Answer, parse_address
+from eventproc._base.http.client import fetch
 
 HANDLER = """
     from eventproc import PartitionHandler

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from eventproc.cli.demo import story
-from eventproc.cli.demo.stage import StoreChoice, open_stage
-from eventproc.cli.demo.story import DemoRun
-from eventproc.concurrency.tasks import end
+from eventproc._base.tasks import end
+from eventproc._command.demo import story
+from eventproc._command.demo.stage import StoreChoice, open_stage
+from eventproc._command.demo.story import DemoRun
 from tests.integration.dashboard.browser import looking_at, owner_colour, shown, until_pictured
 
 PARTITIONS = 8

@@ -7,7 +7,7 @@ import signal
 import aiohttp
 import pytest
 
-from eventproc.cli import main
+from eventproc._command import main
 from tests.integration.dashboard.conftest import COUNT
 
 

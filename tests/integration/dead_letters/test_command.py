@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from eventproc.cli import main
-from eventproc.cli.group.letters import whole_text
+from eventproc._command import main
+from eventproc._command.group.letters import whole_text
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import UNDECODED, StoredLetter
 from tests.integration.dead_letters.letters import (
@@ -213,7 +213,7 @@ def test_a_log_of_letters_needs_a_store_to_remove_from(tool, hubs):
 
 def test_a_hub_that_does_not_answer_ends_the_replay(tool, full, hubs, monkeypatch):
     """With exit code 3: the same command continues."""
-    monkeypatch.setattr("eventproc.dead_letters.to_hub.PATIENCE", timedelta(seconds=1))
+    monkeypatch.setattr("eventproc.dead_letters._to_hub.PATIENCE", timedelta(seconds=1))
     hubs.stop()
     code, _, err = tool("replay", "--yes")
     hubs.start()

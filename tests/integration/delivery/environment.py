@@ -13,7 +13,7 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
 from eventproc.ports import CheckpointStore
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 from tests.servers.postgres_server import PostgresServer
 
 CONTAINER: Final = "checkpoints"
@@ -176,7 +176,7 @@ STORES: Final[dict[str, Callable[[Path], Store]]] = {
 
 _SHIFTED: Final = """
 import sys, time
-from eventproc.cli.entry_point import main
+from eventproc._command.entry_point import main
 
 off_s = float(sys.argv.pop(1))
 wall, wall_ns = time.time, time.time_ns

@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from eventproc.cli.access.hub import HubAccess
-from eventproc.cli.access.storage import StorageAccess
-from eventproc.cli.arguments.sources import make_source
-from eventproc.cli.arguments.stores import open_store
+from eventproc._command.access.hub import HubAccess
+from eventproc._command.access.storage import StorageAccess
+from eventproc._command.arguments.sources import make_source
+from eventproc._command.arguments.stores import open_store
 from eventproc.models import ConsumerGroup
 from tests.integration.delivery import storm_checks
 from tests.integration.delivery.environment import Store

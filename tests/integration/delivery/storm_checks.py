@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.cli.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
+from eventproc._command.terminal.exits import BAD_INPUT, FAILED, OK, UNREACHABLE
 
 ERROR_LINE: Final = re.compile(r"Traceback|never retrieved|was destroyed|never awaited")
 ABANDONED: Final = "checkpoint_abandoned"

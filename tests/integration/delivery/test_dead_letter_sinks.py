@@ -11,13 +11,7 @@ import pytest
 from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 from azure.storage.blob import ContainerClient
 
-from eventproc import (
-    ConfigurationError,
-    ConsumerGroup,
-    DeadLetter,
-    DeadLetterError,
-    ReceivedEvent,
-)
+from eventproc import ConfigurationError, ConsumerGroup, DeadLetter, DeadLetterError, ReceivedEvent
 from eventproc.dead_letters.blob import BlobDeadLetterSink
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubDeadLetterSink

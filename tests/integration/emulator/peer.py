@@ -3,15 +3,15 @@
 import asyncio
 from contextlib import asynccontextmanager, suppress
 
-from eventproc.emulator.amqp.encoding import encode
-from eventproc.emulator.amqp.framing import (
+from eventproc.emulator._amqp.encoding import encode
+from eventproc.emulator._amqp.framing import (
     AMQP_HEADER,
     Frame,
     FrameParser,
     ProtocolHeader,
     encode_frame,
 )
-from eventproc.emulator.amqp.performatives import (
+from eventproc.emulator._amqp.performatives import (
     Attach,
     Begin,
     Detach,
@@ -22,7 +22,7 @@ from eventproc.emulator.amqp.performatives import (
     Transfer,
     decode_performative,
 )
-from eventproc.emulator.amqp.values import Described, Symbol, ULong, Value
+from eventproc.emulator._amqp.values import Described, Symbol, ULong, Value
 
 TIMEOUT_S = 30.0
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eventproc._base.http.server import CONNECTIONS_MAX
 from eventproc.emulator import EventHubsEmulator
-from eventproc.emulator.amqp.framing import AMQP_HEADER
-from eventproc.endpoints.server import CONNECTIONS_MAX
+from eventproc.emulator._amqp.framing import AMQP_HEADER
 
 from .control_client import ask
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from eventproc.emulator import EventHubsEmulator, Retention
-from eventproc.emulator.amqp.performatives import Attach, Detach, Disposition, Transfer
-from eventproc.emulator.amqp.values import Long, Symbol
+from eventproc.emulator._amqp.performatives import Attach, Detach, Disposition, Transfer
+from eventproc.emulator._amqp.values import Long, Symbol
 from eventproc.errors import ConfigurationError
 
 from .control_client import ask

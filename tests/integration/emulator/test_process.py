@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eventproc.emulator.amqp.performatives import Disposition, Transfer
+from eventproc.emulator._amqp.performatives import Disposition, Transfer
 
 from .peer import connected
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventproc.emulator import EmulatorConfiguration, EmulatorServer, hubs_of
-from eventproc.emulator.amqp.encoding import encode
-from eventproc.emulator.amqp.framing import (
+from eventproc.emulator._amqp.encoding import encode
+from eventproc.emulator._amqp.framing import (
     AMQP_HEADER,
     SASL_FRAME,
     SASL_HEADER,
@@ -17,8 +17,8 @@ from eventproc.emulator.amqp.framing import (
     ProtocolHeader,
     encode_frame,
 )
-from eventproc.emulator.amqp.message import BATCH_FORMAT, read_message
-from eventproc.emulator.amqp.performatives import (
+from eventproc.emulator._amqp.message import BATCH_FORMAT, read_message
+from eventproc.emulator._amqp.performatives import (
     Attach,
     Begin,
     Close,
@@ -31,7 +31,7 @@ from eventproc.emulator.amqp.performatives import (
     Target,
     Transfer,
 )
-from eventproc.emulator.amqp.values import Described, Symbol, ULong
+from eventproc.emulator._amqp.values import Described, Symbol, ULong
 
 from .peer import connected, message, raw
 

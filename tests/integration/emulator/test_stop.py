@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from eventproc.emulator.amqp_server import AmqpServer
-from eventproc.emulator.control import serving
-from eventproc.emulator.hub.configuration import EmulatorConfiguration, HubConfiguration
-from eventproc.endpoints.address import ListenAddress
+from eventproc._base.http.address import ListenAddress
+from eventproc.emulator._amqp_server import AmqpServer
+from eventproc.emulator._control import serving
+from eventproc.emulator._hub.configuration import EmulatorConfiguration, HubConfiguration
 from tests.servers.lossy_proxy import LossyProxy
 
 TURNS = range(9)

@@ -1,11 +1,11 @@
 """Clients that send unusual targets, or never open their connection."""
 
 from eventproc.emulator import EmulatorConfiguration, EmulatorServer, hubs_of
-from eventproc.emulator.amqp.encoding import encode
-from eventproc.emulator.amqp.framing import SASL_HEADER, encode_frame
-from eventproc.emulator.amqp.performatives import Attach, Close, Source, Target
-from eventproc.emulator.amqp.values import Char, Described, Symbol, ULong
-from eventproc.emulator.links import connection as connection_module
+from eventproc.emulator._amqp.encoding import encode
+from eventproc.emulator._amqp.framing import SASL_HEADER, encode_frame
+from eventproc.emulator._amqp.performatives import Attach, Close, Source, Target
+from eventproc.emulator._amqp.values import Char, Described, Symbol, ULong
+from eventproc.emulator._links import connection as connection_module
 
 from .peer import connected, raw
 

@@ -4,9 +4,9 @@ import aiohttp
 import pytest
 
 from eventproc.emulator import EventHubsEmulator
-from eventproc.emulator.amqp.framing import AMQP_HEADER
-from eventproc.emulator.links import connection as connection_module
-from eventproc.emulator.websocket import PATH, SUBPROTOCOL
+from eventproc.emulator._amqp.framing import AMQP_HEADER
+from eventproc.emulator._links import connection as connection_module
+from eventproc.emulator._websocket import PATH, SUBPROTOCOL
 
 
 @pytest.fixture(name="server", scope="module")

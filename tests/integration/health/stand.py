@@ -7,17 +7,13 @@ from typing import Any
 from opentelemetry.sdk.metrics import MeterProvider
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import (
-    EventProcessor,
-    EventProcessorConfig,
-    PartitionHandler,
-)
-from eventproc.endpoints.answer import Answer
-from eventproc.endpoints.client import fetch
+from eventproc import EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc._base.http.address import Answer
+from eventproc._base.http.client import fetch
 from eventproc.health import HealthServer
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.telemetry import Telemetry
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 LONG = timedelta(seconds=20)
 SECOND = timedelta(seconds=1)

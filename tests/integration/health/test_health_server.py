@@ -25,7 +25,7 @@ from eventproc import (
     ResourceProcessor,
     Resources,
 )
-from eventproc.endpoints.client import fetch
+from eventproc._base.http.client import fetch
 from eventproc.health import HealthServer
 from eventproc.ports import ForwardingStore
 from eventproc.telemetry import Telemetry

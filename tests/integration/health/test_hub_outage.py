@@ -12,7 +12,7 @@ from eventproc import EventProcessor, EventProcessorConfig
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubSource
 from tests.integration.health.stand import Idle, Stand
-from tests.unit.eventproc.partition.test_handler_threads import SHORT
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 PARTITION_COUNT = 2
 

@@ -14,7 +14,7 @@ import trustme
 from azure.storage.blob import ContainerClient
 
 from eventproc.emulator import EventHubsEmulator, TokenRules
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 
 from .played_managed_identity import PlayedManagedIdentity
 
@@ -108,7 +108,7 @@ class Command:
         """Start the command."""
         clean = {n: v for n, v in os.environ.items() if not n.startswith(OF_OTHERS)}
         process = subprocess.Popen(
-            [sys.executable, "-m", "eventproc.cli", *map(str, arguments)],
+            [sys.executable, "-m", "eventproc._command", *map(str, arguments)],
             cwd=self.folder,
             env=clean | self.env | env,
             stdin=subprocess.DEVNULL,

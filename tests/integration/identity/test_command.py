@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient, TransportType
 
-from eventproc.cli.terminal.exits import BAD_INPUT, OK
+from eventproc._command.terminal.exits import BAD_INPUT, OK
 
 from .conftest import NAMESPACE
 from .connect_proxy import ConnectProxy

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient, TransportType
 
-from eventproc.cli.terminal.exits import OK
+from eventproc._command.terminal.exits import OK
 from eventproc.emulator import EventHubsEmulator, Right, TokenRules
 
 from .test_command import FAST, HANDLER, hub_at

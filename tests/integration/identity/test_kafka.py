@@ -17,11 +17,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from eventproc.cli.terminal.exits import BAD_INPUT, OK
+from eventproc._command.terminal.exits import BAD_INPUT, OK
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition, OutgoingEvent
 from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
-from spark_integration.publish.options import parse_publish_options
+from spark_integration._publish.options import parse_publish_options
 from tests.servers.kafka_broker import KafkaBroker
 
 from .played_kafka_endpoint import PlayedKafkaEndpoint

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventproc.cli.terminal.exits import BAD_INPUT, UNREACHABLE
+from eventproc._command.terminal.exits import BAD_INPUT, UNREACHABLE
 from eventproc.emulator import EventHubsEmulator, Right, TokenRules
 from tests.servers.ports import free_port
 

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pytest
 
 from eventproc import PartitionHandler
-from spark_integration.options import parse_source_options
-from spark_integration.publish.connections import Connections
-from spark_integration.publish.options import parse_publish_options
-from spark_integration.publish.task import publish_rows
-from spark_integration.sink.options import parse_sink_options
-from spark_integration.sink.records import TaskId
-from spark_integration.sink.task import _handle, commit_reports
-from spark_integration.source.hub import Hub
-from spark_integration.source.planning import EventRange
-from spark_integration.source.reading import read_ranges
+from spark_integration._options import parse_source_options
+from spark_integration._publish.connections import Connections
+from spark_integration._publish.options import parse_publish_options
+from spark_integration._publish.writer import publish_rows
+from spark_integration._sink.options import parse_sink_options
+from spark_integration._sink.records import TaskId
+from spark_integration._sink.task import _handle, commit_reports
+from spark_integration._source.hub import Hub
+from spark_integration._source.planning import EventRange
+from spark_integration._source.reading import read_ranges
 
 from .conftest import NAMESPACE
 

@@ -14,7 +14,7 @@ from checkpointstores.blob import BlobCheckpointStore
 from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubSource
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 
 PARTITION_COUNT = 6
 PROCESSOR_COUNT = 3

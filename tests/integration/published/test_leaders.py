@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pytest
 
+from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
 from eventproc.admin import live_owners
-from eventproc.core.placement.schema import SCHEMA_RECORD, Schema, schema_in
 from eventproc.models import ConsumerGroup
 from tests.integration.published.worker import EXPIRATION, GROUP, NAMES, make_store
 

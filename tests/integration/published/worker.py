@@ -27,9 +27,9 @@ from eventproc import (
     ResourceProcessorConfig,
     Resources,
 )
-from eventproc.core.placement.schema import schema_in
+from eventproc._core.placement.schema import schema_in
+from eventproc._group.balancer import Balancer, CycleResult
 from eventproc.models import ConsumerGroup, GroupRecord, RecordResult
-from eventproc.ownership.balancer import Balancer, CycleResult
 from eventproc.ports import ForwardingStore
 
 NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h")

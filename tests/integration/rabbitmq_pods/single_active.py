@@ -23,7 +23,7 @@ from typing import Final
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 
-from eventproc.sources.rabbitmq.event import DELIVERY_COUNT_HEADER, KEY_HEADER
+from eventproc.sources.rabbitmq._event import DELIVERY_COUNT_HEADER, KEY_HEADER
 
 URL, PREFIX, COUNT, STORE, OWNER_ID, JOURNAL, GIVEN = sys.argv[1:]
 WORK_S = json.loads(GIVEN).get("work_s", 0.0)

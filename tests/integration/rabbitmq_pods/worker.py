@@ -32,7 +32,7 @@ from eventproc import (
     ReceivedEvent,
 )
 from eventproc.sources.rabbitmq import QueueOptions, RabbitDeadLetterSink, RabbitQueues
-from eventproc.sources.rabbitmq.event import DELIVERIES
+from eventproc.sources.rabbitmq._event import DELIVERIES
 
 URL, PREFIX, COUNT, STORE, OWNER_ID, JOURNAL, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)

@@ -19,7 +19,7 @@ from random import Random
 
 from azure.storage.blob import ContainerClient
 
-from eventproc.testing.azurite import Azurite
+from eventproc.testing._azurite import Azurite
 from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.findings import find
 from tests.integration.resources.report import tables, violations

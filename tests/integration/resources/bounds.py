@@ -24,9 +24,9 @@ that within one rebalance interval.
 from dataclasses import dataclass
 from typing import Final
 
-from eventproc.core.ownership.memory import GRACE_INTERVALS, OUTAGE_EXPIRATION_FRACTION
-from eventproc.core.ownership.stability import UNSTABLE_CYCLES_MAX
-from eventproc.runtime.cycles import JITTER
+from eventproc._core.ownership.memory import GRACE_INTERVALS, OUTAGE_EXPIRATION_FRACTION
+from eventproc._core.ownership.stability import UNSTABLE_CYCLES_MAX
+from eventproc._runtime.cycles import JITTER
 from tests.integration.resources.fence import EXPIRATION, INTERVAL, REBALANCE
 
 BLOB_TIMES_S: Final = 2.0

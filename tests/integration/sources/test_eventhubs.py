@@ -19,7 +19,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventproc.emulator import EmulatorConfiguration, EmulatorServer, EventHubsEmulator
-from eventproc.emulator.hub.configuration import hubs_of
+from eventproc.emulator._hub.configuration import hubs_of
 from eventproc.errors import (
     ConfigurationError,
     ReceiverDisplacedError,

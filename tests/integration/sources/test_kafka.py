@@ -18,7 +18,7 @@ from eventproc import (
     SourceRejectedError,
     SourceUnavailableError,
 )
-from eventproc.dead_letters.memory import MemoryDeadLetterSink
+from eventproc.dead_letters._memory import MemoryDeadLetterSink
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.processors import Fleet, is_balanced, lag_of, numbered, until

@@ -23,7 +23,7 @@ from eventproc.sources.eventhubs import (
     EventHubSource,
     ReceivePath,
 )
-from eventproc.sources.eventhubs.publisher import KEYS_FOR_A_CONNECTION
+from eventproc.sources.eventhubs._publisher import KEYS_FOR_A_CONNECTION
 from eventproc.sources.kafka import KafkaPublisher
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.received_events import received

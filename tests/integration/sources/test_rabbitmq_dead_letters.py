@@ -11,13 +11,9 @@ import pytest
 from eventproc.dead_letters import matching
 from eventproc.errors import ConfigurationError, DeadLetterError
 from eventproc.models import ConsumerGroup, DeadLetter
-from eventproc.sources.rabbitmq import (
-    QueueHash,
-    RabbitDeadLetterReader,
-    RabbitDeadLetterSink,
-)
-from eventproc.sources.rabbitmq.names import QueueNames
-from eventproc.testing.source_contract.bench import EARLIEST, GROUP, take
+from eventproc.sources.rabbitmq import QueueHash, RabbitDeadLetterReader, RabbitDeadLetterSink
+from eventproc.sources.rabbitmq._names import QueueNames
+from eventproc.testing._source_contract.bench import EARLIEST, GROUP, take
 from tests.integration.dead_letters.places import QueuePlace, letter
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.servers.lossy_proxy import LossyProxy

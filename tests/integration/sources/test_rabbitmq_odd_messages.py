@@ -9,8 +9,8 @@ import pytest
 from eventproc.errors import EventRefusedError
 from eventproc.models import OutgoingEvent
 from eventproc.sources.rabbitmq import PartitionPublisher
-from eventproc.sources.rabbitmq.event import UNREADABLE
-from eventproc.testing.source_contract.bench import EARLIEST, GROUP, bodies, take
+from eventproc.sources.rabbitmq._event import UNREADABLE
+from eventproc.testing._source_contract.bench import EARLIEST, GROUP, bodies, take
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 

@@ -8,29 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc.columns import to_columns
-from eventproc.errors import (
-    ConfigurationError,
-    SourceRejectedError,
-    SourceUnavailableError,
-)
+from eventproc.errors import ConfigurationError, SourceRejectedError, SourceUnavailableError
 from eventproc.models import EventPosition
-from eventproc.sources.rabbitmq import (
-    QueueHash,
-    QueuePublisher,
-    RabbitQueues,
-)
-from eventproc.sources.rabbitmq.event import DELIVERIES
+from eventproc.sources.rabbitmq import QueueHash, QueuePublisher, RabbitQueues
+from eventproc.sources.rabbitmq._event import DELIVERIES
 from eventproc.testing import check_event_source, source_clause_names
-from eventproc.testing.clauses import clauses_of
-from eventproc.testing.source_contract import logs
-from eventproc.testing.source_contract.bench import (
-    EARLIEST,
-    GROUP,
-    SOON,
-    bodies,
-    numbered,
-    take,
-)
+from eventproc.testing._clauses import clauses_of
+from eventproc.testing._source_contract import logs
+from eventproc.testing._source_contract.bench import EARLIEST, GROUP, SOON, bodies, numbered, take
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.servers.rabbitmq_broker import RabbitMqBroker
 

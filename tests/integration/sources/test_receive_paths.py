@@ -19,8 +19,8 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.models import EVENT_FIELDS, EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath, Transport
-from eventproc.sources.eventhubs.direct_path import azure_internals
-from eventproc.sources.eventhubs.errors import UnexpectedShapeError
+from eventproc.sources.eventhubs._direct_path import azure_internals
+from eventproc.sources.eventhubs._errors import UnexpectedShapeError
 
 GROUP = "$Default"
 SOON = timedelta(seconds=10)

@@ -3,8 +3,8 @@
 import pytest
 
 from eventproc.testing import check_event_source, source_clause_names
-from eventproc.testing.clauses import clauses_of
-from eventproc.testing.source_contract import queues
+from eventproc.testing._clauses import clauses_of
+from eventproc.testing._source_contract import queues
 
 OF_QUEUES = [clause.__name__ for clause in clauses_of(queues)]
 

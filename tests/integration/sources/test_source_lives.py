@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from eventproc.testing.source_contract.bench import EARLIEST, GROUP, SOON
+from eventproc.testing._source_contract.bench import EARLIEST, GROUP, SOON
 from tests.stories.forks import refusals
 from tests.stories.loops import in_two_loops
 

@@ -9,9 +9,8 @@ from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventproc.emulator import EventHubsEmulator
-from spark_integration.options import SourceOptions, parse_source_options
-from spark_integration.source.lag import Lag
-from spark_integration.source.planner import StreamPlanner
+from spark_integration._options import SourceOptions, parse_source_options
+from spark_integration._source.planner import Lag, StreamPlanner
 
 COUNT = 1000
 """Events in partitions 0 and 1; partition 2 is empty."""

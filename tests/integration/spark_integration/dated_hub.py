@@ -5,9 +5,9 @@ from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
-from eventproc.emulator.amqp.message import draft_of
-from eventproc.emulator.hub.log import PartitionLog
-from eventproc.emulator.hub.persistence import PartitionFile, partition_path
+from eventproc.emulator._amqp.message import draft_of
+from eventproc.emulator._hub.log import PartitionLog
+from eventproc.emulator._hub.persistence import PartitionFile, partition_path
 
 _ONE_BYTE_OF_DATA = b"\x00\x53\x75\xa0\x01x"
 

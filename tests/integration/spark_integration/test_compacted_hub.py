@@ -7,11 +7,11 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from eventproc.emulator import EventHubsEmulator, HubConfiguration
 from spark_integration import EventsLostError
-from spark_integration.options import SourceOptions, parse_source_options
-from spark_integration.source.batch_reader import plan
-from spark_integration.source.planner import StreamPlanner
-from spark_integration.source.planning import EventRange
-from spark_integration.source.reading import read_ranges
+from spark_integration._options import SourceOptions, parse_source_options
+from spark_integration._source.batch_reader import plan
+from spark_integration._source.planner import StreamPlanner
+from spark_integration._source.planning import EventRange
+from spark_integration._source.reading import read_ranges
 
 HUB = "latest"
 

@@ -11,8 +11,8 @@ from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import ConfigurationError, SourceRejectedError
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, EventPosition
-from spark_integration.options import parse_source_options
-from spark_integration.source.hub import Hub, after, span_of
+from spark_integration._options import parse_source_options
+from spark_integration._source.hub import Hub, after, span_of
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish
 
 HUB = "orders"

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc.emulator import EventHubsEmulator
-from spark_integration.source import lag, planner
-from spark_integration.source.hub import Hub
-from spark_integration.source.lag import Lag
-from spark_integration.source.planner import StreamPlanner
+from spark_integration._source import planner
+from spark_integration._source import planner as lag
+from spark_integration._source.hub import Hub
+from spark_integration._source.planner import Lag, StreamPlanner
 from tests.integration.spark_integration.conftest import options_for, publish, reported
 from tests.integration.spark_integration.dated_hub import publish_at
 

@@ -9,9 +9,8 @@ import pytest
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
 from spark_integration import EventsLostError
-from spark_integration.source.hub import Hub
-from spark_integration.source.lag import Lag
-from spark_integration.source.planner import StreamPlanner
+from spark_integration._source.hub import Hub
+from spark_integration._source.planner import Lag, StreamPlanner
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish, reported
 from tests.integration.spark_integration.dated_hub import publish_at
 

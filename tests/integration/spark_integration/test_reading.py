@@ -15,18 +15,14 @@ from typing import Any
 
 import pytest
 
-from eventproc.errors import (
-    ReceiverDisplacedError,
-    SourceRejectedError,
-    SourceUnavailableError,
-)
+from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
 from eventproc.models import EventPosition
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration import EventsLostError
-from spark_integration.options import SourceOptions, parse_source_options
-from spark_integration.source.planning import EventRange
-from spark_integration.source.reading import read_ranges
+from spark_integration._options import SourceOptions, parse_source_options
+from spark_integration._source.planning import EventRange
+from spark_integration._source.reading import read_ranges
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish
 
 

@@ -18,13 +18,13 @@ from eventproc import PartitionHandler
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import HubRecreatedError, SourceRejectedError
 from eventproc.models import CheckpointUpdate, ConsumerGroup
-from spark_integration.columns import SCHEMA
-from spark_integration.options import parse_source_options
-from spark_integration.sink.options import parse_sink_options
-from spark_integration.sink.records import TaskId
-from spark_integration.sink.task import _handle
-from spark_integration.source.batch_reader import plan
-from spark_integration.source.stream_reader import EventProcStreamReader
+from spark_integration._columns import SCHEMA
+from spark_integration._options import parse_source_options
+from spark_integration._sink.options import parse_sink_options
+from spark_integration._sink.records import TaskId
+from spark_integration._sink.task import _handle
+from spark_integration._source.batch_reader import plan
+from spark_integration._source.stream_reader import EventProcStreamReader
 from tests.integration.spark_integration.conftest import COUNT, options_for, publish
 
 HUB = "orders"

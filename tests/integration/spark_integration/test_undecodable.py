@@ -7,10 +7,10 @@ from azure.eventhub import EventHubProducerClient
 
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import SourceRejectedError
-from eventproc.sources.eventhubs.batch import Batch
-from spark_integration.columns import SCHEMA
-from spark_integration.source.planning import EventRange
-from spark_integration.source.tasks import RangesToRead, read
+from eventproc.sources.eventhubs._producer import Batch
+from spark_integration._columns import SCHEMA
+from spark_integration._source.planning import EventRange
+from spark_integration._source.tasks import RangesToRead, read
 from tests.integration.spark_integration.conftest import options_for
 
 GOOD = b"\x00\x53\x75\xa0\x01x"

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
-from eventproc.cli import main
-from eventproc.cli.terminal.exits import BAD_INPUT, OK
-from eventproc.testing.azurite import ACCOUNT_KEY, ACCOUNT_NAME
+from eventproc._command import main
+from eventproc._command.terminal.exits import BAD_INPUT, OK
+from eventproc.testing._azurite import ACCOUNT_KEY, ACCOUNT_NAME
 
 
 def checked(container, azurite, rights, monkeypatch, capsys):

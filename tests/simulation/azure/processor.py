@@ -14,7 +14,7 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-from eventproc.config import EventProcessorConfig
+from eventproc._delivery.config import EventProcessorConfig
 from eventproc.errors import SourceError, StoreError
 from eventproc.models import (
     Checkpoint,

@@ -9,7 +9,7 @@ from random import Random
 from eventproc import CheckpointPolicy, StoreUnavailableError
 from eventproc.admin import CheckpointMove, move_checkpoint
 from eventproc.models import ClaimResult, ConsumerGroup, OwnershipClaim
-from eventproc.testing.faults import Fate
+from eventproc.testing._faults import Fate
 from tests.simulation.actor import Actor
 from tests.simulation.checked_store import CheckedStore
 from tests.simulation.small.world import SmallWorld, two_processors

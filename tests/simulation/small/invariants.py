@@ -5,12 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eventproc import CloseReason
-from eventproc.models import (
-    CheckpointUpdate,
-    OwnershipClaim,
-    PartitionOwnership,
-    ReceivedEvent,
-)
+from eventproc.models import CheckpointUpdate, OwnershipClaim, PartitionOwnership, ReceivedEvent
 from tests.simulation.actor import Actor
 from tests.simulation.holding import Holding
 from tests.simulation.invariants import Call

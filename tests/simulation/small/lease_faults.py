@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
-from eventproc.testing.faults import Fate
+from eventproc.testing._faults import Fate
 from tests.simulation.small.world import BUSY_S, SmallWorld, two_processors
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from eventproc.models import MemberStatus
-from eventproc.testing.faults import Fate
+from eventproc.testing._faults import Fate
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import (
     LOOK_S,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eventproc.core.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
+from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
 from eventproc.models import GroupRecord
 from tests.simulation.actor import Actor
 from tests.simulation.invariants import Call

@@ -10,8 +10,8 @@ from random import Random
 from typing import Final
 
 from eventproc import ConfigurationError
+from eventproc._core.ownership.pauses import NO_PAUSES
 from eventproc.admin import pause_group, resume_group
-from eventproc.core.pauses import NO_PAUSES
 from tests.simulation.actor import Actor
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import LOOK_S, SmallWorld

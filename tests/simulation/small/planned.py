@@ -3,8 +3,8 @@
 import asyncio
 from random import Random
 
-from eventproc.core.ownership.stability import STABLE_AFTER_CYCLES
-from eventproc.core.placement.even import Even
+from eventproc._core.ownership.stability import STABLE_AFTER_CYCLES
+from eventproc._core.placement.even import Even
 from eventproc.models import MemberStatus
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import PLANNED_S, SmallWorld, two_processors

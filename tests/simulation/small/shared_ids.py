@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from eventproc.testing.faults import Fate
+from eventproc.testing._faults import Fate
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.small.world import BUSY_S, LOOK_S, PLANNED_S, SmallWorld, two_processors
 

@@ -7,7 +7,7 @@ from random import Random
 
 from eventproc import CheckpointPolicy, StoreUnavailableError
 from eventproc.testing import StoreFaults
-from eventproc.testing.faults import Fate
+from eventproc.testing._faults import Fate
 from tests.simulation.checked_store import CheckedStore
 from tests.simulation.small.checkpoints import carry_out, draw_move
 from tests.simulation.small.world import BUSY_S, PLANNED_S, SmallWorld, two_processors

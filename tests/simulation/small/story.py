@@ -21,8 +21,8 @@ from eventproc import (
     FailurePolicy,
     LoadBalancingStrategy,
 )
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.placement import Placement
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.placement import Placement
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import run_processes
 from tests.simulation.invariants import Violation

@@ -7,9 +7,9 @@ from dataclasses import replace
 from random import Random
 
 from eventproc import LoadBalancingStrategy, PartitionHandler
-from eventproc.core.placement.even import Even
-from eventproc.core.placement.published import Published
-from eventproc.core.placement.state import MemberFacts
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.placement import MemberFacts
+from eventproc._core.placement.published import Published
 from eventproc.models import Member, MemberStatus
 from eventproc.ports import EventSource
 from eventproc.testing import StoreFaults

@@ -2,7 +2,7 @@
 
 import pytest
 
-from checkpointstores.names import require_partition_id
+from checkpointstores._fields import require_partition_id
 from eventproc.errors import ConfigurationError
 
 

@@ -2,8 +2,8 @@
 
 import logging
 
-from checkpointstores.reachability import Reachability
-from eventproc.logs import get_logger
+from checkpointstores._requests import Reachability
+from eventproc._base.logs import get_logger
 
 
 def test_an_outage_and_its_end_are_logged_once_each(caplog):

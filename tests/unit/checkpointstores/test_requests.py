@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from checkpointstores.requests import Requests
-from eventproc.azure_storage.answers import ConditionFailedError, Right
+from checkpointstores._requests import Requests
+from eventproc._base.azure_storage.answers import ConditionFailedError, Right
+from eventproc._base.logs import get_logger
 from eventproc.errors import StoreRejectedError
-from eventproc.logs import get_logger
 
 
 class Service:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from checkpointstores.retry import ATTEMPTS, retried
+from checkpointstores._requests import ATTEMPTS, retried
 from eventproc.errors import StoreCorruptError, StoreUnavailableError
 
 

@@ -15,13 +15,8 @@ from eventproc import (
     StoreRejectedError,
     StoreUnavailableError,
 )
-from eventproc.admin import (
-    CheckpointExistsError,
-    CheckpointMove,
-    CheckpointMoved,
-    move_checkpoint,
-)
-from eventproc.core.checkpoints import operators_writer
+from eventproc._core.delivery.checkpoints import operators_writer
+from eventproc.admin import CheckpointExistsError, CheckpointMove, CheckpointMoved, move_checkpoint
 from eventproc.models import (
     ALONE,
     NOT_BEGUN,
@@ -35,7 +30,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 EXPIRATION = timedelta(seconds=60)

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from eventproc import ConfigurationError, EventProcessorConfig
-from eventproc.cli import main
+from eventproc._command import main
 
 REFUSED = ConfigurationError(
     "give a shorter one",

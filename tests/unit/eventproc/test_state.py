@@ -21,7 +21,7 @@ from eventproc.errors import ConfigurationError, StateUnreadableError
 from eventproc.models import STATE_BYTES_MAX
 from eventproc.state import JsonCodec, StateCodec, TypedState
 from eventproc.testing import HandlerTestHarness
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.stories.scene import Noting, Scene, seconds
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import OutgoingEvent
-from spark_integration.option_names import OPTIONS, naming_options, naming_recipes
-from spark_integration.options import parse_source_options
-from spark_integration.publish.connections import Connections
-from spark_integration.publish.options import parse_publish_options
-from spark_integration.sink.options import parse_sink_options
-from spark_integration.source.hub import Hub
-from spark_integration.source.planning import EventRange
-from spark_integration.source.reading import read_ranges
+from spark_integration._option_names import OPTIONS, naming_options, naming_recipes
+from spark_integration._options import parse_source_options
+from spark_integration._publish.connections import Connections
+from spark_integration._publish.options import parse_publish_options
+from spark_integration._sink.options import parse_sink_options
+from spark_integration._source.hub import Hub
+from spark_integration._source.planning import EventRange
+from spark_integration._source.reading import read_ranges
 
 KEY = (
     "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"

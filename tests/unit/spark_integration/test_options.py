@@ -7,8 +7,13 @@ import pytest
 from eventproc.errors import ConfigurationError
 from eventproc.sources.eventhubs import Transport
 from spark_integration import NetworkRecipe, Secret, SourceRecipe, StoreRecipe
-from spark_integration.options import SOURCE_OPTIONS, Alignment, SourceOptions, parse_source_options
-from spark_integration.source.offsets import from_json, to_json
+from spark_integration._options import (
+    SOURCE_OPTIONS,
+    Alignment,
+    SourceOptions,
+    parse_source_options,
+)
+from spark_integration._source.planning import from_json, to_json
 
 KEY = "c2VjcmV0"
 CONNECTION = (

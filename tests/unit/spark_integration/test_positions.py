@@ -7,7 +7,7 @@ import pytest
 
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, OffsetFormat
-from spark_integration.positions import parse_position, parse_positions, refuse_other_protocol
+from spark_integration._positions import parse_position, parse_positions, refuse_other_protocol
 
 EIGHT = datetime(2026, 1, 31, 8, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
+from eventproc._base.identity import Network
+from eventproc._base.installed import MissingExtraError
+from eventproc._base.network import HttpProxy
 from eventproc.errors import ConfigurationError
-from eventproc.extras import MissingExtraError
-from eventproc.identity.network import Network
-from eventproc.network import HttpProxy
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration import NetworkRecipe, Secret, SourceRecipe, StoreRecipe
 
@@ -236,6 +236,6 @@ def test_a_proxy_that_is_no_secret_is_checked_at_once():
 def test_a_machine_without_the_extra_says_which_one(monkeypatch, make):
     """The command to install it is in the message."""
     monkeypatch.setitem(sys.modules, "azure.identity", None)
-    monkeypatch.delitem(sys.modules, "eventproc.identity.default_credential", raising=False)
+    monkeypatch.delitem(sys.modules, "eventproc._base.identity", raising=False)
     with pytest.raises(MissingExtraError, match=r"pip install 'eventproc\[identity\]'"):
         make()

@@ -9,11 +9,11 @@ from itertools import repeat
 from typing import Any
 
 from checkpointstores.blob import BlobCheckpointStore
-from checkpointstores.blob.container import BlobItem, Listing, Written
-from eventproc.azure_storage.answers import ConditionFailedError
+from checkpointstores.blob._container import BlobItem, Listing, Written
+from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)

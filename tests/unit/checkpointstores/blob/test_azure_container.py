@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from checkpointstores.blob.azure_container import AzureContainer
-from eventproc.azure_storage.blobs import BLOBS
-from eventproc.azure_storage.connection import Connection
+from checkpointstores.blob._azure_container import AzureContainer
+from eventproc._base.azure_storage.blobs import BLOBS
+from eventproc._base.azure_storage.connection import Connection
+from eventproc._base.logs import get_logger
 from eventproc.errors import StoreUnavailableError
-from eventproc.logs import get_logger
 
 PAGE = """<?xml version="1.0"?><EnumerationResults><Blobs/>{}</EnumerationResults>"""
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.blob import azure_layout as layout
-from checkpointstores.blob.azure_layout import Position, RecordKind
+from checkpointstores.blob import _layout as layout
+from checkpointstores.blob._layout import Position, RecordKind
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup, Member, MemberStatus
 

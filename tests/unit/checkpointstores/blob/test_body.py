@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.blob.body import (
-    BODY_BYTES_MAX,
-    CheckpointBody,
-    frame_body,
-    unframe_body,
-)
+from checkpointstores.blob._body import BODY_BYTES_MAX, CheckpointBody, frame_body, unframe_body
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     COMPLETED_RANGES_MAX,

@@ -5,14 +5,8 @@ from typing import Any
 
 import pytest
 
-from checkpointstores.blob.azure_layout import RecordKind, folder
-from eventproc.models import (
-    ALONE,
-    NOT_BEGUN,
-    Checkpoint,
-    SequenceRange,
-    WriteOutcome,
-)
+from checkpointstores.blob._layout import RecordKind, folder
+from eventproc.models import ALONE, NOT_BEGUN, Checkpoint, SequenceRange, WriteOutcome
 from tests.unit.checkpointstores.blob.container_bench import (
     GROUP,
     MemoryBlobStore,

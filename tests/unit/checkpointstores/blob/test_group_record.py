@@ -4,18 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.blob.azure_layout import (
+from checkpointstores.blob._layout import (
     RecordKind,
     folder,
+    frame_record,
     member_blob,
     record_blob,
     record_in,
     record_metadata,
+    unframe_record,
 )
-from checkpointstores.blob.group_record import frame_record, unframe_record
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import RECORD_BYTES_MAX, ConsumerGroup, GroupRecord
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.unit.checkpointstores.blob.container_bench import MemoryBlobStore, MemoryContainer
 
 GROUP = ConsumerGroup(fully_qualified_namespace="NS", eventhub_name="Hub", name="$Default")

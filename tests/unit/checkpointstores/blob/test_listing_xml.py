@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from checkpointstores.blob.container import BlobItem
-from checkpointstores.blob.listing_xml import PIECE_BYTES, parse_page
+from checkpointstores.blob._azure_container import PIECE_BYTES, parse_page
+from checkpointstores.blob._container import BlobItem
 
 PAGE = b"""<?xml version="1.0" encoding="utf-8"?>
 <EnumerationResults ServiceEndpoint="https://x/" ContainerName="c"><Blobs>

@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 
-from checkpointstores.blob.azure_layout import RecordKind, folder
-from eventproc.azure_storage.answers import ConditionFailedError
+from checkpointstores.blob._layout import RecordKind, folder
+from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreError, StoreRejectedError
-from eventproc.models import (
-    Checkpoint,
-    WriteOutcome,
-)
+from eventproc.models import Checkpoint, WriteOutcome
 from eventproc.testing import check_checkpoint_store, clause_names
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.unit.checkpointstores.blob.container_bench import (
     CLAIM,
     GROUP,

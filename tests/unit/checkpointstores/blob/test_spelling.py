@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from checkpointstores.blob.container import BlobItem, Listing
-from checkpointstores.blob.spelling import CHECK_EVERY_S, SpellingWatch
-from eventproc.logs import get_logger
+from checkpointstores.blob._container import BlobItem, Listing
+from checkpointstores.blob._spelling import CHECK_EVERY_S, SpellingWatch
+from eventproc._base.logs import get_logger
 from eventproc.models import ConsumerGroup
 
 GROUP = ConsumerGroup(fully_qualified_namespace="localhost:5672", eventhub_name="Hub")

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checkpointstores.sqlite import SqliteCheckpointStore, records
-from checkpointstores.sqlite import clock as _sqlite_clock
-from checkpointstores.sqlite.clock import Boot, HostClock
+from checkpointstores.sqlite import SqliteCheckpointStore
+from checkpointstores.sqlite import _clock as _sqlite_clock
+from checkpointstores.sqlite import _records as records
+from checkpointstores.sqlite._clock import Boot, HostClock
 from eventproc.models import ConsumerGroup, OwnershipClaim
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")

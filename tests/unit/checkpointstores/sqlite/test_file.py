@@ -2,7 +2,7 @@
 
 import pytest
 
-from checkpointstores.sqlite.file import connect
+from checkpointstores.sqlite._file import connect
 from eventproc.errors import StoreCorruptError
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from checkpointstores.sqlite.clock import HostClock, StoreClock
-from checkpointstores.sqlite.file import connect, identity_of
-from checkpointstores.sqlite.open_file import OpenFile
+from checkpointstores.sqlite._clock import HostClock, StoreClock
+from checkpointstores.sqlite._file import OpenFile, connect, identity_of
 from eventproc.errors import (
     ConfigurationError,
     StoreCorruptError,

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from checkpointstores.tables.azure_table import TABLES, time_in
-from eventproc.azure_storage.answers import no_answer
-from eventproc.azure_storage.connection import account_in
+from checkpointstores.tables._azure_table import TABLES, time_in
+from eventproc._base.azure_storage.answers import no_answer
+from eventproc._base.azure_storage.connection import account_in
 from eventproc.errors import ConfigurationError, StoreUnavailableError
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.tables.contents import (
+from checkpointstores.tables._contents import (
     INLINE_MAX,
     Parts,
     content_values,
@@ -15,7 +15,7 @@ from checkpointstores.tables.contents import (
     read_content,
     write_parts,
 )
-from checkpointstores.tables.table import Entity, Key
+from checkpointstores.tables._table import Entity, Key
 from eventproc.errors import StoreCorruptError, StoreUnavailableError
 from eventproc.models import ConsumerGroup
 from tests.unit.checkpointstores.tables.test_renewals import NOW

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.tables.entities import (
+from checkpointstores.tables._entities import (
     as_checkpoint,
     as_member,
     as_ownership,
@@ -12,7 +12,7 @@ from checkpointstores.tables.entities import (
     member_values,
     ownership_values,
 )
-from checkpointstores.tables.table import Entity, Key
+from checkpointstores.tables._table import Entity, Key
 from eventproc.models import (
     IN_BATCH,
     IN_PART,

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.tables.keys import RecordKind, group_record_key, partition_of, record_key
+from checkpointstores.tables._table import RecordKind, group_record_key, partition_of, record_key
 from eventproc.models import ConsumerGroup
 
 GROUP = ConsumerGroup(

@@ -5,9 +5,9 @@ from itertools import count
 import pytest
 
 from checkpointstores.tables import TableCheckpointStore
-from checkpointstores.tables.contents import INLINE_MAX
-from checkpointstores.tables.table import Entity, Key, Listing, Written
-from eventproc.azure_storage.answers import ConditionFailedError
+from checkpointstores.tables._contents import INLINE_MAX
+from checkpointstores.tables._table import Entity, Key, Listing, Written
+from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
 from tests.contract.golden_records import NOW

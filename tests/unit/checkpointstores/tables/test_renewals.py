@@ -8,16 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.tables.renewals import renew
-from checkpointstores.tables.round_trips import WriteAnswer, answer_in
-from checkpointstores.tables.table import (
-    TRANSACTION_MAX,
-    Entity,
-    Key,
-    Write,
-    Written,
-)
-from eventproc.azure_storage.answers import ConditionFailedError
+from checkpointstores.tables._renewals import renew
+from checkpointstores.tables._round_trips import WriteAnswer, answer_in
+from checkpointstores.tables._table import TRANSACTION_MAX, Entity, Key, Write, Written
+from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import WriteOutcome
 

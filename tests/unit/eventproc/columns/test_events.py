@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eventproc.columns import COLUMNS, to_columns
-from eventproc.columns.schema import PUBLISHER
+from eventproc.columns._schema import PUBLISHER
 from eventproc.models import ReceivedEvent
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

@@ -7,9 +7,9 @@ from typing import Any, assert_type
 import msgspec
 import pytest
 
+from eventproc._delivery.handler import BlockingPartitionHandler, PartitionHandler
 from eventproc.decoders import Decoder, FunctionDecoder, JsonDecoder, MsgpackDecoder
 from eventproc.errors import ConfigurationError, DecodeError
-from eventproc.handler import BlockingPartitionHandler, PartitionHandler
 from eventproc.models import ReceivedEvent
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -4,8 +4,8 @@ import string
 
 from hypothesis import strategies as st
 
-from eventproc.emulator.amqp.encoding import encode
-from eventproc.emulator.amqp.values import (
+from eventproc.emulator._amqp.encoding import encode
+from eventproc.emulator._amqp.values import (
     Array,
     Byte,
     Char,

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from eventproc.emulator.certificates import server_context
+from eventproc.emulator._amqp_server import server_context
 from eventproc.errors import ConfigurationError
 
 

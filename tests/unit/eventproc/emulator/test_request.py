@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.emulator.request import MalformedRequestError, Parameters
+from eventproc.emulator._control import MalformedRequestError, Parameters
 
 MESSAGE_MAX = 300
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from eventproc.emulator.amqp.refusal import AUTH_FAILED, RefusedError
-from eventproc.emulator.tokens import ALL_RIGHTS, JWT_TYPE, Grant, Right, TokenRules
+from eventproc.emulator._amqp.refusal import AUTH_FAILED, RefusedError
+from eventproc.emulator._tokens import ALL_RIGHTS, JWT_TYPE, Grant, Right, TokenRules
 
 NOW_S = 1_800_000_000.0
 EVENT_HUBS = "https://eventhubs.azure.net"

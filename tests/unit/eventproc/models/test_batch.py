@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.models import EventBatch, ReceivedEvent, joined
-from eventproc.models.batch import JoinedBatch
-from tests.unit.eventproc.core.batches import CountingBatch
+from eventproc.models._events import JoinedBatch
+from tests.unit.eventproc._core.batches import CountingBatch
 
 NAMES = ("sequenceNumber", "body")
 

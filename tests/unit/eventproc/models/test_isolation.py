@@ -3,7 +3,7 @@
 import pytest
 
 from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, Isolation, alone
-from eventproc.models.isolation import IsolationMode
+from eventproc.models._checkpoint import IsolationMode
 
 WORDS = {
     "none": NOT_BEGUN,

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.errors import ConfigurationError
-from eventproc.sources.connection_string import parse_connection_string
+from eventproc.sources._connection_string import parse_connection_string
 from eventproc.sources.eventhubs import EventHubSource
-from eventproc.sources.eventhubs.client import parse_address
-from eventproc.sources.eventhubs.options import Transport
-from eventproc.sources.kafka.address import address_in
+from eventproc.sources.eventhubs._client import parse_address
+from eventproc.sources.eventhubs._options import Transport
+from eventproc.sources.kafka._address import address_in
 
 KEY = "c2VjcmV0LWtleQ=="
 NAMESPACE = "contoso.servicebus.windows.net"

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from eventproc.models import EVENT_FIELDS
-from eventproc.sources.lazy_event import LazyEvent, setter_of
+from eventproc.sources._lazy_event import LazyEvent, setter_of
 
 
 class Counting(LazyEvent, filled=("sequence_number",)):

@@ -4,7 +4,7 @@ from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import REGISTRY
 
-from eventproc.telemetry.prometheus import PrometheusText
+from eventproc.telemetry._prometheus import PrometheusText
 
 TYPE = "# TYPE orders_total counter"
 

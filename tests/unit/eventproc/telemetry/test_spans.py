@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from eventproc.errors import SourceRejectedError
-from eventproc.telemetry.spans import links_to_publishers
+from eventproc.telemetry._spans import links_to_publishers
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

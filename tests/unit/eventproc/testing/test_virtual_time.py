@@ -8,7 +8,7 @@ from contextvars import Context, ContextVar
 import pytest
 
 from eventproc.testing._processes import Process, run_processes
-from eventproc.testing.virtual_time import (
+from eventproc.testing._virtual_time import (
     DeadlockError,
     LivelockError,
     OverdueError,

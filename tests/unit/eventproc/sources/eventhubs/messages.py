@@ -3,8 +3,8 @@
 import struct
 from typing import Any
 
-from eventproc.emulator.amqp.encoding import encode
-from eventproc.emulator.amqp.values import Described, Long, Symbol, Timestamp, ULong, Value
+from eventproc.emulator._amqp.encoding import encode
+from eventproc.emulator._amqp.values import Described, Long, Symbol, Timestamp, ULong, Value
 
 TIME_MS = 1_795_205_646_471
 

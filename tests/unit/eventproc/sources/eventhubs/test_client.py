@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventproc.models import EventPosition
-from eventproc.sources.eventhubs.client import start_of
+from eventproc.sources.eventhubs._client import start_of
 
 
 @pytest.mark.parametrize(

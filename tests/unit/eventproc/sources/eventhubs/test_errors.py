@@ -4,12 +4,8 @@ import pickle
 
 import pytest
 
-from eventproc.errors import (
-    ReceiverDisplacedError,
-    SourceRejectedError,
-    SourceUnavailableError,
-)
-from eventproc.sources.eventhubs.errors import OffsetRefusedError, error_for
+from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
+from eventproc.sources.eventhubs._errors import OffsetRefusedError, error_for
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from eventproc.errors import SourceRejectedError
 from eventproc.models import ReceivedEvent
-from eventproc.sources.eventhubs.event import to_last_enqueued
-from eventproc.sources.eventhubs.public_path import to_received_event
+from eventproc.sources.eventhubs._event import to_last_enqueued
+from eventproc.sources.eventhubs._public_path import to_received_event
 
 ANNOTATIONS = {
     b"x-opt-sequence-number": 7,

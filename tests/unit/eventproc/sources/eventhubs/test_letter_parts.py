@@ -6,12 +6,7 @@ import pytest
 
 from eventproc.errors import LetterDamagedError
 from eventproc.models import ReceivedEvent
-from eventproc.sources.eventhubs.letter_parts import (
-    LetterPart,
-    letter_from_parts,
-    part_of,
-    parts_of,
-)
+from eventproc.sources.eventhubs._letters import LetterPart, letter_from_parts, part_of, parts_of
 from tests.stories.letter_scene import letter
 
 

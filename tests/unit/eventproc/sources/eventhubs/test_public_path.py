@@ -8,7 +8,7 @@ import pytest
 
 from eventproc.errors import SourceError
 from eventproc.models import EventPosition
-from eventproc.sources.eventhubs.public_path import PublicReceiver
+from eventproc.sources.eventhubs._public_path import PublicReceiver
 
 
 class FailingClient:

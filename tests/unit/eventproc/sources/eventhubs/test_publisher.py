@@ -2,11 +2,7 @@
 
 import pytest
 
-from eventproc.sources.eventhubs.publisher import (
-    CONNECTIONS_MAX,
-    KEYS_FOR_A_CONNECTION,
-    _links,
-)
+from eventproc.sources.eventhubs._publisher import CONNECTIONS_MAX, KEYS_FOR_A_CONNECTION, _links
 
 
 def test_each_partition_and_all_events_without_one_have_a_link_of_the_first_connection():

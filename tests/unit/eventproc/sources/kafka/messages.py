@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eventproc.sources.kafka.batch import KafkaBatch
+from eventproc.sources.kafka._batch import KafkaBatch
 
 
 @dataclass(frozen=True, eq=False)

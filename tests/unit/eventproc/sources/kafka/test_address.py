@@ -7,7 +7,7 @@ import pytest
 from eventproc import ConfigurationError, SourceRejectedError
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
-from eventproc.sources.kafka.address import address_in
+from eventproc.sources.kafka._address import address_in
 
 KEY = "c2VjcmV0LWtleQ=="
 HUB = f"Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey={KEY}"

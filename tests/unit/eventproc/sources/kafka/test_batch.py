@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.sources.kafka import batch as module
-from eventproc.sources.kafka.batch import KafkaBatch
-from eventproc.sources.kafka.event import HEADERS_UNREADABLE
+from eventproc.sources.kafka import _batch as module
+from eventproc.sources.kafka._batch import KafkaBatch
+from eventproc.sources.kafka._event import HEADERS_UNREADABLE
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, event_of
 
 BYTES = st.none() | st.binary(max_size=5)

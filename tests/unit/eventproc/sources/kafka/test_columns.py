@@ -5,9 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventproc.columns import COLUMNS, to_columns
-from eventproc.sources.kafka import columns as module
-from eventproc.sources.kafka.batch import KafkaBatch
-from eventproc.sources.kafka.columns import ColumnBatch
+from eventproc.sources.kafka import _columns as module
+from eventproc.sources.kafka._batch import KafkaBatch
+from eventproc.sources.kafka._columns import ColumnBatch
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage
 from tests.unit.eventproc.sources.kafka.test_batch import messages
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.models import EVENT_FIELDS, KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
-from eventproc.sources.kafka.event import in_short
+from eventproc.sources.kafka._event import in_short
 from tests.unit.eventproc.sources.kafka.messages import event_of
 
 

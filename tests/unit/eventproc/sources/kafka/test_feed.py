@@ -4,11 +4,11 @@ from typing import cast
 
 import pytest
 
-from eventproc.sources.kafka.columns import ColumnBatch
-from eventproc.sources.kafka.event import time_of
-from eventproc.sources.kafka.feed import OVERHEAD_BYTES, Feed
-from eventproc.sources.kafka.reader import Reader
-from eventproc.sources.kafka.receiver import KafkaReceiver
+from eventproc.sources.kafka._columns import ColumnBatch
+from eventproc.sources.kafka._event import time_of
+from eventproc.sources.kafka._feed import OVERHEAD_BYTES, Feed
+from eventproc.sources.kafka._reader import Reader
+from eventproc.sources.kafka._receiver import KafkaReceiver
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.core.checkpoints import BEFORE_FIRST_OFFSET
+from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET
 from eventproc.errors import SourceRejectedError
 from eventproc.models import EventPosition
-from eventproc.sources.kafka.offsets import Bounds, last_ms_before, offset_text, start_offset
+from eventproc.sources.kafka._offsets import Bounds, last_ms_before, offset_text, start_offset
 
 SOME = Bounds(low=10, high=20)
 

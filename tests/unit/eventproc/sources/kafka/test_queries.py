@@ -7,10 +7,10 @@ import pytest
 
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
 from eventproc.models import EventPosition
-from eventproc.sources.kafka import queries as asker
-from eventproc.sources.kafka.client import Consumer
-from eventproc.sources.kafka.offsets import Bounds
-from eventproc.sources.kafka.queries import end_question, is_end_needed, properties_question
+from eventproc.sources.kafka import _queries as asker
+from eventproc.sources.kafka._client import Consumer
+from eventproc.sources.kafka._offsets import Bounds
+from eventproc.sources.kafka._queries import end_question, is_end_needed, properties_question
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, Fault
 
 TIMEOUT_S = 1.0

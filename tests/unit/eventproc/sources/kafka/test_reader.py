@@ -9,16 +9,12 @@ from typing import Any
 
 import pytest
 
-from eventproc.errors import (
-    ReceiverDisplacedError,
-    SourceRejectedError,
-    SourceUnavailableError,
-)
-from eventproc.sources.kafka import reader as reader_module
-from eventproc.sources.kafka.errors import ClientError
-from eventproc.sources.kafka.feed import OVERHEAD_BYTES, Feed
-from eventproc.sources.kafka.reader import Reader
-from eventproc.sources.kafka.receiver import KafkaReceiver
+from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
+from eventproc.sources.kafka import _reader as reader_module
+from eventproc.sources.kafka._errors import ClientError
+from eventproc.sources.kafka._feed import OVERHEAD_BYTES, Feed
+from eventproc.sources.kafka._reader import Reader
+from eventproc.sources.kafka._receiver import KafkaReceiver
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, Fault
 
 SOON = timedelta(seconds=10)

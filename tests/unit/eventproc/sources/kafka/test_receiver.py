@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from eventproc.sources.kafka import reader as reader_module
+from eventproc.sources.kafka import _reader as reader_module
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, Fault
 from tests.unit.eventproc.sources.kafka.test_reader import (
     CHUNK,

@@ -7,8 +7,8 @@ import pytest
 
 from eventproc.errors import ConfigurationError
 from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
-from eventproc.sources.kafka.errors import NO_TOKEN, ClientError, TokenError, error_for
-from eventproc.sources.kafka.tokens import Tokens
+from eventproc.sources.kafka._address import Tokens
+from eventproc.sources.kafka._errors import NO_TOKEN, ClientError, TokenError, error_for
 
 HOST = "contoso.servicebus.windows.net"
 

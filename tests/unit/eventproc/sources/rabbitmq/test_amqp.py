@@ -19,7 +19,7 @@ from eventproc.errors import (
     SuspectSettingError,
 )
 from eventproc.sources.rabbitmq import RabbitDeadLetterSink, RabbitQueues
-from eventproc.sources.rabbitmq.amqp import QUEUE_ARGUMENTS, Broker, Consumer
+from eventproc.sources.rabbitmq._amqp import QUEUE_ARGUMENTS, Broker, Consumer
 from tests.stories.loops import in_two_loops
 
 

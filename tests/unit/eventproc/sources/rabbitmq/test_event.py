@@ -9,7 +9,7 @@ import pytest
 
 from eventproc.models import EVENT_FIELDS, ReceivedEvent
 from eventproc.sources.rabbitmq import RabbitQueues
-from eventproc.sources.rabbitmq.event import (
+from eventproc.sources.rabbitmq._event import (
     ACQUIRED_COUNT_HEADER,
     DELIVERIES,
     DELIVERY_COUNT_HEADER,

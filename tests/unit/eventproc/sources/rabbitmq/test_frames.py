@@ -10,7 +10,7 @@ from pamqp import frame
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
-from eventproc.sources.rabbitmq.frames import (
+from eventproc.sources.rabbitmq._frames import (
     UNREADABLE_HEADER,
     ReadableFrames,
     readable_header,

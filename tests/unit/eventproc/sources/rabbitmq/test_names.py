@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.errors import ConfigurationError, SourceRejectedError
-from eventproc.sources.rabbitmq.names import COUNT_MAX, QueueHash, QueueNames, _jump
+from eventproc.sources.rabbitmq._names import COUNT_MAX, QueueHash, QueueNames, _jump
 
 KEYS = [f"order-{number}" for number in range(3_000)]
 JUMPS = [10, 3, 9, 10, 3, 10, 5, 1]

@@ -8,8 +8,8 @@ import pytest
 
 from eventproc.errors import SourceUnavailableError
 from eventproc.models import SequenceRange
-from eventproc.sources.rabbitmq.receiver import RabbitReceiver
-from eventproc.testing.virtual_time import run_virtual
+from eventproc.sources.rabbitmq._receiver import RabbitReceiver
+from eventproc.testing._virtual_time import run_virtual
 
 SOON = timedelta(seconds=1)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.models import SequenceRange
-from eventproc.sources.rabbitmq.receiver import Settled
+from eventproc.sources.rabbitmq._receiver import Settled
 
 
 def test_a_delivery_tag_counts_from_the_first_delivery_of_the_link():

@@ -12,7 +12,7 @@ from eventproc.sources.rabbitmq import (
     RabbitDeadLetterSink,
     RabbitQueues,
 )
-from eventproc.sources.rabbitmq.amqp import shown_address
+from eventproc.sources.rabbitmq._amqp import shown_address
 
 URL = "amqp://guest:secret@broker:5672/orders"
 

@@ -1,0 +1,382 @@
+"""The body of a group record's blob: its content, with magic, version and digest before it.
+
+The layout of records in a blob container: that of Azure's event processors, with additions.
+
+Rule 1: ownership and checkpoints are written as the Azure SDKs write them, so that their processors
+can share a group with ours. We add metadata keys of our own; the SDKs ignore them.
+Rule 2: any program may have written a blob, so reading a malformed one never raises.
+Rule 3: additions are stored where the Azure SDKs do not read.
+
+All functions are pure. The layout was taken from the stores of azure-eventhub-checkpointstoreblob
+(Python), Azure.Messaging.EventHubs.Processor (.NET) and of the SDKs for Java, JavaScript and Go.
+"""
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from hashlib import blake2b
+from string import ascii_letters, digits, punctuation
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from checkpointstores._fields import MEMBER, Field
+from checkpointstores.blob._container import BlobItem, Written
+from eventproc._base.json_text import read_json
+from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc.errors import ConfigurationError, StoreCorruptError
+from eventproc.models import NO_OFFSET, RECORD_BYTES_MAX, ConsumerGroup, Member, PartitionOwnership
+
+_DIGITS_MAX: Final = 100
+"""Most digits of a number in metadata: Python converts no number of thousands of digits."""
+
+_ALWAYS: Final = {
+    *("owner_id", "incarnation", "status", "hands_over", "weight"),
+    *("deployment_id", "offset_format", "version"),
+}
+"""Fields of a member that are written with their default values, too. Others are left out then."""
+
+_OWNER_ID: Final = "ownerid"
+_EPOCH: Final = "eventprocepoch"
+"""An addition: the fencing token. Azure SDKs ignore it, and their writes erase it."""
+
+_OFFSET: Final = "offset"
+_SEQUENCE_NUMBER: Final = "sequencenumber"
+_WRITER: Final = "eventprocwriter"
+"""An addition: the pump that wrote the checkpoint. Azure SDKs ignore it, and their writes erase
+it."""
+
+_RECORDS: Final = "!records/"
+"""The folder of group records, below that of members: no member's blob has such a name."""
+
+_RECORD_NAME: Final = "eventprocrecord"
+
+_SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
+
+_PLAIN: Final = "".join(sorted(set(ascii_letters + digits + punctuation) - {"%"}))
+"""Characters of a metadata value that are stored unchanged. All others are percent-encoded, because
+HTTP headers cannot carry them."""
+
+_NAME_CHARACTERS_MAX: Final = 200
+"""A longer owner id or record name is truncated and hashed in a blob's name, because a name has at
+most 1,024 characters."""
+
+
+class RecordKind(Enum):
+    """The folder of a record."""
+
+    OWNERSHIP = "ownership"
+    CHECKPOINT = "checkpoint"
+    MEMBER = "member"
+    """An addition. It is not below the other two folders, because an Azure SDK fails its whole
+    listing if it finds an unknown blob there. Group records are below it, so that one listing
+    returns the members and the ETags of group records."""
+
+
+def folder(group: ConsumerGroup, kind: RecordKind) -> str:
+    """Return the common prefix of the names of a group's records, with a slash at its end.
+
+    Raises:
+        ConfigurationError: a name is ``.`` or ``..``, which HTTP clients resolve as a path.
+    """
+    if {".", ".."} & set(group.key):
+        raise ConfigurationError(f"{group} has a name of dots: blob storage cannot store it")
+    return "/".join((*group.key, kind.value, ""))
+
+
+def part_below(folder_name: str, blob_name: str) -> str | None:
+    """Return the part of a blob's name below its folder; ``None`` unless it is directly in it."""
+    part = blob_name.removeprefix(folder_name)
+    return None if part == blob_name or not part or "/" in part else part
+
+
+# --- namespaces spelled in two ways --------------------------------------------------------------
+
+# If a connection string has a port, the JavaScript SDK uses the host alone as the namespace, while
+# the Python SDK and eventproc keep the port. Then two groups of processors read the same hub, and
+# neither sees the records of the other.
+
+
+def other_spelling_prefix(group: ConsumerGroup) -> str:
+    """Return the prefix of the group's ownership blobs under the other spelling."""
+    namespace, *rest = group.key
+    host, _, port = namespace.rpartition(":")
+    if host and port.isdigit():
+        return "/".join((host, *rest, RecordKind.OWNERSHIP.value, ""))
+    return f"{namespace}:"
+
+
+def namespace_of(group: ConsumerGroup, blob_name: str) -> str | None:
+    """Return the namespace in an ownership blob's name; ``None`` for another hub or group."""
+    namespace, _, rest = blob_name.partition("/")
+    folder_name = "/".join((*group.key[1:], RecordKind.OWNERSHIP.value, ""))
+    return None if part_below(folder_name, rest) is None else namespace
+
+
+# --- ownership -----------------------------------------------------------------------------------
+
+
+def ownership_metadata(owner_id: str | None, epoch: int) -> dict[str, str]:
+    """Return the whole metadata of an ownership blob; ``None`` for a released partition."""
+    metadata = {_OWNER_ID: _quoted(owner_id or "")}
+    return metadata | {_EPOCH: str(epoch)} if epoch else metadata
+
+
+def owner_in(metadata: Mapping[str, str | None]) -> tuple[str | None, int]:
+    """Return the owner and the fencing token, which is 0 if there is none.
+
+    The owner is ``None`` for a released record and for one without an owner id.
+    A record without an owner id has to count as released. If it was ignored, no processor could
+    claim its partition: the blob exists, so replacing it requires its ETag.
+    """
+    values = _lowered(metadata)
+    return _unquoted(values.get(_OWNER_ID, "")) or None, _count_in(values.get(_EPOCH, "")) or 0
+
+
+def as_ownership(
+    partition_id: str, metadata: Mapping[str, str | None], version: BlobItem | Written
+) -> PartitionOwnership:
+    """Return the ownership record in a blob with this metadata."""
+    owner_id, epoch = owner_in(metadata)
+    return PartitionOwnership(
+        partition_id=partition_id,
+        owner_id=owner_id,
+        epoch=epoch,
+        etag=version.etag,
+        last_modified=version.last_modified,
+    )
+
+
+# --- checkpoints ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """The position in a checkpoint blob; missing or unusable values are ``None``."""
+
+    offset: str | None
+    sequence_number: int | None
+    writer: str | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a receiver can start from it."""
+        return self.offset is not None or self.sequence_number is not None
+
+
+def checkpoint_metadata(offset: str, sequence_number: int, writer: str) -> dict[str, str]:
+    """Return the whole metadata of a checkpoint blob: offset and sequence number, never empty.
+
+    An HTTP header can carry every offset that ``CheckpointUpdate`` accepts.
+    """
+    return {_OFFSET: offset, _SEQUENCE_NUMBER: str(sequence_number), _WRITER: _quoted(writer)}
+
+
+def position_in(metadata: Mapping[str, str | None]) -> Position:
+    """Return the position, from any format that the Azure SDKs write.
+
+    .NET 5.11 writes ``no offset``, .NET 5.12 and later leave either value empty, other SDKs omit
+    keys.
+    """
+    lowered = _lowered(metadata)
+    offset, number = lowered.get(_OFFSET, ""), lowered.get(_SEQUENCE_NUMBER, "")
+    return Position(
+        offset=None if offset in {"", NO_OFFSET} else offset,
+        sequence_number=(
+            BEFORE_FIRST_SEQUENCE_NUMBER
+            if (offset, number) == (BEFORE_FIRST_OFFSET, str(BEFORE_FIRST_SEQUENCE_NUMBER))
+            else _sequence_number(number)
+        ),
+        writer=_unquoted(lowered.get(_WRITER, "")) or None,
+    )
+
+
+def _sequence_number(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+        return None
+    number = int(text)
+    return number if number <= _SEQUENCE_NUMBER_MAX else None
+
+
+def legacy_folder(prefix: str, group: ConsumerGroup) -> str:
+    """Return the folder of legacy leases, whose names are not lower-cased.
+
+    ``EventProcessorHost`` uses any prefix; Azure Functions uses ``{namespace}/{hub}/``.
+    """
+    return f"{prefix}{group.name}/"
+
+
+def legacy_position(body: bytes) -> Position | None:
+    """Return the position in a lease of ``EventProcessorHost`` or Azure Functions, if any."""
+    try:
+        lease = read_json(body.decode("utf-8-sig"))
+    except ValueError:
+        return None
+    if not isinstance(lease, dict):
+        return None
+    values = {str(key).lower(): value for key, value in lease.items()}
+    offset, number = values.get(_OFFSET), values.get(_SEQUENCE_NUMBER)
+    # A lease without a checkpoint has no offset, and its sequence number 0 has no meaning.
+    if not isinstance(offset, str):
+        return None
+    offset = offset.strip()
+    if offset == BEFORE_FIRST_OFFSET:
+        # Checkpointed before the first event came, with number 0, too: that event is not handled.
+        return Position(offset=offset, sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER)
+    position = Position(offset=offset or None, sequence_number=_sequence_number(str(number)))
+    return position if position.is_usable else None
+
+
+# --- members -------------------------------------------------------------------------------------
+
+
+def member_blob(group: ConsumerGroup, owner_id: str) -> str:
+    """Return the name of a member blob. The owner id is read from its metadata, not its name."""
+    return folder(group, RecordKind.MEMBER) + _as_part(owner_id)
+
+
+def _as_part(text: str) -> str:
+    """Return any text as one part of a blob's name, without slashes and dots."""
+    quoted = quote(text, safe="").replace(".", "%2E")
+    if len(quoted) > _NAME_CHARACTERS_MAX:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        quoted = f"{quoted[: _NAME_CHARACTERS_MAX - len(digest) - 1]}~{digest}"
+    return quoted
+
+
+def member_metadata(member: Member) -> dict[str, str]:
+    """Return the whole metadata of a member blob."""
+    stored = [(field, field.written(member)) for field in MEMBER]
+    return {
+        _key_of(field): _text_of(value)
+        for field, value in stored
+        if field.name in _ALWAYS or value != field.default
+    }
+
+
+def member_in(
+    metadata: Mapping[str, str | None], *, etag: str, last_modified: datetime
+) -> Member | None:
+    """Return the member record; ``None`` if the blob has no owner id or no incarnation."""
+    values = _lowered(metadata)
+    fields = {field.name: _value_in(values.get(_key_of(field), ""), field) for field in MEMBER}
+    if not fields["owner_id"] or not fields["incarnation"]:
+        return None
+    return Member(**fields, etag=etag, last_modified=last_modified)
+
+
+def _key_of(field: Field) -> str:
+    return field.name.replace("_", "")
+
+
+def _text_of(value: object) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(value).lower()
+
+
+def _value_in(text: str, field: Field) -> Any:  # noqa: ANN401 - of any field
+    """Return the value of a field, its default if the text does not have one."""
+    stored: object
+    if field.type is bool:
+        stored = {"true": True, "false": False}.get(text)
+    elif field.type is int:
+        stored = _count_in(text)
+    elif field.type is float:
+        stored = _float_in(text)
+    else:
+        stored = _unquoted(text) or None
+    return field.default if stored is None else field.read(stored)
+
+
+def _float_in(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _count_in(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
+
+
+# --- group records -------------------------------------------------------------------------------
+
+
+def record_blob(group: ConsumerGroup, name: str) -> str:
+    """Return the name of a group record's blob."""
+    return folder(group, RecordKind.MEMBER) + _RECORDS + _as_part(name)
+
+
+def record_metadata(name: str, write_id: str) -> dict[str, str]:
+    """Return the whole metadata of a group record's blob; *write_id* is unique to one write."""
+    return {_RECORD_NAME: _quoted(name), _WRITER: write_id}
+
+
+def record_in(metadata: Mapping[str, str | None]) -> str | None:
+    """Return the name of a group record; ``None`` if the blob is no group record."""
+    return _unquoted(_lowered(metadata).get(_RECORD_NAME, "")) or None
+
+
+# --- metadata values -----------------------------------------------------------------------------
+
+
+def _lowered(metadata: Mapping[str, str | None]) -> dict[str, str]:
+    """Return keys in lower case, values without surrounding blanks, and ``None`` as empty."""
+    return {key.lower(): (value or "").strip() for key, value in metadata.items()}
+
+
+def _quoted(value: str) -> str:
+    """Percent-encode characters that a header cannot carry; usual identifiers stay unchanged."""
+    return quote(value, safe=_PLAIN)
+
+
+def _unquoted(value: str) -> str:
+    """Undo ``_quoted``. A value that ``_quoted`` does not write (``%41``) stays unchanged."""
+    if "%" not in value:
+        return value
+    plain = unquote(value)
+    return plain if _quoted(plain) == value else value
+
+
+_MAGIC: Final = b"evprecrd"
+_VERSION: Final = 1
+_DIGEST_BYTES: Final = 16
+_FRAME: Final = struct.Struct(f">8sH{_DIGEST_BYTES}s")
+"""Magic, version, digest of the content. The content follows."""
+
+RECORD_BODY_BYTES_MAX: Final = _FRAME.size + RECORD_BYTES_MAX
+
+
+def frame_record(content: bytes) -> bytes:
+    """Encode the content of a group record."""
+    return _FRAME.pack(_MAGIC, _VERSION, _digest(content)) + content
+
+
+def unframe_record(body: bytes, name: str) -> bytes:
+    """Decode the content of a group record.
+
+    Raises:
+        StoreCorruptError: the body is damaged, of another program, or of a later version.
+    """
+    content = body[_FRAME.size :]
+    if len(body) < _FRAME.size or not body.startswith(_MAGIC):
+        raise _damaged(name)
+    _, version, digest = _FRAME.unpack_from(body)
+    if version > _VERSION:
+        raise StoreCorruptError(
+            f"the record {name} has version {version}, written by a later eventproc: use that"
+        )
+    if digest != _digest(content):
+        raise _damaged(name)
+    return content
+
+
+def _damaged(name: str) -> StoreCorruptError:
+    return StoreCorruptError(
+        f"the record {name} is damaged: delete the blob, and the group writes it again"
+    )
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_DIGEST_BYTES).digest()

@@ -1,0 +1,7 @@
+"""``python -m eventproc._command``: the ``eventproc`` command without an installed script."""
+
+import sys
+
+from eventproc._command.entry_point import main
+
+sys.exit(main())

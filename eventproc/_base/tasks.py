@@ -1,0 +1,252 @@
+"""Run and cancel several tasks together, and wait for tasks despite a cancellation.
+
+Finds out whether an event loop is running.
+
+A base class for work in a thread while a ``with`` block runs.
+"""
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from eventproc.errors import HandlerAbortedError, HandlerCancelledError
+
+_T = TypeVar("_T")
+
+
+class CallEndedEarlyError(asyncio.CancelledError):
+    """Raised between two events of a call when the partition closes.
+
+    The partition's next owner handles the rest. It is a ``CancelledError``, so that a handler's
+    ``except Exception`` does not catch it.
+    """
+
+
+def is_cancelled() -> bool:
+    """Whether this task was cancelled; otherwise a ``CancelledError`` came from what it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+@contextmanager
+def users_code() -> Iterator[None]:
+    """Raise an ``Exception`` for whatever the user's code raises, as ``users_call`` does."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, GeneratorExit):  # The last one closes this coroutine.
+        raise
+    except asyncio.CancelledError as cancellation:
+        if is_cancelled():
+            raise
+        raise HandlerCancelledError(cancellation) from cancellation
+    except BaseException as error:
+        raise HandlerAbortedError(error) from error
+
+
+async def users_call(
+    call: Callable[[], Awaitable[object]], variables: Context | None = None
+) -> None:
+    """Await a coroutine of the user's code, in a task of its own, with these context variables.
+
+    So code that cancels its own task is not taken for a cancellation of this one, and a
+    ``SystemExit`` does not leave the event loop. A cancellation of this task cancels the call and
+    waits for its end. It is raised even if the call ignored it and returned: what it was to do may
+    be half done.
+
+    Raises:
+        HandlerCancelledError: the call raised ``CancelledError`` without a cancellation of this
+            task.
+        HandlerAbortedError: it raised something else that is no ``Exception``. Only a
+            ``KeyboardInterrupt`` passes: it is the user's, and ends the program.
+    """
+    running = asyncio.get_running_loop().create_task(_error_of(call), context=variables)
+    with users_code():
+        try:
+            error = await running
+        except KeyboardInterrupt as interrupt:  # The call's task has raised it in the event loop.
+            error = asyncio.CancelledError()
+            error.__cause__ = interrupt
+        if isinstance(error, Exception):
+            raise error
+        if is_cancelled():
+            raise asyncio.CancelledError from error
+        if isinstance(error, GeneratorExit):
+            raise HandlerAbortedError(error) from error
+        if error is not None:
+            raise error
+
+
+async def _error_of(call: Callable[[], Awaitable[object]]) -> BaseException | None:
+    """Return what the call raises: a task whose result is a ``SystemExit`` ends its loop."""
+    try:
+        await call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the user's code
+        return error
+    return None
+
+
+class CancellableBlock:
+    """The block of an ``async with`` that is cancelled when what it needs ends, as a task group's.
+
+    A cancellation by others stays one.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+        self._before = 0
+        self._is_running = self._is_cancelled = False
+
+    def enter(self) -> None:
+        """Note that the block begins, in this task."""
+        self._task = task = asyncio.current_task()
+        self._before = 0 if task is None else task.cancelling()
+        self._is_running, self._is_cancelled = True, False
+
+    def cancel(self) -> None:
+        """Cancel the block if it runs."""
+        if self._is_running and not self._is_cancelled and self._task is not None:
+            self._is_cancelled = self._task.cancel()
+
+    async def leave(self, error: BaseException | None) -> bool:
+        """Note that the block has ended; return whether ``cancel`` alone has ended it.
+
+        Also ``True`` if it ended by itself before it was told. *error* is what it raised.
+        """
+        self._is_running = False
+        if not self._is_cancelled or self._task is None:
+            return False
+        if not isinstance(error, asyncio.CancelledError):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)  # It ended before it was told.
+        is_ours = self._task.uncancel() <= self._before
+        return is_ours and (error is None or isinstance(error, asyncio.CancelledError))
+
+
+async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:
+    """Run coroutines concurrently; return their results in order.
+
+    As soon as one fails the others are cancelled, and its error is raised when they have ended.
+    ``asyncio.gather`` would let the others continue, and would not retrieve their outcomes.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    except BaseExceptionGroup as failures:
+        first = failures.exceptions[0]
+    else:
+        return [task.result() for task in tasks]
+    raise first
+
+
+async def end(tasks: Collection[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and return when all have ended, by success, failure or cancellation.
+
+    Their outcomes are discarded: the caller has its own result or error already.
+    """
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        retrieve_outcome(task)
+
+
+async def ended(running: asyncio.Future[Any]) -> None:
+    """Return when *running* has ended. Ignore its outcome, and cancellations of this task."""
+    with suppress(BaseException):
+        await to_the_end(running)
+
+
+async def to_the_end(running: asyncio.Future[_T]) -> _T:
+    """Wait until *running* has ended, even if this task is cancelled; only then raise that."""
+    cancellation: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancellation = error
+    if cancellation is not None:
+        retrieve_outcome(running)
+        raise cancellation
+    return running.result()
+
+
+@contextmanager
+def cancellation_kept() -> Iterator[None]:
+    """Raise ``CancelledError`` after a block that suppressed a cancellation of this task.
+
+    Use it around code of others that suppresses cancellations: a loop around that code would
+    continue, and the caller that cancelled the task would wait for ever. ``asyncio.wait_for`` of
+    Python 3.11, which Azure's client uses, returns its result if that arrives together with the
+    cancellation.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "only inside a task"
+    before = task.cancelling()
+    try:
+        yield
+    except Exception as error:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError from error
+        raise
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+
+
+def retrieve_outcome(done: asyncio.Future[Any]) -> None:
+    """Retrieve an outcome, so that asyncio does not log a failure as never retrieved.
+
+    Add it as a callback to a future that continues after its caller was cancelled.
+    """
+    if not done.cancelled():
+        done.exception()
+
+
+def is_loop_running() -> bool:
+    """Whether the caller runs inside an event loop.
+
+    The function exists so that callers need no ``except`` block around their work: each traceback
+    from inside it would show this ``RuntimeError`` as its context.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class Background(ABC):
+    """Base of classes that work in a daemon thread while their ``with`` block runs.
+
+    Leaving the block does not wait for the thread.
+    """
+
+    def __init__(self, thread_name: str) -> None:
+        self._thread_name = thread_name
+        self._ended = threading.Event()
+        """Set when the block ends."""
+
+    def __enter__(self) -> Self:
+        """Start the thread."""
+        threading.Thread(target=self._run, name=self._thread_name, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Ask the thread to end."""
+        self._ended.set()
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Work until ``_ended`` is set. Called in the thread."""

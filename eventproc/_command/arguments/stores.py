@@ -1,0 +1,133 @@
+"""Make the store that ``--store`` names: in a SQLite file, blob storage, a table or PostgreSQL."""
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from eventproc._command.access.storage import StorageAccess
+from eventproc.errors import ConfigurationError
+from eventproc.ports import CheckpointStore
+
+_SETTING: Final = re.compile(r"\?\w*=|\?$")
+"""What looks like a setting of another kind of store; a question mark in a path does not."""
+
+
+def open_store(
+    spec: str,
+    storage: StorageAccess,
+    *,
+    creates: bool = False,
+    must_exist: bool = False,
+) -> CheckpointStore:
+    """Make the store that ``--store`` names, without opening it.
+
+    Args:
+        spec: ``sqlite:PATH``; ``blob:CONTAINER``, or ``blob:CONTAINER?namespace=HOST`` if the
+            names of the blobs begin with another spelling of the namespace; ``tables:TABLE``;
+            ``postgres:NAME``, or
+            ``postgres:NAME?schema=SCHEMA``, where ``NAME`` is the environment variable that has
+            the connection string.
+        storage: How to reach the storage account, for ``blob`` and ``tables``.
+        creates: Whether ``blob`` may create its container, ``tables`` its table, and ``postgres``
+            its tables.
+        must_exist: Whether ``sqlite`` refuses a file that does not exist, so that a verb that only
+            reads does not create one.
+
+    Raises:
+        ConfigurationError: The option has another form, or a connection string is missing.
+    """
+    kind, _, place = spec.partition(":")
+    if kind in {"sqlite", "tables"} and _SETTING.search(place):
+        raise ConfigurationError(
+            f"--store {kind}:{place}: such a store has no settings after a question mark: only "
+            "blob:CONTAINER?namespace=HOST and postgres:NAME?schema=SCHEMA have one"
+        )
+    if kind == "sqlite" and place:
+        return _sqlite(place, must_exist=must_exist)
+    if kind == "blob" and place:
+        return _blob(place, storage, creates=creates)
+    if kind == "tables" and place:
+        return _tables(place, storage, creates=creates)
+    if (kind == "postgres" and place) or kind == "postgresql":
+        return _postgres(place, creates=creates)
+    raise ConfigurationError(
+        f"--store is {spec!r}: give sqlite:PATH, for example sqlite:group.db; blob:CONTAINER, for "
+        "example blob:checkpoints; tables:TABLE, for example tables:checkpoints; or postgres:NAME, "
+        "where NAME is the environment variable that has the connection string"
+    )
+
+
+def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
+    from checkpointstores.sqlite import SqliteCheckpointStore  # noqa: PLC0415 - only if used
+
+    path = Path(place).expanduser()
+    if must_exist and not path.is_file():
+        raise ConfigurationError(
+            f"--store sqlite:{place}: there is no such file; a group's first processor creates "
+            "it, so check the path"
+        )
+    if not path.parent.is_dir():
+        raise ConfigurationError(
+            f"--store sqlite:{place}: there is no folder {path.parent}: create it, or correct the "
+            "path"
+        )
+    return SqliteCheckpointStore(path)
+
+
+def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointStore:
+    container, question_mark, setting = place.partition("?")
+    name, _, namespace = setting.partition("=")
+    if question_mark and (name != "namespace" or not namespace):
+        raise ConfigurationError(
+            f"--store blob:{place}: after the question mark, give namespace=HOST, the namespace "
+            "with which the names of the blobs begin"
+        )
+    from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
+
+    return storage.make(
+        BlobCheckpointStore,
+        container,
+        f"--store blob:{container}",
+        create_container=creates,
+        namespace=namespace or None,
+    )
+
+
+def _tables(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointStore:
+    from checkpointstores.tables import TableCheckpointStore  # noqa: PLC0415 - it is an extra
+
+    return storage.make(
+        TableCheckpointStore,
+        place,
+        f"--store tables:{place}",
+        "table",
+        create_table=creates,
+    )
+
+
+def _postgres(place: str, *, creates: bool) -> CheckpointStore:
+    variable, question_mark, setting = place.partition("?")
+    name, _, schema = setting.partition("=")
+    if not variable.isidentifier():  # It may have a password, so it is not quoted.
+        raise ConfigurationError(
+            "--store postgres: give the name of an environment variable, such as ORDERS_DSN, and "
+            "put the connection string there: it is a secret, and other users of the machine can "
+            "see the arguments of a process"
+        )
+    if question_mark and (name != "schema" or not schema):
+        raise ConfigurationError(
+            f"--store postgres:{place}: after the question mark, give schema=NAME, the schema that "
+            "has the tables"
+        )
+    dsn = os.environ.get(variable)
+    if not dsn:
+        raise ConfigurationError(
+            f"--store postgres:{variable}: the environment variable {variable} is not set: set it "
+            "to the connection string, postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        )
+    from checkpointstores.postgres import PostgresCheckpointStore  # noqa: PLC0415 - it is an extra
+
+    if not schema:
+        return PostgresCheckpointStore(dsn, create_schema=creates)
+    return PostgresCheckpointStore(dsn, schema=schema, create_schema=creates)

@@ -1,0 +1,161 @@
+"""What a view of a group is made of: the records of the store, and the ends of the partitions.
+
+Nothing in this module writes, claims a partition or opens a receiver.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from eventproc._base.tasks import together
+from eventproc._core.delivery.checkpoints import pump_owner
+from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, unreadable
+from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc.admin import read_pauses
+from eventproc.errors import StoreCorruptError
+from eventproc.models import (
+    Checkpoint,
+    ConsumerGroup,
+    MembershipSnapshot,
+    OwnershipSnapshot,
+    PartitionProperties,
+)
+from eventproc.ports import CheckpointStore, EventSource
+
+SOUND_FOR: Final = timedelta(minutes=1)
+"""A checkpoint that the partition's owner wrote within this time is not checked for damage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What was read from the store, and from the hub if it was asked."""
+
+    owned: OwnershipSnapshot
+    present: MembershipSnapshot
+    checkpoints: Sequence[Checkpoint]
+    ends: Mapping[str, PartitionProperties]
+    """By partition id; empty if the hub was not asked."""
+
+    hub_created_at: datetime | None = None
+    """When the hub was created, if it was asked and says so."""
+
+    damage: Mapping[str, str]
+    """Errors of the checkpoints that cannot be read, by partition id."""
+
+    schema: Schema | None = None
+    schema_error: str | None = None
+    """Why the schema cannot be read."""
+
+    pauses: Pauses = NO_PAUSES
+    """What an operator paused; the whole group if the record cannot be read."""
+
+
+async def read_group(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    source: EventSource | None,
+    error_by_version: dict[tuple[str, str], str | None],
+) -> Readings:
+    """Read all that a view shows from the store, and from the hub if a source is given.
+
+    Args:
+        store: An open store.
+        group: The group.
+        source: An open source, or ``None`` to leave the hub out.
+        error_by_version: A cache, empty at first: the error, if any, of each checkpoint that was
+            checked, by partition id and ETag. Each version is read once.
+
+    Raises:
+        StoreUnavailableError: The store did not answer.
+        SourceUnavailableError: The hub did not answer.
+    """
+    ends: dict[str, PartitionProperties] = {}
+    hub_created_at: datetime | None = None
+    present = await store.list_members(group)
+    owned = await store.list_ownership(group)
+    checkpoints = await store.list_checkpoints(group)
+    damage = await _damage(store, group, owned, checkpoints, error_by_version)
+    if source is not None:
+        # Read after the checkpoints, so that no lag is negative.
+        ids = await source.partition_ids()
+        properties = await together(*(source.partition_properties(p) for p in ids))
+        ends = {found.partition_id: found for found in properties}
+        hub_created_at = source.created_at
+    schema, schema_error = await _schema(store, group)
+    return Readings(
+        owned=owned,
+        present=present,
+        checkpoints=checkpoints,
+        ends=ends,
+        hub_created_at=hub_created_at,
+        damage=damage,
+        schema=schema,
+        schema_error=schema_error,
+        pauses=await _pauses(store, group, present),
+    )
+
+
+async def _schema(store: CheckpointStore, group: ConsumerGroup) -> tuple[Schema | None, str | None]:
+    """Return the schema that is stored, and why it cannot be read."""
+    try:
+        record = await store.read_record(group, SCHEMA_RECORD)
+        return schema_in(record.content) if record else None, None
+    except StoreCorruptError as error:
+        return None, str(error)
+
+
+async def _pauses(
+    store: CheckpointStore, group: ConsumerGroup, present: MembershipSnapshot
+) -> Pauses:
+    """Return what is paused, as the processors take it."""
+    if PAUSES_RECORD not in present.record_etags:
+        return NO_PAUSES
+    try:
+        return await read_pauses(store, group)
+    except StoreCorruptError as error:
+        return unreadable(error, present.as_of)
+
+
+async def _damage(
+    store: CheckpointStore,
+    group: ConsumerGroup,
+    owned: OwnershipSnapshot,
+    checkpoints: Sequence[Checkpoint],
+    error_by_version: dict[tuple[str, str], str | None],
+) -> dict[str, str]:
+    """Read the checkpoints that may be damaged, and return their errors by partition id.
+
+    A listing has positions, but not states, so damage shows only when a checkpoint is read. One
+    that the current owner wrote recently is sound: a damaged one is neither adopted nor written.
+    Nor is one of an Azure SDK read while it moves: its processors neither read nor write states.
+    """
+    owners = {(o.partition_id, o.owner_id) for o in owned.ownerships}
+    suspects = [
+        c
+        for c in checkpoints
+        if age_of(c.last_modified, owned.as_of) > SOUND_FOR
+        or (c.writer is not None and (c.partition_id, pump_owner(c.writer)) not in owners)
+    ]
+
+    async def check(checkpoint: Checkpoint) -> None:
+        try:
+            await store.read_checkpoint(group, checkpoint.partition_id)
+        except StoreCorruptError as error:
+            error_by_version[checkpoint.partition_id, checkpoint.etag] = str(error)
+        else:
+            error_by_version[checkpoint.partition_id, checkpoint.etag] = None
+
+    current = {(c.partition_id, c.etag) for c in suspects}
+    for version in error_by_version.keys() - current:
+        del error_by_version[version]
+    await together(
+        *(check(c) for c in suspects if (c.partition_id, c.etag) not in error_by_version)
+    )
+    found = {c.partition_id: error_by_version[c.partition_id, c.etag] for c in suspects}
+    return {partition_id: error for partition_id, error in found.items() if error is not None}
+
+
+def age_of(then: datetime, now: datetime) -> timedelta:
+    """Return how old something was, at least 0."""
+    return max(timedelta(0), now - then)

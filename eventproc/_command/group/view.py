@@ -1,0 +1,281 @@
+"""A view of a group: the owner, position and lag of each partition, and the members."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from eventproc._command.group.readings import Readings, age_of
+from eventproc._core.delivery.checkpoints import handled_in_hub, is_of_other_hub, is_older_than_hub
+from eventproc._core.delivery.offset_format import offset_format_in
+from eventproc._core.ownership.group import active_members
+from eventproc._core.ownership.liveness import fresh_owners, live_members
+from eventproc._core.ownership.pauses import NO_PAUSES, Pause, Pauses
+from eventproc._core.ownership.schemas import leader
+from eventproc._core.placement.even import Even
+from eventproc._core.placement.names import most_named
+from eventproc._core.placement.published import PREFIX
+from eventproc.errors import HubRecreatedError
+from eventproc.models import (
+    Checkpoint,
+    ConsumerGroup,
+    Member,
+    MembershipSnapshot,
+    MemberStatus,
+    OffsetFormat,
+    PartitionProperties,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRow:
+    """One partition of a group."""
+
+    partition_id: str
+    owner_id: str | None
+    """``None`` if the partition was never claimed or was released."""
+
+    record_age: timedelta | None
+    """Time since the ownership record was last written: by a claim, a renewal or a release."""
+
+    epoch: int
+    """The fencing token of the newest claim; 0 if the record has none."""
+
+    is_expired: bool
+    """The owner did not renew in time, so another processor may claim the partition."""
+
+    sequence_number: int | None
+    """The position of the checkpoint."""
+
+    checkpoint_age: timedelta | None
+    checkpoint_error: str | None
+    """If it cannot be read or is of a former hub, the error and its remedy: it is not served."""
+
+    lag: int | None
+    """Events in the hub after the checkpoint; ``None`` if the hub was not asked."""
+
+    pause: Pause | None = None
+    """What pauses it: its own pause, or that of the whole group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRow:
+    """One processor of a group."""
+
+    owner_id: str
+    partition_count: int
+    has_member_record: bool
+    """False for a foreign member, which is known by its ownership records only."""
+
+    is_leaving: bool
+    hands_over: bool
+    placement: str | None
+    """The name of its own placement; ``None`` without a member record."""
+
+    weight: float
+    capacity: int | None
+    ordinal: int | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRow:
+    """The published plan of a group."""
+
+    leader: str | None
+    """The member that publishes the next schema; ``None`` if no member can."""
+
+    number: int | None
+    """Of the schema that is stored; ``None`` if there is none yet, or it cannot be read."""
+
+    error: str | None
+    """Why it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A group at one moment."""
+
+    group: ConsumerGroup
+    as_of: datetime
+    """The time of the view, by the store's clock."""
+
+    placement: str | None
+    """The name of the placement that the group follows; ``None`` if no member has a share."""
+
+    schema: SchemaRow | None
+    """What is published, if the group follows a published plan."""
+
+    partitions: tuple[PartitionRow, ...]
+    members: tuple[MemberRow, ...]
+    pauses: Pauses = NO_PAUSES
+
+    @property
+    def lag(self) -> int | None:
+        """Events after the checkpoints of all partitions; ``None`` if the hub was not asked."""
+        lags = [row.lag for row in self.partitions if row.lag is not None]
+        return sum(lags) if lags else None
+
+
+def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) -> GroupView:
+    """Make the view from what was read; partitions are ordered by their ids."""
+    owned, now = readings.owned, readings.owned.as_of
+    live = fresh_owners(owned, expiration)
+    ownership_by_id = {record.partition_id: record for record in owned.ownerships}
+    checkpoint_by_id = {record.partition_id: record for record in readings.checkpoints}
+    rows = []
+    for partition_id in in_order({*ownership_by_id, *checkpoint_by_id, *readings.ends}):
+        record = ownership_by_id.get(partition_id)
+        checkpoint = checkpoint_by_id.get(partition_id)
+        age = None if record is None else age_of(record.last_modified, now)
+        position = None if checkpoint is None else checkpoint.sequence_number
+        owner_id = None if record is None else record.owner_id
+        rows.append(
+            PartitionRow(
+                partition_id=partition_id,
+                owner_id=owner_id,
+                record_age=age,
+                epoch=0 if record is None else record.epoch,
+                is_expired=owner_id is not None and partition_id not in live,
+                sequence_number=position,
+                checkpoint_age=(
+                    None if checkpoint is None else age_of(checkpoint.last_modified, now)
+                ),
+                checkpoint_error=readings.damage.get(partition_id)
+                or _recreation(readings, partition_id, checkpoint),
+                lag=_lag(readings, partition_id, checkpoint),
+                pause=readings.pauses.of(partition_id),
+            )
+        )
+    sharing = _sharing(readings.present, rows, expiration)
+    placement = _placement(sharing)
+    return GroupView(
+        group=group,
+        as_of=now,
+        placement=placement,
+        schema=_schema_row(placement, sharing, readings),
+        partitions=tuple(rows),
+        members=_members(readings.present, rows, expiration),
+        pauses=readings.pauses,
+    )
+
+
+def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> str | None:
+    """Return an error if the checkpoint does not fit the hub, which was perhaps created again."""
+    end = readings.ends.get(partition_id)
+    number = _counted_from(checkpoint)
+    counted = None if number is None else end
+    if checkpoint is None or not is_of_other_hub(checkpoint, counted, readings.hub_created_at):
+        return None
+    is_older = is_older_than_hub(checkpoint, readings.hub_created_at)
+    last = end.last_enqueued_sequence_number if end is not None else None
+    return str(HubRecreatedError(partition_id, number, is_older_than_hub=is_older, last=last))
+
+
+def _lag(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> int | None:
+    """Return the lag, if the hub was asked; a queue has only what is not done."""
+    end = readings.ends.get(partition_id)
+    if end is None:
+        return None
+    counted = None if _counted_from(checkpoint) is None else checkpoint
+    return lag_of(end, counted, readings.hub_created_at)
+
+
+def _counted_from(checkpoint: Checkpoint | None) -> int | None:
+    """Return the position that a lag counts from; a queue has only what is not done."""
+    if checkpoint is None or offset_format_in(checkpoint) is OffsetFormat.QUEUE:
+        return None
+    return checkpoint.sequence_number
+
+
+def lag_of(
+    end: PartitionProperties, checkpoint: Checkpoint | None, hub_created_at: datetime | None
+) -> int:
+    """Count the events in the hub after a checkpoint."""
+    if end.is_empty:
+        return 0
+    before_first = end.beginning_sequence_number - 1
+    handled = handled_in_hub(checkpoint, end, hub_created_at)
+    start = before_first if handled is None else max(handled, before_first)
+    return end.last_enqueued_sequence_number - start
+
+
+def _members(
+    present: MembershipSnapshot, rows: Sequence[PartitionRow], expiration: timedelta
+) -> tuple[MemberRow, ...]:
+    """Return the owners of partitions that are not expired, and all live members."""
+    counts = Counter(row.owner_id for row in rows if row.owner_id and not row.is_expired)
+    by_id = {member.owner_id: member for member in present.members}
+    fresh = {member.owner_id for member in live_members(present, (), expiration)}
+    return tuple(
+        _member(owner_id, by_id.get(owner_id), counts[owner_id])
+        for owner_id in sorted({*counts, *fresh})
+    )
+
+
+def _member(owner_id: str, record: Member | None, partition_count: int) -> MemberRow:
+    known = record or Member(owner_id=owner_id, incarnation="", hands_over=False)
+    return MemberRow(
+        owner_id=owner_id,
+        partition_count=partition_count,
+        has_member_record=record is not None,
+        is_leaving=known.is_leaving,
+        hands_over=known.hands_over,
+        placement=None if record is None else record.placement,
+        weight=known.weight,
+        capacity=known.capacity,
+        ordinal=known.ordinal,
+        version=known.version,
+    )
+
+
+def _sharing(
+    present: MembershipSnapshot, rows: Sequence[PartitionRow], expiration: timedelta
+) -> dict[str, Member | None]:
+    """Return the members that have a share; a foreign one has no record."""
+    owners = {row.partition_id: row.owner_id for row in rows if row.owner_id and not row.is_expired}
+    members = live_members(present, owners.values(), expiration)
+    leaving = {member.owner_id for member in members if member.is_leaving}
+    sharing = active_members(
+        len(rows),
+        owners,
+        {*owners.values(), *(member.owner_id for member in members)} - leaving,
+        {member.owner_id for member in members if member.status is MemberStatus.STANDBY},
+    )
+    return dict.fromkeys(sharing) | {m.owner_id: m for m in members if m.owner_id in sharing}
+
+
+def _placement(sharing: Mapping[str, Member | None]) -> str | None:
+    """Return the name of the placement that the processors follow, by the rule that they use.
+
+    Of a placement that is the user's own only the name is known, so it is taken as one that does
+    not admit foreign members, which is the default.
+    """
+    names = [member.placement for member in sharing.values() if member is not None]
+    if not names:
+        return None
+    has_foreign = len(names) < len(sharing)
+    return Even().name if has_foreign else most_named(names)
+
+
+def _schema_row(
+    placement: str | None, sharing: Mapping[str, Member | None], readings: Readings
+) -> SchemaRow | None:
+    """Return what is published, and the leader by the rule that the processors use."""
+    if placement is None or not placement.startswith(PREFIX):
+        return None
+    candidates = {
+        owner_id: member
+        for owner_id, member in sharing.items()
+        if member is not None and member.placement == placement
+    }
+    return SchemaRow(
+        leader=leader(candidates, readings.schema),
+        number=None if readings.schema is None else readings.schema.number,
+        error=readings.schema_error,
+    )
+
+
+def in_order(partition_ids: Collection[str]) -> list[str]:
+    """Sort partition ids: numbers as numbers, the rest as text."""
+    return sorted(partition_ids, key=lambda p: (not p.isdecimal(), p.zfill(10), p))

@@ -1,0 +1,89 @@
+"""The console that verbs print tables to.
+
+Rule: text from outside (names in records, event bodies, error texts) reaches a terminal only as
+``printable`` text: here, in ``cell``, or in ``exits.print_error``.
+
+Rows as CSV, for spreadsheets and other programs.
+"""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
+from rich.segment import Segment
+from rich.text import Text
+
+from eventproc._base.logs import printable
+
+UNCUT: Final = 10_000
+"""The width where no terminal has one. Tables take what they need, and lines are not wrapped."""
+
+
+def standard_output() -> Console:
+    """Return a console on standard output: as wide as the terminal, without a limit if piped."""
+    width = None if sys.stdout.isatty() else UNCUT
+    console = Console(width=width, markup=False, emoji=False)
+    console.push_render_hook(_PrintableText())
+    return console
+
+
+def print_csv(lines: str) -> None:
+    """Print CSV: as it is for programs, printable on a terminal."""
+    shown = printable(lines, keep="\n") if sys.stdout.isatty() else lines
+    print(shown, end="", flush=True)
+
+
+def cell(text: str, style: str = "") -> Text:
+    """Return text from outside for one line of a table."""
+    return Text(printable(text), style=style)
+
+
+class _PrintableText(RenderHook):
+    """Escapes what is not printable in everything that a console prints."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Printable(each) for each in renderables]
+
+
+class _Printable:
+    def __init__(self, content: RenderableType) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for text, style, control in console.render(self._content, options):
+            yield Segment(text if control else printable(text, keep="\n"), style, control)
+
+
+_CRLF: Final = "\r\n"
+
+
+def csv_lines(
+    rows: Iterable[Mapping[str, object]], fields: Sequence[str], *, header: bool = True
+) -> str:
+    """Return rows as CSV, each line with its end (RFC 4180, but for ends of one character).
+
+    Args:
+        rows: A mapping for each line, with these fields and no others.
+        fields: The names of the columns, in order.
+        header: Whether the first line has the names.
+
+    ``None`` is an empty cell; true, false, lists and objects are JSON.
+    """
+    lines = [_line(fields)] if header else []
+    lines += [_line([_cell(row[name]) for name in fields]) for row in rows]
+    return "".join(lines)
+
+
+def _line(cells: Sequence[object]) -> str:
+    # The writer quotes a cell with a character of the line's end, so the end is CR LF first.
+    text = io.StringIO()
+    csv.writer(text, lineterminator=_CRLF).writerow(cells)
+    return text.getvalue().removesuffix(_CRLF) + "\n"
+
+
+def _cell(value: object) -> object:
+    return json.dumps(value) if isinstance(value, bool | list | dict) else value

@@ -1,0 +1,175 @@
+"""``eventproc emulator``: an Event Hubs endpoint on this machine."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eventproc._command.access.emulator import ServingOptions
+from eventproc._command.access.hub import ENDPOINT_VARIABLE, HUB_VARIABLE
+from eventproc._command.arguments.options import OutputFormat, StopAtEof, parse_hub
+from eventproc._command.terminal.ends import stop_at_end_of_input
+from eventproc._command.terminal.exits import OK
+from eventproc.emulator import (
+    EmulatorConfiguration,
+    EmulatorServer,
+    HubConfiguration,
+    hubs_of,
+    read_config_json,
+    run,
+)
+from eventproc.errors import ConfigurationError
+
+_DEFAULT_HUB = ("orders", 4)
+
+
+def emulator(
+    *,
+    hub: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:PARTITIONS",
+            help="A hub and its number of partitions. Repeat it for more. By default orders:4.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Read hubs from a Config.json of Azure's official emulator."
+        ),
+    ] = None,
+    consumer_group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A consumer group of every --hub, besides $Default. Repeat it for more.",
+        ),
+    ] = None,
+    compacted: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A hub that keeps only the newest event of each partition key. Repeat it for "
+            "more.",
+        ),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT", help="The port to listen on; 0 for any free port.", min=0, max=65535
+        ),
+    ] = 5672,
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="The address to listen on.")
+    ] = "127.0.0.1",
+    serving: ServingOptions,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            help="The port of an HTTP server with GET /health and fault injection; 0 for any free "
+            "port. Needs `pip install 'eventproc[http]'`.",
+            min=0,
+            max=65535,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Keep events in this folder, over restarts. By default in memory."
+        ),
+    ] = None,
+    output: Annotated[
+        OutputFormat, typer.Option("--format", help="json: one line, for programs.")
+    ] = OutputFormat.TABLE,
+    stop_at_eof: StopAtEof = False,
+) -> int:
+    """Serve event hubs on this machine, to develop without Azure, for clients of any Azure SDK.
+
+    It prints the connection string to give to a client. It needs only Python. docs/emulator.md
+    lists what is not emulated. Ctrl+C or SIGTERM ends it.
+    """
+    serving.check()
+    configuration = EmulatorConfiguration(
+        hubs=_compacting(_hubs(config, hub or [], consumer_group or []), compacted or []),
+        host=host,
+        port=port,
+        health_port=health_port,
+        directory=data,
+        certificate=serving.certificate,
+        key=serving.key,
+        websocket_port=serving.websocket_port,
+        tokens=serving.token_rules(),
+    )
+
+    if stop_at_eof:
+        stop_at_end_of_input()
+    run(configuration, on_ready=lambda server: _announce(server, configuration, output))
+    return OK
+
+
+def _hubs(
+    config: Path | None, named: list[str], consumer_groups: list[str]
+) -> tuple[HubConfiguration, ...]:
+    hubs = () if config is None else read_config_json(config)
+    if hubs and consumer_groups and not named:
+        raise ConfigurationError(
+            "--consumer-group has no effect on the hubs of --config: name their groups in that file"
+        )
+    pairs = [parse_hub("--hub", text) for text in named]
+    if not hubs and not pairs:
+        pairs = [_DEFAULT_HUB]
+    return hubs + tuple(added for pair in pairs for added in hubs_of(dict([pair]), consumer_groups))
+
+
+def _compacting(
+    hubs: tuple[HubConfiguration, ...], compacted: list[str]
+) -> tuple[HubConfiguration, ...]:
+    for name in compacted:
+        if name not in {hub.name for hub in hubs}:
+            known = ", ".join(hub.name for hub in hubs)
+            raise ConfigurationError(
+                f"--compacted is {name!r}, but the hubs are {known}: add --hub {name}:PARTITIONS, "
+                "or correct the name"
+            )
+    return tuple(replace(hub, is_compacted=hub.name in compacted) for hub in hubs)
+
+
+def _announce(
+    server: EmulatorServer, configuration: EmulatorConfiguration, output: OutputFormat
+) -> None:
+    if output is OutputFormat.JSON:
+        ready = {
+            "connection_string": server.connection_string,
+            "endpoint": server.endpoint,
+            "host": configuration.host,
+            "port": server.port,
+            "websocket_port": server.websocket_port,
+            "health_port": server.health_port,
+            "hubs": {hub.name: hub.partition_count for hub in configuration.hubs},
+        }
+        print(json.dumps(ready), flush=True)
+        return
+    tls = ", TLS" if configuration.certificate else ""
+    kept = f"kept in {configuration.directory}" if configuration.directory else "kept in memory"
+    print(f"Event Hubs emulator on {configuration.host}:{server.port}{tls}, events {kept}")
+    for hub in configuration.hubs:
+        groups = ", ".join(("$Default", *hub.consumer_groups))
+        noun = "partition" if hub.partition_count == 1 else "partitions"
+        compacted = ", compacted" if hub.is_compacted else ""
+        print(f"  {hub.name}: {hub.partition_count} {noun}, consumer groups {groups}{compacted}")
+    if server.websocket_port is not None:
+        print(f"  WebSockets: {configuration.host}:{server.websocket_port}{tls}")
+    if server.health_port is not None:
+        print(f"  health: http://{configuration.host}:{server.health_port}/health")
+    print("\nConnection string, for any Event Hubs client:\n")
+    print(f"  {server.connection_string}\n")
+    print("For eventproc, in another terminal:\n")
+    print(f"  export {HUB_VARIABLE}='{server.connection_string}'")
+    if configuration.certificate is not None:
+        # With TLS, clients take a port only from a custom endpoint.
+        print(f"  export {ENDPOINT_VARIABLE}='{server.endpoint}'\n")
+        print("and --ca-bundle FILE, if the usual certificates do not include the CA's")
+    print("\nCtrl+C ends it.", flush=True)

@@ -1,0 +1,180 @@
+"""``eventproc simulate``: run a group of processors on virtual time, and report its cost."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc._command.arguments import options
+from eventproc._command.arguments.config_options import BALANCING
+from eventproc._command.arguments.grouped import ConfigOptions
+from eventproc._command.arguments.scaling import RulesOption, SimulatedScalingOptions
+from eventproc._command.terminal.exits import OK
+from eventproc._command.terminal.simulated import show_report, show_scaling
+from eventproc._delivery.config import EventProcessorConfig
+from eventproc._simulation import (
+    PRICES,
+    PriceList,
+    Script,
+    parse_event,
+    play,
+    report_of,
+    scaling_report_of,
+)
+from eventproc.errors import ConfigurationError
+from eventproc.ports import CheckpointStore
+
+
+class PricedStore(StrEnum):
+    """A store whose operations have a price."""
+
+    BLOB = "blob"
+    TABLES = "tables"
+    POSTGRES = "postgres"
+
+
+def simulate(
+    *,
+    partitions: Annotated[int, typer.Option(help="The number of partitions of the hub.")] = 32,
+    processors: Annotated[int, typer.Option(help="The number of processors at the start.")] = 4,
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT:COUNT[@TIME]",
+            help="An event in the group: join, leave, crash, restart, bounce, roll or grow. With "
+            "--autoscale also load: from then on COUNT events arrive in a second. Repeat it for "
+            "more. Without times, the events are spread evenly.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[EventProcessorConfig, ConfigOptions(BALANCING)],
+    weight: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="N",
+            help="The weight of the first processor, with the placement Weighted. Repeat it for "
+            "the next ones; further processors have the same weights again.",
+            show_default=False,
+        ),
+    ] = None,
+    hours: Annotated[float, typer.Option(help="The simulated time, in hours.")] = 1.0,
+    latency_ms: Annotated[float, typer.Option(help="The mean time of a storage operation.")] = 20.0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw the result to a .svg or .png file.", show_default=False
+        ),
+    ] = None,
+    store: Annotated[
+        PricedStore,
+        typer.Option(
+            help="The store whose price per month is reported. It changes nothing else; with "
+            "PostgreSQL, real processors see changes sooner than these."
+        ),
+    ] = PricedStore.BLOB,
+    price_per_10k_writes: Annotated[
+        float | None,
+        typer.Option(
+            help="In US dollars. By default Azure's list price of the store (LRS, hot, East US).",
+            show_default=False,
+        ),
+    ] = None,
+    price_per_10k_lists: Annotated[
+        float | None,
+        typer.Option(
+            help="In US dollars, for pages of 5,000 blobs or 1,000 entities. By default the list "
+            "price of the store.",
+            show_default=False,
+        ),
+    ] = None,
+    autoscaling: SimulatedScalingOptions,
+    rules: RulesOption,
+    output: options.Format = options.OutputFormat.TABLE,
+) -> int:
+    """Simulate a group, or its scaling: time to balance, moves, storage operations, monthly price.
+
+    It also shows for how long events stay unread (worst gap), and how many are delivered twice.
+    Operations are counted per hour, their price per month. With --autoscale the rule of `eventproc
+    scale` decides the number of processors, while the load changes. The processors are the real
+    ones. Store, hub and time are simulated in this process.
+
+    Exit codes: 0 simulated, 2 an option is wrong.
+    """
+    script = Script(
+        partition_count=partitions,
+        processor_count=processors,
+        events=[parse_event(text) for text in event or ()],
+        duration=timedelta(hours=hours),
+        latency=timedelta(milliseconds=latency_ms),
+        config=replace(config, uses_store_thread=False),
+        weights=tuple(weight or [1.0]),
+        scaling=autoscaling.scaling(rules),
+        seed=seed,
+    )
+    prices = _prices(store, writes=price_per_10k_writes, lists=price_per_10k_lists)
+    if plot is not None:
+        from eventproc._simulation.draw.plot import check_path  # noqa: PLC0415 - it is an extra
+
+        check_path(plot)
+    if weight and "Weighted" not in config.placement.name:
+        raise ConfigurationError("--weight has no effect without --placement Weighted: give both")
+    history = play(script, memory_account)
+    report = report_of(history, prices)
+    scaling = script.scaling and scaling_report_of(history, script.scaling.rules)
+    if plot is not None:
+        from eventproc._simulation.draw.plot import draw  # noqa: PLC0415 - an extra, checked above
+
+        draw(history, report, _title(script), plot)
+    if output is options.OutputFormat.JSON:
+        print(json.dumps(asdict(report) | ({"scaling": asdict(scaling)} if scaling else {})))
+    elif scaling:
+        show_scaling(report, scaling, _left_out(script, prices, store))
+    else:
+        show_report(report, _left_out(script, prices, store))
+    return OK
+
+
+def _prices(store: PricedStore, *, writes: float | None, lists: float | None) -> PriceList:
+    """Return the prices of the store, but for those that are given."""
+    prices = PRICES[store.value]
+    return replace(
+        prices,
+        writes=prices.writes if writes is None else writes,
+        lists=prices.lists if lists is None else lists,
+    )
+
+
+def _left_out(script: Script, prices: PriceList, store: PricedStore) -> str:
+    """Return what the dollars do not include."""
+    if store is PricedStore.POSTGRES:
+        return "PostgreSQL has no price for each operation: add that of its server."
+    every = script.config.checkpoint_policy.interval or timedelta(seconds=5)
+    each = prices.of_a_write_every(every)
+    return (
+        f"Without checkpoints. With one every {every.total_seconds():g} s they cost up to "
+        f"${each * script.partition_count:,.2f} a month more: ${each:,.2f} for each partition that "
+        "is always busy."
+    )
+
+
+def _title(script: Script) -> str:
+    config = script.config
+    return (
+        f"{script.partition_count:,} partitions, {script.processor_count:,} processors: "
+        f"{config.load_balancing_strategy.value}, {config.placement.name}, "
+        f"interval {config.load_balancing_interval.total_seconds():g} s, expiration "
+        f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
+    )
+
+
+def memory_account(now: Callable[[], datetime]) -> Callable[[], CheckpointStore]:
+    """Make an account in memory with this clock; return a function that makes its stores."""
+    account = MemoryAccount(now=now)
+    return lambda: MemoryCheckpointStore(account)

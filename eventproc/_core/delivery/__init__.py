@@ -1,0 +1,1 @@
+"""Decisions of delivery: which events are handled, what is stored, what follows a failure."""

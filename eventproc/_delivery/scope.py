@@ -1,0 +1,101 @@
+"""What every part of one pump needs: which partition it is, how it stops, its counters and log."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from eventproc._base.logs import Logger
+from eventproc._core.placement.loads import WorkDone
+from eventproc._group.pumps.stop_scope import StopScope
+from eventproc.models import ConsumerGroup, ReceivedEvent, body_bytes
+from eventproc.models._statistics import DeliveryCounters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionIdentity:
+    """Which partition, of which consumer group, owned by which processor."""
+
+    partition_id: str
+    group: ConsumerGroup
+    owner_id: str
+
+
+@dataclass(slots=True)
+class Activity:
+    """What a pump does, and when it last made progress."""
+
+    progressed_at_s: float = 0.0
+    """Loop time at which an event was last done, or received for the first time."""
+
+    is_served: bool = False
+    """Whether the handler was initialized, and is not being closed."""
+
+    is_delivering: bool = False
+    """Whether the pump waits for the handler, and not for the receiver."""
+
+    is_throttled: bool = False
+    """Whether it waits for a rate limit, or for a store that accepts no checkpoints."""
+
+
+class Clock(Protocol):
+    """The clock of an event loop."""
+
+    def time(self) -> float:
+        """Return seconds of a monotonic clock."""
+
+
+class WorkMeter:
+    """Adds up the handler calls and events of one pump, for placements that share by load."""
+
+    def __init__(self, *, counts_bytes: bool = False) -> None:
+        """Begin at zero. Counting bytes needs the body of each event, so it is off by default."""
+        self._counts_bytes = counts_bytes
+        self._seconds = 0.0
+        self._event_count = 0
+        self._byte_count = 0
+        self._active_count = 0
+        self._at_s = 0.0
+
+    @contextmanager
+    def call(self, clock: Clock) -> Iterator[None]:
+        """Measure a call of the handler; calls at the same time add up."""
+        self._advance(clock.time(), 1)
+        try:
+            yield
+        finally:
+            self._advance(clock.time(), -1)
+
+    def _advance(self, now_s: float, change: int) -> None:
+        self._seconds += self._active_count * (now_s - self._at_s)
+        self._at_s = now_s
+        self._active_count += change
+
+    def handled(self, before: Sequence[ReceivedEvent], left: Sequence[ReceivedEvent]) -> None:
+        """Count the events of *before* that are not *left*."""
+        self._event_count += len(before) - len(left)
+        if self._counts_bytes:
+            self._byte_count += body_bytes(before) - body_bytes(left)
+
+    def work_at(self, now_s: float) -> WorkDone:
+        """Return what was done until now; a call under way counts up to now."""
+        self._advance(now_s, 0)
+        return WorkDone(busy=self._seconds, events=self._event_count, bytes=self._byte_count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionScope:
+    """One partition, for as long as one pump (or one task of Spark) serves it."""
+
+    identity: PartitionIdentity
+    stop: StopScope
+    """Ends waits and calls when the pump stops."""
+
+    counters: DeliveryCounters
+    """The live counters; they change while the pump runs."""
+
+    log: Logger
+    meter: WorkMeter = field(default_factory=WorkMeter)
+    """Measures the work done for the partition."""
+
+    activity: Activity = field(default_factory=Activity)

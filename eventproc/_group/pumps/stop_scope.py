@@ -1,0 +1,209 @@
+"""Ends the waits and handler calls of a pump when it stops or when its lease is not trusted.
+
+Rule 1: when the pump stops, waits end at once. Handler calls under way (with key lanes there may be
+several) may finish until one budget for all of them is over. If the partition is lost, they are
+cancelled at once.
+Rule 2: a call that lasts longer than the trust in the lease is cancelled, and the pump continues.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from types import TracebackType
+from typing import Final
+
+from eventproc._base.tasks import is_cancelled
+from eventproc.models import CloseReason
+
+TRUST_POLL_S: Final = 0.05
+"""How often a pump checks whether a lease that is not trusted was renewed."""
+
+TRUST_CHECK_MAX_S: Final = 1.0
+"""The longest time between two checks of the lease during a call: timers do not count the time in
+which the machine is suspended, and the lease does."""
+
+TRUST_CHECK_MIN_S: Final = 0.001
+"""The shortest time between two checks: in a shorter one, a coarse clock may not advance."""
+
+
+class StoppedError(Exception):
+    """The pump is stopping, so a wait or call in it ended. Never leaves the pump."""
+
+
+class PartitionStoppedError(Exception):
+    """The pump has to close because of an error, for this reason. Never leaves the pump."""
+
+    def __init__(self, reason: CloseReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+class StopScope:
+    """Holds whether, and why, a pump stops, and cancels its waits and calls then."""
+
+    def __init__(self, remaining_s: Callable[[], float]) -> None:
+        """Begin; *remaining_s* returns for how long the lease is trusted: zero or less, not."""
+        self._remaining_s = remaining_s
+        # Not sets: the order of a set follows from addresses, and simulated worlds must repeat.
+        self._waits: dict[asyncio.Timeout, None] = {}
+        self._calls: dict[asyncio.Timeout, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_over = False
+        self.reason: CloseReason | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another processor owns the partition."""
+        return self.reason is CloseReason.OWNERSHIP_LOST
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the pump stops although this processor owns the partition."""
+        return self.reason is not None and not self.is_lost
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the handler may act on the partition now."""
+        return self.remaining_s() > 0
+
+    def remaining_s(self) -> float:
+        """Return for how many seconds the handler may act; zero or less: it may not."""
+        return 0.0 if self.is_lost or self._is_over else self._remaining_s()
+
+    @property
+    def is_waiting_for_trust(self) -> bool:
+        """Whether no event may be delivered, because the lease is not trusted."""
+        return self._remaining_s() <= 0
+
+    def end(self, reason: CloseReason, *, call_budget: timedelta) -> None:
+        """Stop; calls under way may finish within *call_budget*. Ignored if already stopping."""
+        if self.reason is not None:
+            return
+        self.reason = reason
+        self._expire(self._waits)
+        if self._calls:
+            self._timer = asyncio.get_running_loop().call_later(
+                call_budget.total_seconds(), lambda: self._expire(self._calls)
+            )
+
+    def lose(self) -> None:
+        """Stop at once and cancel calls under way: another processor owns the partition."""
+        self.reason = CloseReason.OWNERSHIP_LOST
+        self._expire(self._waits)
+        self._expire(self._calls)
+
+    def abort(self, reason: CloseReason) -> None:
+        """Stop at once and cancel calls under way, although this processor owns the partition."""
+        self.reason = self.reason or reason
+        self._expire(self._waits)
+        self._expire(self._calls)
+
+    def conclude(self) -> CloseReason:
+        """Return why the pump stops. After this call the pump counts as stopping.
+
+        Without a reason so far, the pump's task was cancelled or an unexpected error ended it.
+        Then calls under way in lanes are cancelled at once.
+        """
+        if self.reason is None:
+            self.abort(CloseReason.SHUTDOWN if is_cancelled() else CloseReason.HANDLER_FAILED)
+        assert self.reason is not None, "abort has set it"
+        return self.reason
+
+    def finish(self) -> None:
+        """Note that the pump has closed: its context no longer reports a trusted lease."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def check(self) -> None:
+        """Raise ``StoppedError`` if the pump is stopping."""
+        if self.reason is not None:
+            raise StoppedError
+
+    def waiting(self) -> "Waiting":
+        """Return a context manager for a wait; it raises ``StoppedError`` when the pump stops."""
+        return Waiting(self, self._waits)
+
+    @asynccontextmanager
+    async def calling(self) -> AsyncIterator[asyncio.Timeout]:
+        """Run a handler call inside, and cancel it when the lease is not trusted any more.
+
+        A cancelled call raises ``TimeoutError``, and the yielded timeout has expired. If the pump
+        is stopping, this raises ``StoppedError`` before the call, which would have no time left.
+        """
+        self.check()
+        loop = asyncio.get_running_loop()
+        timeout = asyncio.timeout(None)
+        async with timeout:
+            self._calls[timeout] = None
+            timer = loop.call_later(self._until_check_s, self._enforce_trust, timeout)
+            try:
+                yield timeout
+            finally:
+                timer.cancel()
+                del self._calls[timeout]
+
+    async def until_trusted(self) -> bool:
+        """Wait until the lease is trusted; return whether that needed a wait."""
+        self.check()
+        if self._remaining_s() > 0:
+            return False
+        while self._remaining_s() <= 0:
+            async with self.waiting():
+                await asyncio.sleep(TRUST_POLL_S)
+        return True
+
+    @property
+    def _until_check_s(self) -> float:
+        return min(max(self._remaining_s(), TRUST_CHECK_MIN_S), TRUST_CHECK_MAX_S)
+
+    def _enforce_trust(self, timeout: asyncio.Timeout) -> None:
+        """Cancel the call if the lease is not trusted; otherwise check again later."""
+        if timeout not in self._calls:
+            return
+        loop = asyncio.get_running_loop()
+        if self._remaining_s() > 0:
+            loop.call_later(self._until_check_s, self._enforce_trust, timeout)
+        else:
+            self._expire([timeout])
+
+    @staticmethod
+    def _expire(timeouts: Iterable[asyncio.Timeout]) -> None:
+        now_s = asyncio.get_running_loop().time()
+        for timeout in timeouts:
+            if not timeout.expired():
+                timeout.reschedule(now_s)
+
+
+class Waiting:
+    """A wait that ends when the pump stops. Used several times per batch, so not a generator."""
+
+    __slots__ = ("_stop_scope", "_timeout", "_waits")
+
+    def __init__(self, stop_scope: StopScope, waits: dict[asyncio.Timeout, None]) -> None:
+        """Prepare a wait that is in *waits* while its block runs."""
+        self._stop_scope = stop_scope
+        self._waits = waits
+        self._timeout = asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        """Raise ``StoppedError`` if the pump is stopping already."""
+        self._stop_scope.check()
+        await self._timeout.__aenter__()
+        self._waits[self._timeout] = None
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Raise ``StoppedError`` if the wait was ended by a stop."""
+        del self._waits[self._timeout]
+        try:
+            await self._timeout.__aexit__(kind, error, traceback)
+        except TimeoutError:
+            raise StoppedError from None
+        if isinstance(error, TimeoutError) and self._timeout.expired():
+            raise StoppedError from None

@@ -1,1 +1,0 @@
-"""Reads a group periodically, votes on its number of processes, and serves the newest vote."""

@@ -1,1 +1,0 @@
-"""Tasks, turns and the running loop: small helpers around asyncio."""

@@ -1,1 +1,0 @@
-"""What one member of a group is: its status, its rivals, and whether it is expected or waits."""

@@ -1,0 +1,111 @@
+"""Dead letters in memory, for tests: sink and reader.
+
+A sink that calls a function with each dead letter, for example to write to a table or queue.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Self
+
+from eventproc._base.logs import shown
+from eventproc._base.settings import checked
+from eventproc.errors import DeadLetterError
+from eventproc.models import DeadLetter, StoredLetter
+from eventproc.ports import DeadLetterReader, DeadLetterSink
+
+
+class MemoryDeadLetterSink(DeadLetterSink):
+    """Keeps dead letters in ``letters``, one for each event, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self._letter_by_id: dict[str, DeadLetter] = {}
+        self.is_out = False
+        """Set it to true to simulate an outage: ``store`` then raises."""
+
+    @property
+    def letters(self) -> list[DeadLetter]:
+        """The letters that are stored."""
+        return list(self._letter_by_id.values())
+
+    async def store(self, letter: DeadLetter) -> None:
+        """Keep the letter; it replaces a letter of the same event.
+
+        Raises:
+            DeadLetterError: ``is_out`` is true.
+        """
+        if self.is_out:
+            raise DeadLetterError("the sink does not answer: is_out is true")
+        self._letter_by_id[letter.letter_id] = letter
+
+    def discard(self, letter: DeadLetter) -> bool:
+        """Remove this letter; return whether it was there, and not replaced."""
+        if self._letter_by_id.get(letter.letter_id) is not letter:
+            return False
+        del self._letter_by_id[letter.letter_id]
+        return True
+
+
+class MemoryDeadLetterReader(DeadLetterReader):
+    """Reads the letters of a ``MemoryDeadLetterSink`` of the same process."""
+
+    def __init__(self, sink: MemoryDeadLetterSink) -> None:
+        self._sink = sink
+
+    async def open(self) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    async def letters(self) -> AsyncIterator[StoredLetter]:
+        """Yield the letters that the sink has now."""
+        self._check()
+        letters = self._sink.letters
+        letters.sort(
+            key=lambda each: (each.group.key, each.partition_id, each.event.sequence_number)
+        )
+        for letter in letters:
+            yield StoredLetter(place=letter.letter_id, letter=letter)
+
+    async def remove(self, stored: StoredLetter) -> bool:
+        """Remove a letter, unless another one of its event has replaced it."""
+        self._check()
+        assert stored.letter is not None, "none in memory is damaged"
+        return self._sink.discard(stored.letter)
+
+    def _check(self) -> None:
+        if self._sink.is_out:
+            raise DeadLetterError("the sink does not answer: is_out is true")
+
+
+class FunctionDeadLetterSink(DeadLetterSink):
+    """Awaits a function with each dead letter. The letter is stored when the function returns.
+
+    If the function raises, the letter is not stored, and the function is called again later.
+    """
+
+    @checked
+    def __init__(self, function: Callable[[DeadLetter], Awaitable[None]]) -> None:
+        self._function = function
+
+    @classmethod
+    def blocking(cls, function: Callable[[DeadLetter], None]) -> Self:
+        """Build a sink from an ordinary function, which is called in another thread."""
+
+        async def take(letter: DeadLetter) -> None:
+            await asyncio.to_thread(function, letter)
+
+        return cls(take)
+
+    async def store(self, letter: DeadLetter) -> None:
+        """Await the function with the letter.
+
+        Raises:
+            DeadLetterError: the function raised.
+        """
+        try:
+            await self._function(letter)
+        except Exception as error:
+            raise DeadLetterError(
+                f"the function for dead letters failed: {shown(error)}"
+            ) from error

@@ -1,1 +1,0 @@
-"""Transactions of handlers: their rows, the position and the state are committed together."""

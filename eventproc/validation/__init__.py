@@ -1,1 +1,0 @@
-"""Checks of a processor's arguments, when it is built or started."""

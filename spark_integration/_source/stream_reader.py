@@ -1,0 +1,76 @@
+"""The streaming source in Spark's interface.
+
+On the driver, Spark keeps one Python process for each query, which runs everything here except
+``read``. Executors run ``read``, on a copy that was pickled before any other method was called.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from eventproc._base.threads import exclude_imports_from_collections
+from spark_integration._options import SourceOptions
+from spark_integration._source import planning as offsets
+from spark_integration._source.planner import StreamPlanner
+from spark_integration._source.planning import Json, ranges_between
+from spark_integration._source.tasks import divide, read
+
+
+class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a hub in micro-batches."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    @cached_property
+    def _planner(self) -> StreamPlanner:
+        exclude_imports_from_collections()
+        return StreamPlanner(self._options)
+
+    def initialOffset(self) -> Json:
+        """Return the offset at which a query without an offset log starts."""
+        first = self._planner.first()
+        return offsets.to_json(self._planner.hub_name, first, self._planner.hub_created_at())
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """Return the end of the next batch."""
+        hub = self._planner.hub_name
+        events_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        noted = offsets.hub_created_in(start)
+        latest = self._planner.latest(offsets.from_json(hub, start), events_max, noted)
+        return offsets.to_json(hub, latest, self._planner.hub_created_at(noted))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return the limit from ``maxEventsPerTrigger``."""
+        return ReadMaxRows(self._planner.events_max())
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """End the query at the last event that the hub has now."""
+        self._planner.fix_end()
+
+    def reportLatestOffset(self) -> Json | None:
+        """Return the hub's end, and the lag, which Spark only shows in the query's progress."""
+        found = self._planner.report()
+        if found is None:
+            return None
+        end, lag = found
+        created_at = self._planner.hub_created_at()
+        return offsets.to_json(self._planner.hub_name, end, created_at) | {"lag": asdict(lag)}
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        """Divide the events between two offsets among tasks."""
+        hub = self._planner.hub_name
+        stop = offsets.from_json(hub, end)
+        self._planner.check_hub(stop, offsets.hub_created_in(end))
+        ranges = ranges_between(offsets.from_json(hub, start), stop)
+        return divide(self._options, ranges)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the ranges of one task."""
+        return read(self._options, self._schema, partition)

@@ -1,0 +1,121 @@
+"""The hub, with a key or with an identity, over AMQP or Kafka."""
+
+import pytest
+
+from eventproc._base.identity import Network
+from eventproc._base.network import HttpProxy
+from eventproc._command.access.hub import HubAccess, TransportName
+from eventproc._command.arguments.sources import make_source
+from eventproc._command.group.letters import make_publisher
+from eventproc.errors import ConfigurationError
+from eventproc.sources.eventhubs import EventHubPublisher, EventHubSource
+from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
+
+HOST = "contoso.servicebus.windows.net"
+KEY = f"Endpoint=sb://{HOST}/;SharedAccessKeyName=a;SharedAccessKey=c2VjcmV0"
+KAFKA = TransportName.KAFKA
+
+
+def make(*arguments, **settings):
+    return arguments, settings
+
+
+def test_a_namespace_is_reached_with_the_identity_of_the_process():
+    """The credential is the same for all that is made with the same network."""
+    (host, hub, credential), settings = HubAccess(namespace=HOST).make(make, "orders")
+    (_, _, another), _ = HubAccess(namespace=HOST).make(make, "orders")
+    (_, _, other), _ = HubAccess(namespace=HOST, network=Network(ca_bundle="ca.pem")).make(
+        make, "orders"
+    )
+
+    assert (host, hub) == (HOST, "orders")
+    assert credential is another
+    assert credential is not other
+    assert settings["options"] == HubAccess().options()
+
+
+def test_the_options_of_a_connection_are_those_that_are_given():
+    """Nothing is lost on the way to the source."""
+    proxy = HttpProxy.from_url("http://proxy:3128")
+    options = HubAccess(
+        custom_endpoint="sb://gateway:443",
+        transport=TransportName.WEBSOCKET,
+        network=Network(ca_bundle="ca.pem", proxy=proxy),
+    ).options()
+
+    assert options.custom_endpoint == "sb://gateway:443"
+    assert options.transport.value == "websocket"
+    assert (options.ca_bundle, options.http_proxy) == ("ca.pem", proxy)
+
+
+@pytest.mark.parametrize(
+    ("access", "hub", "message"),
+    [
+        (HubAccess(), "orders", "which Event Hubs namespace"),
+        (HubAccess(namespace=HOST, connection_string=KEY), "orders", "not both"),
+        (HubAccess(namespace=HOST), "", "which event hub"),
+        (HubAccess(namespace=HOST, transport=KAFKA), "", "which event hub"),
+        (HubAccess(connection_string=KEY, transport=KAFKA), "o", "--transport kafka needs --name"),
+        (
+            HubAccess(
+                namespace=HOST,
+                transport=KAFKA,
+                network=Network(proxy=HttpProxy.from_url("http://p:1")),
+            ),
+            "orders",
+            "--proxy is not possible with --transport kafka",
+        ),
+        (
+            HubAccess(connection_string="kafka://b:9092", custom_endpoint="sb://x"),
+            "orders",
+            "--custom-endpoint is only for Event Hubs",
+        ),
+        (
+            HubAccess(connection_string="kafka://b:9092", transport=TransportName.WEBSOCKET),
+            "orders",
+            "--transport is only for Event Hubs",
+        ),
+    ],
+)
+def test_a_hub_that_is_not_clear_is_refused(access, hub, message):
+    """The message names the option."""
+    with pytest.raises(ConfigurationError, match=message):
+        make_source(access, hub)
+
+
+def test_the_transport_chooses_the_protocol():
+    """``kafka`` reads port 9093 of the namespace, or the endpoint that is given."""
+    amqp = make_source(HubAccess(namespace=HOST), "orders")
+    kafka = make_source(HubAccess(namespace=HOST, transport=KAFKA), "orders")
+    gateway = HubAccess(namespace=HOST, transport=KAFKA, custom_endpoint="sb://gateway:9443/")
+
+    assert isinstance(amqp, EventHubSource)
+    assert isinstance(kafka, KafkaEventSource)
+    assert repr(kafka) == f"KafkaEventSource('{HOST}:9093', 'orders')"
+    assert repr(make_source(gateway, "orders")) == "KafkaEventSource('gateway:9443', 'orders')"
+
+
+def test_a_publisher_uses_the_transport_that_was_chosen():
+    """As the source does: what replays letters needs no second protocol."""
+    kafka = make_publisher(HubAccess(namespace=HOST, transport=KAFKA), "orders")
+    amqp = make_publisher(HubAccess(namespace=HOST), "orders")
+
+    assert isinstance(kafka, KafkaPublisher)
+    assert kafka._address.bootstrap_servers == f"{HOST}:9093"
+    assert isinstance(amqp, EventHubPublisher)
+
+
+def test_a_sink_of_letters_uses_amqp():
+    """The endpoint is Kafka's, so it is left out."""
+    access = HubAccess(namespace=HOST, transport=KAFKA, custom_endpoint="sb://gateway:9443")
+    websocket = HubAccess(
+        namespace=HOST, transport=TransportName.WEBSOCKET, custom_endpoint="sb://x"
+    )
+
+    assert access.over_amqp() == HubAccess(namespace=HOST)
+    assert websocket.over_amqp() == websocket
+
+
+def test_no_secret_is_shown():
+    """A connection string has a key."""
+    assert "c2VjcmV0" not in repr(HubAccess(connection_string=KEY))

@@ -1,0 +1,66 @@
+"""The failure policy of the command line, and whether an event could ever be given up."""
+
+import pytest
+
+from eventproc._command.arguments.delivery import GiveUp, failure_policy
+from eventproc._delivery.config import FailureAction, FailurePolicy
+from eventproc._delivery.handler import BlockingPartitionHandler, PartitionHandler
+from eventproc.decoders import JsonDecoder
+from eventproc.errors import ConfigurationError
+
+NO_LIMIT = FailurePolicy()
+
+
+class Plain(PartitionHandler):
+    """Decodes nothing."""
+
+
+class Typed(PartitionHandler[object]):
+    """Decodes each body."""
+
+    decode = JsonDecoder()
+
+
+class BlockingTyped(BlockingPartitionHandler[object]):
+    """Chooses its decoder when it is made."""
+
+    @property
+    def decode(self):  # type: ignore[override]
+        """Return the decoder."""
+        return JsonDecoder()
+
+
+def make_handler():
+    """Return a handler: a function instead of a class."""
+    return Typed()
+
+
+@pytest.mark.parametrize("handler", [Typed, BlockingTyped, make_handler])
+def test_a_handler_that_decodes_gives_events_up_without_a_limit(handler):
+    """What a function returns is not known yet, so it may decode, too."""
+    stored = failure_policy(NO_LIMIT, None, "blob:dead", handler)
+    skipped = failure_policy(NO_LIMIT, GiveUp.SKIP, "", handler)
+
+    assert (stored.action, stored.attempts_max) == (FailureAction.DEAD_LETTER, None)
+    assert skipped.action is FailureAction.SKIP
+
+
+@pytest.mark.parametrize(
+    ("give_up", "dead_letters", "option"),
+    [(None, "blob:dead", "--dead-letters"), (GiveUp.SKIP, "", "--give-up")],
+)
+def test_without_a_decoder_or_a_limit_no_event_would_be_given_up(give_up, dead_letters, option):
+    """The message says how to set a limit, and which option to leave out."""
+    with pytest.raises(ConfigurationError, match=f"--attempts or --deliveries.* {option}$"):
+        failure_policy(NO_LIMIT, give_up, dead_letters, Plain)
+
+    policy = failure_policy(FailurePolicy(attempts_max=3), give_up, dead_letters, Plain)
+    assert policy.attempts_max == 3
+
+
+def test_options_that_contradict_each_other_are_refused():
+    """In both directions."""
+    with pytest.raises(ConfigurationError, match="give --dead-letters blob:CONTAINER"):
+        failure_policy(NO_LIMIT, GiveUp.DEAD_LETTER, "", Typed)
+    with pytest.raises(ConfigurationError, match="--give-up skip stores no dead letters"):
+        failure_policy(NO_LIMIT, GiveUp.SKIP, "blob:dead", Typed)

@@ -1,0 +1,57 @@
+"""The exit codes, by which a supervisor decides whether to restart."""
+
+import pytest
+
+from eventproc._command.terminal.exits import (
+    BAD_INPUT,
+    FAILED,
+    UNREACHABLE,
+    exit_code_of,
+    explained,
+)
+from eventproc.errors import (
+    ConfigurationError,
+    DuplicateOwnerError,
+    EventProcError,
+    SourceRejectedError,
+    SourceUnavailableError,
+    StoreCorruptError,
+    StoreError,
+    StoreRejectedError,
+    StoreUnavailableError,
+    SuspectSettingError,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ConfigurationError, BAD_INPUT),
+        (DuplicateOwnerError, BAD_INPUT),
+        (StoreRejectedError, BAD_INPUT),
+        (StoreCorruptError, BAD_INPUT),
+        (SourceRejectedError, BAD_INPUT),
+        (SuspectSettingError, BAD_INPUT),
+        (StoreUnavailableError, UNREACHABLE),
+        (SourceUnavailableError, UNREACHABLE),
+        (StoreError, FAILED),
+        (EventProcError, FAILED),
+    ],
+)
+def test_the_exit_code_says_whether_a_restart_may_help(kind, code):
+    """2: an operator must correct something; 3: a retry may help; 1: unknown."""
+    assert exit_code_of(kind("why")) == code
+
+
+def test_a_hub_without_an_answer_has_a_remedy():
+    """Its own, unless the message has one; other errors have none."""
+    assert "that this machine can reach them" in explained(SourceUnavailableError("no answer"))
+    assert "connection string" in explained(SuspectSettingError("unknown host"))
+    assert explained(StoreUnavailableError("no answer")) == "no answer"
+
+
+def test_the_remedy_for_a_refusal_says_whose_right_it_names():
+    """The Listen right is one of Event Hubs; other brokers have none of that name."""
+    assert "may read (at Event Hubs: has the right Listen, or the role" in explained(
+        SourceRejectedError("no")
+    )

@@ -1,0 +1,62 @@
+"""The help of verbs with many options has each option under one heading."""
+
+import pytest
+import typer
+
+from eventproc._command.app import app
+from eventproc._command.terminal.help import HEADINGS, OTHERS, HeadedCommand
+
+CONTEXT = typer.Context(app, info_name="eventproc")
+COMMANDS = {name: app.get_command(CONTEXT, name) for name in app.verbs}
+NAMES = [name for name, each in COMMANDS.items() if isinstance(each, HeadedCommand)]
+
+
+def sections_of(name):
+    """Return the options that the help of a verb shows, by heading, in its order."""
+    command = COMMANDS[name]
+    context = typer.Context(command, info_name=name)
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for line in command.get_help(context).splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            heading = line[:-1]
+        elif heading and line.startswith("  --"):
+            found.setdefault(heading, []).append(line.split()[0])
+    return found
+
+
+def test_run_and_hold_have_headings():
+    """They have more options than one list can show."""
+    assert NAMES == ["run", "hold"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_option_stands_once_in_the_order_of_the_table(name):
+    """Only the help itself is under no heading of the table."""
+    sections = sections_of(name)
+    options = {option for each in COMMANDS[name].params for option in each.opts}
+    shown = [option for each in sections.values() for option in each]
+
+    assert sections.pop(OTHERS) == ["--help"]
+    assert list(sections) == [heading for heading in HEADINGS if heading in sections]
+    assert all(
+        found == [option for option in HEADINGS[heading] if option in found]
+        for heading, found in sections.items()
+    )
+    assert sorted(shown) == sorted({*(o for o in options if o.startswith("--")), "--help"})
+
+
+def test_the_probes_stand_together_and_before_the_settings_of_the_group():
+    """An operator looks for them first."""
+    sections = sections_of("run")
+    order = list(sections)
+
+    assert sections["Health and logs"][:3] == ["--http", "--stall-timeout", "--failover-timeout"]
+    assert order.index("Health and logs") < order.index("Sharing in the group")
+
+
+def test_each_option_of_the_table_is_one_of_todays():
+    """A renamed option would fall to the others."""
+    todays = {o for name in NAMES for each in COMMANDS[name].params for o in each.opts}
+
+    assert {option for options in HEADINGS.values() for option in options} <= todays

@@ -1,0 +1,207 @@
+"""Answers of workers that are joined, over real sockets; the workers' processes are played."""
+
+import tempfile
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventproc._base.http.address import Answer, ListenAddress, verdict
+from eventproc._base.http.client import fetch
+from eventproc._base.http.server import serve
+from eventproc._base.logs import get_logger
+from eventproc._command.workers.gathering import gathering
+
+WITHIN = timedelta(seconds=20)
+PATHS = ("/live", "/ready", "/partitions", "/status")
+
+
+@dataclass
+class PlayedWorker:
+    """What a supervisor knows of a worker."""
+
+    number: int
+    pid: int | None = 7
+    age_s: float = 1.0
+    last_words: str = ""
+    address: ListenAddress | None = None
+
+    @property
+    def owner_id(self):
+        """Its name."""
+        return f"host-{self.number}"
+
+    def __hash__(self):
+        """As an object, whatever its values are."""
+        return id(self)
+
+
+def routes(worker, *, is_ok=True):
+    """Return the answers of one worker."""
+
+    async def answer():
+        return verdict([{"owner_id": worker.owner_id, "ok": is_ok, "reasons": []}])
+
+    async def status():
+        return Answer({"ok": is_ok, "processors": [{"owner_id": worker.owner_id, "ok": is_ok}]})
+
+    async def metrics():
+        return Answer(f"up {int(is_ok)}\n", content_type="text/plain; version=0.0.4")
+
+    return {**dict.fromkeys(PATHS, answer), "/status": status, "/metrics": metrics}
+
+
+class Scene:
+    """A supervisor's endpoint, and workers that serve or do not."""
+
+    def __init__(self, stack: AsyncExitStack, folder: str) -> None:
+        self._stack = stack
+        self._folder = Path(folder)
+
+    async def begin(self, workers: Any) -> None:
+        """Serve for these workers."""
+        for worker in workers:
+            worker.address = ListenAddress(path=str(self._folder / str(worker.number)))
+        self._address = await self._stack.enter_async_context(
+            gathering(ListenAddress(), workers, get_logger("eventproc.workers"))
+        )
+
+    async def serving(self, worker: Any, *, is_ok: bool = True) -> AsyncExitStack:
+        """Let a worker answer until the returned stack is closed."""
+        stack = AsyncExitStack()
+        await stack.enter_async_context(
+            serve(worker.address, routes(worker, is_ok=is_ok), "--http")
+        )
+        self._stack.push_async_exit(stack)
+        return stack
+
+    async def ask(self, path: str) -> Answer:
+        """Return the supervisor's answer."""
+        answer = await fetch(self._address, path, WITHIN)
+        assert answer is not None
+        return answer
+
+    async def entry(self, path: str, number: int = 0) -> Any:
+        """Return the status, and the entry of one worker."""
+        answer = await self.ask(path)
+        assert isinstance(answer.body, dict)
+        return answer.status, answer.body["processors"][number]
+
+
+@pytest.fixture(name="place")
+def _place():
+    with tempfile.TemporaryDirectory() as folder:  # The path of a socket has to be short.
+        yield folder
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_processors_of_all_workers_are_one_list(place, path):
+    """Each with the number of its worker; the answer is green if all are."""
+    workers = [PlayedWorker(0), PlayedWorker(1)]
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin(workers)
+        for worker in workers:
+            await scene.serving(worker)
+        answer = await scene.ask(path)
+
+    assert isinstance(answer.body, dict)
+    assert (answer.status, answer.body["ok"]) == (200, True)
+    assert [(p["owner_id"], p["worker"]) for p in answer.body["processors"]] == [
+        ("host-0", 0),
+        ("host-1", 1),
+    ]
+
+
+async def test_the_root_lists_the_paths(place):
+    """As that of one process does."""
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin([PlayedWorker(0)])
+        answer = await scene.ask("/")
+
+    assert answer.body == {"paths": [*PATHS, "/metrics"]}
+
+
+async def test_one_worker_that_is_not_ok_turns_the_answer_red(place):
+    """Except for the status, which only tells."""
+    workers = [PlayedWorker(0), PlayedWorker(1)]
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin(workers)
+        await scene.serving(workers[0], is_ok=False)
+        await scene.serving(workers[1])
+        codes = {path: (await scene.ask(path)).status for path in PATHS}
+
+    assert codes == {"/live": 503, "/ready": 503, "/partitions": 503, "/status": 200}
+
+
+async def test_metrics_have_the_number_of_the_worker(place):
+    """With the content type that the workers gave."""
+    workers = [PlayedWorker(0), PlayedWorker(1), PlayedWorker(2)]
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin(workers)
+        for worker in workers[:2]:
+            await scene.serving(worker)
+        answer = await scene.ask("/metrics")
+
+    assert answer.body == 'up{worker="0"} 1\nup{worker="1"} 1\n'
+    assert answer.content_type.startswith("text/plain; version=0.0.4")
+
+
+async def test_a_worker_that_starts_or_starts_again_is_live_but_not_ready(place):
+    """The supervisor restarts it: to restart the supervisor as well would not help."""
+    worker = PlayedWorker(0)
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin([worker])
+        starting = [await scene.entry(path) for path in ("/live", "/ready")]
+        worker.pid = None
+        worker.age_s = 3600.0
+        waiting = [await scene.entry(path) for path in ("/live", "/ready")]
+        worker.last_words = "the store does not answer"
+        _, after_a_message = await scene.entry("/ready")
+
+    reasons = ["starting: for 1 s it has loaded code, your handler's included"]
+    assert [(status, entry["reasons"]) for status, entry in starting] == [
+        (200, reasons),
+        (503, reasons),
+    ]
+    assert [status for status, _ in waiting] == [200, 503]
+    assert waiting[0][1]["reasons"] == ["the process ended, and is started again"]
+    assert after_a_message["reasons"] == [
+        "the process ended (the store does not answer), and is started again"
+    ]
+    assert starting[0][1]["owner_id"] == "host-0"
+
+
+async def test_a_worker_that_answers_no_more_is_not_live(place):
+    """It did answer, so it is not starting: it hangs as a whole."""
+    worker = PlayedWorker(0)
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin([worker])
+        served = await scene.serving(worker)
+        before = await scene.entry("/live")
+        await served.aclose()
+        after = await scene.entry("/live")
+        worker.pid = 8
+        restarted = await scene.entry("/live")
+
+    assert (before[0], after[0], restarted[0]) == (200, 503, 200)
+    assert after[1]["reasons"] == ["no answer within 2 s"]
+
+
+async def test_a_worker_that_never_answers_is_not_live_after_a_minute(place):
+    """Its start hangs."""
+    worker = PlayedWorker(0, age_s=61.0)
+    async with AsyncExitStack() as stack:
+        scene = Scene(stack, place)
+        await scene.begin([worker])
+        status, entry = await scene.entry("/live")
+
+    assert (status, entry["ok"]) == (503, False)

@@ -1,0 +1,102 @@
+"""A worker between two of its processes."""
+
+import asyncio
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from eventproc._base.logs import get_logger
+from eventproc._command.terminal.exits import BAD_INPUT, FAILED
+from eventproc._command.workers.output import Output
+from eventproc._command.workers.worker import Worker
+from eventproc.testing._virtual_time import run_virtual
+
+
+class Roomless(Worker):
+    """The system has no room for its process."""
+
+    starts = 0
+
+    async def _run_once(self):
+        self.starts += 1
+        raise OSError("no room")
+
+
+class Refusing(Worker):
+    """Its process finds wrong input."""
+
+    starts = 0
+
+    async def _run_once(self):
+        self.starts += 1
+        self.last_words = "--store is wrong"
+        return BAD_INPUT
+
+
+def worker_of(kind):
+    """Return a worker of this kind."""
+    output = Output(logging.StreamHandler(), is_json=False)
+    return kind(0, "a-0", [], output=output, log=get_logger("eventproc.workers"))
+
+
+def test_wrong_input_ends_a_worker_for_good(caplog):
+    """No restart mends it. The supervisor prints the message, so it is in no log event."""
+    caplog.set_level("INFO", "eventproc.workers")
+
+    async def scenario():
+        worker = worker_of(Refusing)
+        return await worker.keep(), worker.starts
+
+    assert run_virtual(scenario()) == (BAD_INPUT, 1)
+    assert [getattr(r, "reason", None) for r in caplog.records] == [None]
+
+
+def test_a_worker_that_ends_again_and_again_is_an_error_from_the_third_time_on(caplog):
+    """Each end is logged with its reason, and every further start waits longer."""
+    caplog.set_level("INFO", "eventproc.workers")
+
+    async def scenario():
+        worker = worker_of(Roomless)
+        worker._wait_s = lambda failures: 2.0**failures
+        keeping = asyncio.create_task(worker.keep())
+        await asyncio.sleep(10)
+        worker.stop()
+        await keeping
+
+    run_virtual(scenario())
+
+    events = [r.event for r in caplog.records]
+    ends = [r for r in caplog.records if r.event == "worker_ended"]
+    assert events.index("worker_kept_failing") == 3
+    assert {r.reason for r in ends} == {"no room"}
+    waits = [r.restart_in_s for r in ends]
+    assert waits == sorted(set(waits))
+
+
+@pytest.mark.parametrize(("returncode", "pid"), [(None, 7), (0, None), (-9, None)])
+def test_a_process_that_has_ended_has_no_process_id(returncode, pid):
+    """The number may belong to another process by then."""
+    worker = worker_of(Worker)
+    before = worker.pid
+    worker._process = SimpleNamespace(pid=7, returncode=returncode)
+
+    assert (before, worker.pid) == (None, pid)
+
+
+@pytest.mark.parametrize("part", [0.5, 1.0])
+def test_a_worker_that_is_stopped_between_two_processes_starts_none(part, caplog):
+    """Also at the moment at which the wait ends: the new process would not know of the stop."""
+
+    async def scenario():
+        worker = worker_of(Roomless)
+        worker._wait_s = lambda failures: 2.0**failures
+        keeping = asyncio.create_task(worker.keep())
+        await asyncio.sleep(0)
+        (end,) = [r for r in caplog.records if getattr(r, "event", "") == "worker_ended"]
+        asyncio.get_running_loop().call_later(part * end.restart_in_s, worker.stop)
+        return await keeping, worker.starts
+
+    caplog.set_level("INFO", "eventproc.workers")
+
+    assert run_virtual(scenario()) == (FAILED, 1)

@@ -1,0 +1,252 @@
+"""The actions of one processor, for the three strategies."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventproc._core.placement.even import even_plan
+from eventproc.models import LoadBalancingStrategy
+from tests.unit.eventproc._core.ownership.groups import decide, group_holding, groups
+
+BALANCED = LoadBalancingStrategy.BALANCED
+GREEDY = LoadBalancingStrategy.GREEDY
+COOPERATIVE = LoadBalancingStrategy.COOPERATIVE
+RELEASE = LoadBalancingStrategy.RELEASE
+
+strategies = st.sampled_from(LoadBalancingStrategy)
+
+
+@st.composite
+def views(draw):
+    """Draw what one member of any group may see; some members hand over, some do not."""
+    group = draw(groups(foreign=False))
+    me = draw(st.sampled_from(sorted(group.members)))
+    owner_ids = sorted(group.members | set(group.owner_by_partition.values()))
+    cooperative = draw(st.frozensets(st.sampled_from(owner_ids)))
+    overdue = draw(st.frozensets(st.sampled_from(group.partition_ids)))
+    expired = draw(st.frozensets(st.sampled_from(group.partition_ids)))
+    view = group.view(me, cooperative=cooperative, overdue=overdue)
+    live = {
+        p: owner_id
+        for p, owner_id in view.live_owner_by_partition.items()
+        if p not in expired or p in view.held
+    }
+    released = draw(st.frozensets(st.sampled_from(group.partition_ids))) - view.held
+    return replace(
+        view,
+        live_owner_by_partition=live,
+        held=view.held - released,
+    )
+
+
+@given(views(), strategies)
+def test_claims_and_hand_overs_carry_out_the_plan(view, strategy):
+    """A member claims what the plan gives to it, and lets the rest go to the planned owners.
+
+    With the strategy RELEASE it names no new owner.
+    """
+    moves = decide(view, strategy)
+    taken = [*moves.claims, *([moves.steal] if moves.steal else [])]
+    mine = {p for p, o in view.live_owner_by_partition.items() if o == view.owner_id} | view.held
+
+    assert all(claim.owner_id == view.owner_id for claim in taken)
+    assert all(moves.owner_by_partition[claim.partition_id] == view.owner_id for claim in taken)
+    assert not {claim.partition_id for claim in taken} & view.held
+    assert len({claim.partition_id for claim in taken}) == len(taken)
+    assert set(moves.hand_overs) <= mine
+    for partition_id, target in moves.hand_overs.items():
+        planned = moves.owner_by_partition[partition_id]
+        assert planned != view.owner_id
+        assert target == (None if strategy is RELEASE else planned)
+
+
+@given(views(), strategies)
+def test_every_claim_names_the_etag_that_was_read(view, strategy):
+    """Otherwise the second of two writers would overwrite the first."""
+    moves = decide(view, strategy)
+    for claim in [*moves.claims, *([moves.steal] if moves.steal else [])]:
+        record = view.ownership_by_partition.get(claim.partition_id)
+
+        assert claim.expected_etag == (record.etag if record else None)
+
+
+@given(views(), strategies)
+def test_no_claim_is_of_a_partition_with_another_live_owner(view, strategy):
+    """Only a steal may name such a partition."""
+    for claim in decide(view, strategy).claims:
+        owner_id = view.live_owner_by_partition.get(claim.partition_id, view.owner_id)
+
+        assert owner_id == view.owner_id
+
+
+@given(views(), strategies)
+def test_an_owner_that_hands_over_in_time_is_never_stolen_from(view, strategy):
+    """A steal is from an owner that does not hand over, or whose ``handoff_timeout`` is over."""
+    steal = decide(view, strategy).steal
+    if steal is not None:
+        owner_id = view.live_owner_by_partition[steal.partition_id]
+
+        assert owner_id != view.owner_id
+        assert not view.standing_by_owner[owner_id].lets_go or (
+            (steal.partition_id, owner_id) in view.late
+        )
+
+
+@given(views())
+def test_balanced_makes_at_most_one_claim_or_steal(view):
+    """A partition whose record names the processor already is not counted."""
+    moves = decide(view, BALANCED)
+    recorded = {
+        p for p, record in view.ownership_by_partition.items() if record.owner_id == view.owner_id
+    }
+    new = [claim for claim in moves.claims if claim.partition_id not in recorded]
+
+    assert len(new) + (moves.steal is not None) <= 1
+
+
+@given(views(), st.sampled_from([GREEDY, COOPERATIVE]))
+def test_greedy_and_cooperative_claim_all_planned_free_partitions(view, strategy):
+    """So the partitions of an owner that crashed are claimed in one cycle."""
+    moves = decide(view, strategy)
+    due = {
+        p
+        for p, owner_id in moves.owner_by_partition.items()
+        if owner_id == view.owner_id and p not in view.held
+    }
+    free = {p for p in due if view.live_owner_by_partition.get(p) in {None, view.owner_id}}
+
+    assert {claim.partition_id for claim in moves.claims} >= free
+
+
+@given(views(), st.sampled_from([BALANCED, GREEDY]))
+def test_two_strategies_let_nothing_go(view, strategy):
+    """With the other two, an owner keeps its partitions until they are stolen."""
+    assert decide(view, strategy).hand_overs == {}
+
+
+@given(views())
+def test_a_hand_over_goes_only_to_a_member_that_follows_the_plan(view):
+    """An Azure SDK processor would not serve the partition at once."""
+    assert set(decide(view, COOPERATIVE).hand_overs.values()) <= view.followers
+
+
+@given(groups(foreign=False, has_leaving=False), strategies)
+def test_is_balanced_only_if_there_is_nothing_to_change(group, strategy):
+    """It is true for every member after the plan was carried out; polls slow down then."""
+    settled = group.moved(even_plan(group.partition_ids, group.owner_by_partition, group.members))
+    cooperative = group.members if strategy.lets_go else frozenset()
+    for member in group.members:
+        before = decide(group.view(member, cooperative=cooperative), strategy)
+        after = decide(settled.view(member, cooperative=cooperative), strategy)
+
+        assert after.is_balanced
+        assert (after.claims, after.steal, after.hand_overs) == ((), None, {})
+        assert before.is_balanced <= (not (before.claims or before.steal or before.hand_overs))
+
+
+def test_a_new_member_waits_for_a_cooperative_owner():
+    """The group is not balanced, and nothing is stolen before ``handoff_timeout``."""
+    group = group_holding(4, [4, 0])
+    view = group.view("o1", cooperative=group.members)
+    due = {p for p, o in decide(view, COOPERATIVE).owner_by_partition.items() if o == "o1"}
+    late = group.view("o1", cooperative=group.members, overdue=frozenset(due))
+
+    assert decide(view, COOPERATIVE).steal is None
+    assert not decide(view, COOPERATIVE).is_balanced
+    assert decide(late, COOPERATIVE).steal is not None
+
+
+def test_a_leaving_owner_hands_over_all_its_partitions():
+    """It is not a member, so the plan gives its partitions to the members."""
+    group = replace(group_holding(4, [2, 2]), members=frozenset({"o1"}))
+    moves = decide(group.view("o0", cooperative=frozenset({"o0", "o1"})), COOPERATIVE)
+
+    assert moves.hand_overs == {"0": "o1", "1": "o1"}
+    assert not moves.is_balanced
+
+
+def test_a_leaving_owner_hands_nothing_over_to_a_foreign_member():
+    """It releases the partitions at the end of its stop; the foreign member claims them then."""
+    group = replace(group_holding(4, [2, 2]), members=frozenset({"o1"}))
+
+    moves = decide(group.view("o0", cooperative=frozenset({"o0"})), COOPERATIVE)
+
+    assert moves.hand_overs == {"0": None, "1": None}
+
+
+def test_balanced_claims_all_partitions_whose_records_name_the_processor():
+    """After a restart under the same owner id no partition moves, and one cycle is enough."""
+    group = group_holding(6, [6])
+    view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
+
+    assert len(decide(view, BALANCED).claims) == 6
+
+
+@pytest.mark.parametrize("strategy", LoadBalancingStrategy)
+def test_a_processor_does_not_steal_from_itself(strategy):
+    """A partition whose record names the processor is claimed instead, with every strategy."""
+    group = group_holding(6, [6])
+    view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
+
+    assert decide(view, strategy).steal is None
+
+
+@given(views(), strategies)
+def test_an_unstable_membership_holds_up_steals_and_new_hand_overs(view, strategy):
+    """Only partitions whose records name the processor are claimed; hand-overs under way go on."""
+    begun = frozenset(sorted(view.held)[::2])
+    unstable = replace(view, is_unsure=True, handing_over=begun)
+    stable_moves, moves = decide(view, strategy), decide(unstable, strategy)
+    taken = {view.live_owner_by_partition.get(claim.partition_id) for claim in moves.claims}
+    recorded = {
+        p for p, record in view.ownership_by_partition.items() if record.owner_id == view.owner_id
+    }
+
+    assert taken <= {view.owner_id, None}
+    assert {claim.partition_id for claim in moves.claims} <= recorded
+    assert moves.steal is None
+    assert moves.hand_overs == {p: to for p, to in stable_moves.hand_overs.items() if p in begun}
+    assert moves.is_balanced == stable_moves.is_balanced
+
+
+def test_a_hand_over_under_way_goes_on_while_the_membership_is_unstable():
+    """No other hand-over begins."""
+    group = group_holding(4, [4, 0])
+    view = group.view("o0", cooperative=group.members)
+    first, second = decide(view, COOPERATIVE).hand_overs
+    unstable = replace(view, is_unsure=True, handing_over=frozenset({first}))
+
+    assert decide(unstable, COOPERATIVE).hand_overs == {first: "o1"}
+    assert second not in decide(unstable, COOPERATIVE).hand_overs
+
+
+@given(groups())
+def test_a_member_waits_for_owners_of_its_share_and_for_claims_of_foreign_members(group):
+    """Both have ``handoff_timeout``: to let a partition go, or to claim it."""
+    me = min(group.members)
+    followers = group.members - group.foreign | {me}
+    view = group.view(me, cooperative=followers)
+    found = decide(view, COOPERATIVE)
+    due = {
+        (p, group.owner_by_partition[p])
+        for p, owner_id in found.owner_by_partition.items()
+        if owner_id == me and group.owner_by_partition.get(p, me) != me
+    }
+    unclaimed = {
+        (p, owner_id)
+        for p, owner_id in found.owner_by_partition.items()
+        if owner_id in view.sharing - view.followers and group.owner_by_partition.get(p) != owner_id
+    }
+
+    assert found.waits == due | unclaimed
+
+
+def test_unclaimed_partitions_have_no_fallback_owner_if_all_members_leave():
+    """There is no plan then, and a processor that stops at that moment must not fail."""
+    group = group_holding(6, [0])
+    leaving = replace(group, members=frozenset())
+    view = leaving.view("o0", cooperative=frozenset(), unclaimed=frozenset(group.partition_ids))
+
+    assert decide(view, COOPERATIVE).claims == ()

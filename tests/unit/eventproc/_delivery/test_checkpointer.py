@@ -1,0 +1,348 @@
+"""Whose checkpoint writes succeed: those of the owner that can prove it, not a former owner's."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from eventproc import OwnershipLostError, StoreUnavailableError
+from eventproc._core.delivery.checkpoints import operators_writer
+from eventproc.models import (
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
+    CheckpointResult,
+    CheckpointUpdate,
+    SequenceRange,
+    WriteOutcome,
+)
+from eventproc.testing._virtual_time import run_virtual
+from tests.stories.scene import Scene
+from tests.unit.eventproc._delivery.checkpoint_fixture import (
+    EAGER,
+    CheckpointFixture,
+    former_and_next,
+    handle,
+    write,
+    writer_of,
+    writing,
+)
+
+
+def test_adoption_makes_the_former_owners_writes_fail():
+    """Although the new owner has stored no progress of its own yet."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, former, following = await former_and_next(scene)
+        fixture.owner = "b"
+        found = await fixture.adopt(following)
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        assert found is not None
+        return found.sequence_number, scene.checkpointed()
+
+    assert run_virtual(scenario()) == (5, 5)
+
+
+def test_after_the_loss_of_the_partition_nothing_is_written():
+    """Although no other owner has adopted the checkpoint, so that the write would succeed."""
+
+    async def scenario():
+        scene = Scene()
+        _, former, _ = await former_and_next(scene)
+        former.lose()
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        return scene.checkpointed()
+
+    assert run_virtual(scenario()) == 5
+
+
+def test_a_write_of_unknown_outcome_is_repeated_after_reading():
+    """Here the first write never reached the store."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, former, _ = await former_and_next(scene)
+        arrives = fixture.write
+        lost: list[CheckpointUpdate] = []
+
+        async def lose_first(update):
+            if lost:
+                return await arrives(update)
+            lost.append(update)
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+
+        fixture.write = lose_first
+        await write(former, 9)
+        return len(lost), scene.checkpointed()
+
+    assert run_virtual(scenario()) == (1, 9)
+
+
+def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
+    """An Azure SDK processor wrote a later one while this processor still owns the partition."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, former, _ = await former_and_next(scene)
+        await fixture.store_by("azure", 20)
+        await write(former, 9)
+        return writer_of(scene), scene.checkpointed()
+
+    assert run_virtual(scenario()) == ("azure", 20)
+
+
+def test_adoption_fails_if_another_owner_adopts_in_between():
+    """Between the proof of ownership and the write a third owner took over."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, _, following = await former_and_next(scene)
+        fixture.owner = "b"
+
+        async def third_takes_over() -> None:
+            fixture.before_verify = lambda: None
+            fixture.owner = "c"
+            await fixture.adopt(fixture.checkpointer("c"))
+
+        fixture.before_verify = third_takes_over
+        with pytest.raises(OwnershipLostError):
+            await fixture.adopt(following)
+        return writer_of(scene)
+
+    assert run_virtual(scenario()) == "c/1/3"
+
+
+def test_ownership_is_proved_after_the_checkpoint_was_read():
+    """A proof from before says nothing about the writer whose checkpoint is to be replaced."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, former, following = await former_and_next(scene)
+        operator = fixture.checkpointer("operator")
+        fixture.owner = "operator"
+        await fixture.adopt(operator)
+        fixture.owner = "a"
+
+        async def next_takes_over() -> None:
+            fixture.before_verify = lambda: None
+            fixture.owner = "b"
+            await fixture.adopt(following)
+
+        fixture.before_verify = next_takes_over
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        return writer_of(scene), scene.checkpointed()
+
+    assert run_virtual(scenario()) == ("b/1/2", 5)
+
+
+def test_progress_noted_during_a_write_is_stored_in_one_write():
+    """Each write has the newest position, and completes the flushes of older ones."""
+
+    async def scenario():
+        scene = Scene()
+        _, former, _ = await former_and_next(scene)
+        before = scene.account.new_etag()
+        await asyncio.gather(*(write(former, number) for number in range(6, 30)))
+        return int(scene.account.new_etag(), 16) - int(before, 16) - 1, scene.checkpointed()
+
+    write_count, stored = run_virtual(scenario())
+
+    assert stored == 29
+    assert write_count <= 2
+
+
+def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
+    """The second adoption succeeds whether or not the first one took effect."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, _, _ = await former_and_next(scene)
+        fixture.owner = "b"
+        fixture.unanswered_count = 1
+        following = fixture.checkpointer("b")
+        with pytest.raises(StoreUnavailableError, match="did not say"):
+            await fixture.adopt(following)
+        found = await fixture.adopt(following)
+        await write(following, 6)
+        return found, fixture.unanswered_count, scene.checkpointed()
+
+    found, unanswered_count, stored = run_virtual(scenario())
+
+    assert found is not None
+    assert (found.sequence_number, unanswered_count, stored) == (5, 0, 6)
+
+
+def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint():
+    """The first answer was lost; the second adoption finds its own write, not the operator's."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, _, following = await former_and_next(scene)
+        await fixture.store_by(operators_writer("x"), 8)
+        fixture.owner = "b"
+        fixture.unanswered_count = 1
+        adoption = fixture.adoption(following)
+        with pytest.raises(StoreUnavailableError):
+            await adoption.attempt()
+        await adoption.attempt()
+        return writer_of(scene), adoption.is_from_operator
+
+    assert run_virtual(scenario()) == ("b/1/2", True)
+
+
+def test_after_the_mark_of_a_former_hub_nothing_is_written():
+    """A call that ends later, such as one in a key lane, has handled an event of that hub."""
+
+    async def scenario():
+        scene = Scene()
+        _, former, _ = await former_and_next(scene)
+        await former.mark_former_hub()
+        marked = scene.checkpoint()
+        with pytest.raises(OwnershipLostError):
+            await write(former, 9)
+        return scene.checkpoint() == marked
+
+    assert run_virtual(scenario())
+
+
+def test_an_isolation_is_adopted_and_reset_by_the_next_write():
+    """Although the position of that write is the same."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, former, following = await former_and_next(scene)
+        former.progress.set_isolation(IN_PART)
+        await former.flush()
+        fixture.owner = "b"
+        found = await fixture.adopt(following)
+        assert found is not None
+        following.progress.restore(found)
+        following.progress.set_isolation(NOT_BEGUN)
+        await following.flush()
+        return found, scene.checkpoint()
+
+    found, stored = run_virtual(scenario())
+
+    assert (found.sequence_number, found.isolation) == (5, IN_PART)
+    assert (stored.sequence_number, stored.isolation) == (5, NOT_BEGUN)
+
+
+def test_completed_ranges_are_stored_with_the_position():
+    """A later owner gets them when it adopts the checkpoint."""
+
+    async def scenario():
+        scene = Scene()
+        fixture, former, following = await former_and_next(scene)
+        done = (SequenceRange(7, 8), SequenceRange(11, 11))
+        stored = scene.checkpoint()
+        assert stored is not None
+        former.progress.restore(replace(stored, completed=done))
+        former.progress.set_isolation(IN_BATCH)
+        await former.flush()
+        fixture.owner = "b"
+        found = await fixture.adopt(following)
+        return found is not None and found.completed == done
+
+    assert run_virtual(scenario())
+
+
+def test_at_most_one_write_is_in_flight():
+    """The policy and several flushes ask for one at once, and some flushes are cancelled."""
+
+    async def scenario():
+        scene = Scene()
+        fixture = CheckpointFixture(scene)
+        fixture.write_s = 1.0
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", EAGER)
+        await fixture.adopt(checkpointer)
+        async with writing(checkpointer):
+            handle(checkpointer, 0)
+            await asyncio.sleep(0.1)
+            cancelled = [asyncio.create_task(write(checkpointer, n)) for n in (1, 2, 3)]
+            await asyncio.sleep(1.5)
+            for task in cancelled:
+                task.cancel()
+            await write(checkpointer, 4)
+        return fixture.in_flight_count_max, scene.checkpointed()
+
+    assert run_virtual(scenario()) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("newest", "write_count"),
+    [pytest.param(1, 2, id="new progress"), pytest.param(0, 1, id="no new progress")],
+)
+def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_count):
+    """It waits for that one, and replaces what that one stored: so it is not refused.
+
+    Progress that the other one stored is not written again.
+    """
+
+    async def scenario():
+        scene = Scene()
+        fixture = CheckpointFixture(scene)
+        fixture.write_s = 1.0
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a")
+        await fixture.adopt(checkpointer)
+        handle(checkpointer, 0)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await checkpointer.flush()
+        for number in range(1, newest + 1):
+            handle(checkpointer, number)
+        await checkpointer.flush()
+        assert (fixture.in_flight_count_max, scene.checkpointed()) == (1, newest)
+        return len(fixture.written_at_s), fixture.read_count
+
+    only_to_adopt = 1
+    assert run_virtual(scenario()) == (write_count, only_to_adopt)
+
+
+def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
+    """Not before. When the store is back, the newest position is stored."""
+
+    async def scenario():
+        scene = Scene()
+        fixture = CheckpointFixture(scene)
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", EAGER)
+        await fixture.adopt(checkpointer)
+        fixture.is_failing = True
+        loop = asyncio.get_running_loop()
+        held_up_at = []
+        async with writing(checkpointer):
+            for number in range(25):
+                before_s = loop.time()
+                if number == 10:
+                    loop.call_later(60, setattr, fixture, "is_failing", False)
+                await checkpointer.until_room()
+                if loop.time() > before_s:
+                    held_up_at.append((number, scene.checkpointed()))
+                handle(checkpointer, number)
+                await asyncio.sleep(0.001)
+            await checkpointer.flush()
+        return held_up_at, scene.checkpointed()
+
+    assert run_virtual(scenario()) == ([(10, 9)], 24)
+
+
+def test_waiting_for_room_ends_with_an_error_if_the_partition_is_lost():
+    """No write would ever make room."""
+
+    async def scenario():
+        fixture = CheckpointFixture(Scene())
+        await fixture.store.open()
+        checkpointer = fixture.checkpointer("a", EAGER)
+        for number in range(10):
+            handle(checkpointer, number)
+        asyncio.get_running_loop().call_later(1, checkpointer.lose)
+        with pytest.raises(OwnershipLostError):
+            await checkpointer.until_room()
+
+    run_virtual(scenario())

@@ -1,0 +1,207 @@
+"""Blocking handlers, which run in threads of their own. In real time, hence short."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, cast
+
+from eventproc import (
+    BlockingPartitionContext,
+    BlockingPartitionHandler,
+    CloseReason,
+    EventProcessorConfig,
+    PartitionContext,
+    PartitionHandler,
+    ReceivedEvent,
+)
+from eventproc._delivery.handler_threads import ThreadedHandler
+from tests.stories.scene import Noting, Scene, until
+
+SHORT: dict[str, Any] = {
+    "load_balancing_interval": timedelta(seconds=0.1),
+    "rebalance_interval": timedelta(seconds=0.02),
+    "ownership_expiration": timedelta(seconds=6),
+    "drain_delay": timedelta(seconds=0.1),
+    "shutdown_timeout": timedelta(seconds=5),
+    "uses_store_thread": True,
+}
+
+
+class Blocking(BlockingPartitionHandler):
+    """Counts events, checkpoints each, and records in which thread it was called."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.threads: set[int] = set()
+        self.calls: list[object] = []
+
+    def initialize(self, context: BlockingPartitionContext) -> None:
+        """Record the call."""
+        self.threads.add(threading.get_ident())
+        self.calls.append("initialize")
+
+    def process_events(
+        self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Fail at first; later count each event, and checkpoint."""
+        self.threads.add(threading.get_ident())
+        if "error" not in self.calls:
+            raise RuntimeError("once")
+        for event in events:
+            context.state = str(int(context.state or b"0") + 1).encode()
+            context.checkpoint(event)
+            self.scene.handled.append((context.partition_id, event.sequence_number))
+        self.calls.append(context.is_owned)
+
+    def process_error(self, context: BlockingPartitionContext, error: Exception) -> None:
+        """Record the call."""
+        self.calls.append("error")
+
+    def close(self, context: BlockingPartitionContext, reason: CloseReason) -> None:
+        """Record the call."""
+        self.threads.add(threading.get_ident())
+        self.calls.append(reason)
+
+
+def test_a_blocking_handler_is_called_in_one_thread_and_in_order():
+    """Not the event loop's thread. ``context.checkpoint`` blocks until the checkpoint is stored."""
+
+    async def scenario():
+        scene = Scene()
+        handler = Blocking(scene)
+        scene.publish(3)
+        async with scene.processor(lambda: handler, **SHORT):
+            await until(lambda: len(scene.handled) == 3)
+        return scene, handler
+
+    scene, handler = asyncio.run(scenario())
+
+    assert scene.numbers() == [0, 1, 2]
+    assert scene.checkpoint().state == b"3"
+    assert handler.calls == ["initialize", "error", True, True, True, CloseReason.SHUTDOWN]
+    assert len(handler.threads) == 1
+    assert threading.get_ident() not in handler.threads
+
+
+def test_a_handler_that_blocks_the_event_loop_keeps_its_partition():
+    """Leases are renewed in the store's thread, which the event loop cannot delay."""
+
+    async def scenario():
+        scene = Scene()
+        ages_s: list[float] = []
+
+        class BlockingTheLoop(Noting):
+            async def process_events(self, context, events):
+                until_s = time.monotonic() + 1.5
+                while time.monotonic() < until_s:
+                    pass  # Blocks the event loop on purpose.
+                record = scene.account.records(scene.group).ownership_by_partition["0"]
+                ages_s.append((scene.now() - record.last_modified).total_seconds())
+                await super().process_events(context, events)
+
+        scene.publish(1)
+        async with scene.processor(lambda: BlockingTheLoop(scene), **SHORT) as processor:
+            await until(lambda: scene.handled)
+            lost = processor.statistics().lost_count
+        return scene.numbers(), ages_s, lost
+
+    numbers, ages_s, lost = asyncio.run(scenario())
+
+    assert (numbers, lost) == ([0], 0)
+    assert ages_s[0] < SHORT["ownership_expiration"].total_seconds()
+
+
+class FakeContext:
+    """As much of a context as ``ThreadedHandler`` reads."""
+
+    partition_id = "0"
+
+
+def test_a_call_that_timed_out_ends_before_the_next_one_begins():
+    """A thread cannot be cancelled, so the next call waits for it."""
+
+    class Overlapping(BlockingPartitionHandler):
+        depth = 0
+        deepest = 0
+
+        def process_events(self, context, events):
+            self.depth += 1
+            self.deepest = max(self.deepest, self.depth)
+            time.sleep(0.05)
+            self.depth -= 1
+
+    async def scenario():
+        handler = Overlapping()
+        threaded: PartitionHandler = ThreadedHandler(handler)
+        context = cast("PartitionContext", FakeContext())
+        for _ in range(3):
+            try:
+                async with asyncio.timeout(0.01):
+                    await threaded.process_events(context, [])
+            except TimeoutError:
+                pass
+        await threaded.close(context, CloseReason.SHUTDOWN)
+        return handler.deepest
+
+    assert asyncio.run(scenario()) == 1
+
+
+def test_a_handler_thread_that_is_blocked_does_not_hold_up_stop():
+    """``stop`` keeps ``shutdown_timeout``, and leaves the daemon thread behind."""
+    called, release = threading.Event(), threading.Event()
+
+    class Stuck(BlockingPartitionHandler):
+        def process_events(self, context, events):
+            called.set()
+            release.wait(60)
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(1)
+        processor = scene.processor(Stuck, **{**SHORT, "shutdown_timeout": timedelta(seconds=0.5)})
+        await processor.start()
+        await until(called.is_set)
+        begun_s = time.monotonic()
+        await processor.stop()
+        return time.monotonic() - begun_s
+
+    took_s = asyncio.run(scenario())
+    release.set()
+
+    assert took_s < 15
+
+
+def test_the_store_has_a_thread_of_its_own_by_default():
+    """So a handler that blocks the event loop delays no renewal, unless the setting is changed."""
+    assert EventProcessorConfig().uses_store_thread
+
+
+def test_a_call_that_was_cancelled_before_its_turn_is_not_made():
+    """Its events are delivered again, by a later call or by another processor."""
+    release = threading.Event()
+    called: list[str] = []
+
+    class Blocked(BlockingPartitionHandler):
+        def process_events(self, context, events):
+            called.append(events[0])
+            release.wait(10)
+
+    async def scenario():
+        threaded: PartitionHandler = ThreadedHandler(Blocked())
+        context = cast("PartitionContext", FakeContext())
+        running, waiting = (
+            asyncio.create_task(threaded.process_events(context, cast("Any", [name])))
+            for name in ("running", "waiting")
+        )
+        await until(lambda: called)
+        for call in (running, waiting):
+            call.cancel()
+        await asyncio.wait((running, waiting))
+        release.set()
+        await threaded.close(context, CloseReason.SHUTDOWN)
+
+    asyncio.run(scenario())
+
+    assert called == ["running"]

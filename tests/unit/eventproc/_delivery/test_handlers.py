@@ -1,0 +1,275 @@
+"""Handlers that can never work are refused at the start with the remedy; others are accepted."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial, wraps
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    BlockingPartitionHandler,
+    ConfigurationError,
+    EventProcessor,
+    EventProcessorConfig,
+    PartitionHandler,
+)
+from eventproc._command import main
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.testing import HandlerTestHarness, run_virtual
+
+
+class Needy(PartitionHandler):
+    def __init__(self, database):
+        self.database = database
+
+    async def process_event(self, context, event):
+        pass
+
+
+class Plain(PartitionHandler):
+    def process_event(self, context, event):
+        pass
+
+
+class PlainClose(PartitionHandler):
+    async def process_event(self, context, event):
+        pass
+
+    def close(self, context, reason):
+        pass
+
+
+class Yielding(PartitionHandler):
+    async def process_events(self, context, events):
+        for event in events:
+            yield event
+
+
+class Awaited(BlockingPartitionHandler):
+    async def process_event(self, context, event):  # type: ignore[override]
+        pass
+
+
+class YieldingInThread(BlockingPartitionHandler):
+    def process_events(self, context, events):
+        yield from events
+
+
+class Empty(PartitionHandler):
+    async def initialize(self, context):
+        pass
+
+
+class EmptyInThread(BlockingPartitionHandler):
+    pass
+
+
+class Mistyped(PartitionHandler):
+    async def process_evnets(self, context, events):
+        pass
+
+
+class WithoutContext(PartitionHandler):
+    async def process_event(self, event):  # type: ignore[override]
+        pass
+
+
+class WithMore(PartitionHandler):
+    async def process_events(self, context, events, database):  # type: ignore[override]
+        pass
+
+
+class OfNoHandlerClass:
+    async def process_event(self, context, event):
+        pass
+
+
+BAD: list[tuple[type, str]] = [
+    (
+        Needy,
+        r"Needy cannot be made without arguments \(missing .*'database'\): .* return Needy\(",
+    ),
+    (Plain, r"Plain.process_event is `def`, .* write `async def`, or inherit from Blocking"),
+    (PlainClose, r"PlainClose.close is `def`"),
+    (Yielding, r"Yielding.process_events contains a yield, so calling it does nothing: remove"),
+    (Awaited, r"Awaited.process_event is `async def`, .* write `def`, or inherit from Partition"),
+    (YieldingInThread, r"YieldingInThread.process_events contains a yield"),
+    (
+        Empty,
+        r"Empty handles nothing: define process_event or process_value or process_events",
+    ),
+    (EmptyInThread, r"EmptyInThread handles nothing"),
+    (Mistyped, r"Mistyped handles nothing"),
+    (WithoutContext, r"WithoutContext.process_event cannot be called with \(context, event\)"),
+    (WithMore, r"WithMore.process_events cannot be called with \(context, events\)"),
+    (
+        OfNoHandlerClass,
+        r"OfNoHandlerClass is not a handler: let it inherit from PartitionHandler or",
+    ),
+    (PartitionHandler, r"PartitionHandler handles nothing"),
+]
+
+
+def processor(handler, **settings):
+    """A processor of a hub with one event."""
+    hub = MemoryHub(1)
+    hub.publish(b"x")
+    return EventProcessor(
+        source=MemoryEventSource(hub),
+        store=MemoryCheckpointStore(),
+        handler=handler,
+        config=EventProcessorConfig(uses_store_thread=False, **settings),
+    )
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"), BAD, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_a_handler_that_can_never_work_is_refused(handler, message):
+    """When a processor or a test harness is built."""
+    with pytest.raises(ConfigurationError, match=message):
+        processor(handler)
+    with pytest.raises(ConfigurationError, match=message):
+        HandlerTestHarness(handler)
+
+
+@pytest.mark.parametrize(("handler", "message"), BAD[1:], ids=lambda v: getattr(v, "__name__", ""))
+def test_a_handler_made_by_a_function_is_checked_when_the_processor_starts(handler, message):
+    """Its class is not known before. Nothing is claimed yet."""
+    subject = processor(lambda *_: handler())
+
+    async def scenario():
+        await subject.start()
+
+    with pytest.raises(ConfigurationError, match=message):
+        run_virtual(scenario())
+    assert subject.statistics().owned == ()
+
+
+def test_a_partial_is_checked_by_its_class():
+    """So arguments may be given with ``functools.partial``."""
+    with pytest.raises(ConfigurationError, match="handles nothing"):
+        processor(partial(Empty))
+    with pytest.raises(ConfigurationError, match="Needy cannot be made"):
+        processor(partial(partial(Needy)))
+
+
+def forwarding(function: Callable) -> Callable:
+    """A decorator like many others."""
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return call
+
+
+class Decorated(PartitionHandler):
+    @forwarding
+    async def process_event(self, context, event):
+        pass
+
+
+class InheritedMethod(Decorated):
+    pass
+
+
+class Generous(PartitionHandler):
+    async def process_events(self, *args, log=None):
+        pass
+
+
+class Static(BlockingPartitionHandler):
+    @staticmethod
+    def process_event(context, event):
+        pass
+
+
+class WithDefault(PartitionHandler):
+    def __init__(self, database=None):
+        self.database = database
+
+    async def process_event(self, context, event):
+        pass
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        Decorated,
+        InheritedMethod,
+        Generous,
+        WithDefault,
+        partial(Needy, "database"),
+        lambda: Needy("database"),
+    ],
+)
+def test_handlers_that_may_work_are_accepted(handler):
+    """Decorators, subclasses, odd parameters, constructor arguments; with key lanes, too."""
+
+    async def scenario():
+        async with processor(handler, key_concurrency=2) as subject:
+            await asyncio.sleep(1)
+            return subject.statistics().counters
+
+    counters = run_virtual(scenario())
+
+    assert (counters.handled_count, counters.handler_error_count) == (1, 0)
+
+
+def test_a_static_method_is_accepted():
+    """It is called with two arguments all the same."""
+    assert processor(Static)
+
+
+def test_the_handler_that_was_checked_is_used():
+    """The function is not called for the check alone."""
+    made = []
+
+    def make():
+        made.append(Decorated())
+        return made[-1]
+
+    async def scenario():
+        async with processor(make):
+            await asyncio.sleep(1)
+
+    run_virtual(scenario())
+
+    assert len(made) == 1
+
+
+def test_a_handler_function_that_raises_is_called_again():
+    """A database may be away at the start, which is no reason to refuse the handler."""
+    failures = [OSError("away")]
+
+    def make():
+        if failures:
+            raise failures.pop()
+        return Decorated()
+
+    async def scenario():
+        async with processor(make) as subject:
+            await asyncio.sleep(5)
+            return subject.statistics().counters.handled_count
+
+    assert run_virtual(scenario()) == 1
+
+
+def test_the_command_exits_with_code_2_for_a_handler_that_can_never_work(
+    tmp_path, monkeypatch, capsys
+):
+    """So a supervisor does not start it again."""
+    (tmp_path / "my_handlers.py").write_text(
+        "from eventproc import PartitionHandler\n"
+        "class Plain(PartitionHandler):\n    def process_event(self, context, event): pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    connection = "Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b;EntityPath=h"
+    store = f"sqlite:{tmp_path / 'group.db'}"
+    code = main(["run", "my_handlers:Plain", "--store", store, "--connection-string", connection])
+
+    assert code == 2
+    assert "Plain.process_event is `def`" in capsys.readouterr().err

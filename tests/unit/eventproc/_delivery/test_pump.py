@@ -1,0 +1,394 @@
+"""One pump: when it stores progress, where it begins, what it survives, how it loses ownership."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventproc import (
+    CheckpointPolicy,
+    CloseReason,
+    EventPosition,
+    OwnershipLostError,
+    StoreUnavailableError,
+)
+from eventproc.models import CheckpointUpdate, OwnershipClaim
+from eventproc.testing import StoreFaults
+from eventproc.testing._virtual_time import run_virtual
+from tests.stories.scene import Noting, Scene, seconds
+from tests.unit.eventproc._delivery.pump_fixture import PumpFixture, RunningPump
+
+MANUAL = CheckpointPolicy.manual()
+
+
+@pytest.mark.parametrize(
+    ("policy", "after_s", "expected"),
+    [
+        (CheckpointPolicy(max_events=2, interval=None), 1, 3),
+        (CheckpointPolicy(max_events=100, interval=None), 60, None),
+        (CheckpointPolicy(max_events=100, interval=timedelta(seconds=5)), 4, None),
+        (CheckpointPolicy(max_events=100, interval=timedelta(seconds=5)), 6, 3),
+        (MANUAL, 60, None),
+    ],
+)
+def test_the_policy_decides_when_progress_is_stored(policy, after_s, expected):
+    """By count or by age, whichever comes first; and always when the pump closes."""
+
+    async def scenario():
+        scene = Scene()
+        async with scene.processor(checkpoint_policy=policy, batch_size_max=1):
+            await seconds(1)
+            for _ in range(4):
+                await seconds(0.01)
+                scene.publish(1)
+            await seconds(after_s)
+            before_close = scene.checkpointed()
+        return before_close, scene.checkpointed()
+
+    assert run_virtual(scenario()) == (expected, 3)
+
+
+def test_a_handler_may_checkpoint_in_close():
+    """After an orderly end the partition is still owned, and the state of that moment is stored."""
+
+    async def scenario():
+        scene = Scene()
+        reasons = []
+
+        class Closing(Noting):
+            async def close(self, context, reason):
+                reasons.append(reason)
+                context.state = b"final"
+                await context.checkpoint()
+
+        scene.publish(1)
+        async with scene.processor(lambda: Closing(scene), checkpoint_policy=MANUAL):
+            await seconds(1)
+        return reasons, scene.checkpoint()
+
+    reasons, checkpoint = run_virtual(scenario())
+
+    assert reasons == [CloseReason.SHUTDOWN]
+    assert checkpoint.state == b"final"
+
+
+def test_a_receiver_that_broke_or_was_displaced_is_opened_again():
+    """The pump keeps its partition, and no event is skipped or delivered twice."""
+
+    async def scenario():
+        scene = Scene()
+        async with scene.processor() as processor:
+            for number in range(6):
+                scene.publish(3)
+                await seconds(2)
+                if number % 2:
+                    scene.hub.break_links()
+                else:
+                    scene.hub.displace("0", group=scene.group.name)
+            await seconds(5)
+            claims = processor.statistics().claim_count
+            errors = processor.statistics().pumps[0].counters.receiver_error_count
+        return scene.numbers(), claims, errors
+
+    assert run_virtual(scenario()) == (list(range(18)), 1, 6)
+
+
+def test_delivery_continues_after_an_outage_of_the_hub():
+    """Opening a receiver is retried with growing waits."""
+
+    async def scenario():
+        scene = Scene()
+        async with scene.processor():
+            scene.publish(2)
+            await seconds(1)
+            scene.hub.begin_outage()
+            scene.publish(2)
+            await seconds(120)
+            scene.hub.end_outage()
+            await seconds(40)
+        return scene.numbers()
+
+    assert run_virtual(scenario()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("published_before", [0, 1, 5])
+def test_the_first_owner_stores_which_event_was_the_latest(published_before):
+    """Events published later are handled although it dies before it has handled one."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(published_before)
+        latest: dict[str, Any] = {
+            "initial_position": EventPosition.latest(),
+            "checkpoint_policy": MANUAL,
+        }
+
+        class Stuck(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(3600)
+
+        first = scene.processor(lambda: Stuck(scene), owner_id="a", **latest)
+        await first.start()
+        await seconds(5)
+        scene.publish(3)
+        await seconds(1)
+        scene.store_by_owner["a"].is_out = True  # From now on it is as good as dead.
+        async with scene.processor(owner_id="b", **latest):
+            await seconds(200)
+        await first.stop()
+        return scene.numbers()
+
+    assert run_virtual(scenario()) == list(range(published_before, published_before + 3))
+
+
+def test_a_checkpoint_written_by_an_operator_does_not_cost_the_partition():
+    """The owner reads it, proves that it still owns the partition, and goes on from there."""
+
+    async def scenario():
+        scene = Scene()
+        async with scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1)) as processor:
+            scene.publish(3)
+            await seconds(1)
+            found = scene.checkpoint()
+            assert found is not None
+            store = scene.store_by_owner["a"].store
+            await store.update_checkpoint(
+                scene.group,
+                CheckpointUpdate(
+                    partition_id="0",
+                    offset=str(found.offset),
+                    sequence_number=int(found.sequence_number or 0),
+                    replaces=found,
+                    writer="operator",
+                ),
+            )
+            scene.publish(2)
+            await seconds(1)
+            return scene.numbers(), scene.checkpointed(), processor.statistics().lost_count
+
+    assert run_virtual(scenario()) == ([0, 1, 2, 3, 4], 4, 0)
+
+
+def test_a_checkpoint_that_an_operator_moved_ahead_is_not_moved_back():
+    """Progress is stored again as soon as it is beyond the operator's position."""
+
+    async def scenario():
+        scene = Scene()
+        policy = CheckpointPolicy(max_events=1)
+        seen = []
+        async with scene.processor(checkpoint_policy=policy):
+            for count in (3, 2, 3):
+                scene.publish(count)
+                await seconds(5)
+                seen.append(scene.checkpointed())
+                if seen == [2]:
+                    ahead = CheckpointUpdate(
+                        partition_id="0",
+                        offset="99999",
+                        sequence_number=5,
+                        replaces=scene.checkpoint(),
+                        writer="operator",
+                    )
+                    await scene.store_by_owner["a"].store.update_checkpoint(scene.group, ahead)
+        return seen
+
+    assert run_virtual(scenario()) == [2, 5, 7]
+
+
+def test_a_steal_is_noticed_when_a_checkpoint_write_is_refused():
+    """The call is cancelled, ``close`` gets ``OWNERSHIP_LOST``, and cannot checkpoint."""
+
+    async def scenario():
+        scene = Scene()
+        seen: list[object] = []
+
+        class StolenFrom(Noting):
+            async def process_events(self, context, events):
+                store = scene.store_by_owner["a"].store
+                (record,) = (await store.list_ownership(scene.group)).ownerships
+                claim = OwnershipClaim(
+                    partition_id="0", owner_id="thief", expected_etag=record.etag
+                )
+                await store.claim_ownership(scene.group, [claim])
+                await store.update_checkpoint(
+                    scene.group,
+                    CheckpointUpdate(
+                        partition_id="0",
+                        offset="1",
+                        sequence_number=0,
+                        replaces=scene.checkpoint(),
+                        writer="thief/1",
+                    ),
+                )
+                await context.checkpoint(events[-1])
+
+            async def close(self, context, reason):
+                await asyncio.sleep(3)
+                seen.append((reason, context.is_owned))
+                try:
+                    await context.checkpoint()
+                except OwnershipLostError as error:
+                    seen.append(error.partition_id)
+
+        scene.publish(3)
+        async with scene.processor(lambda: StolenFrom(scene)) as processor:
+            await seconds(15)
+            lost = processor.statistics().lost_count
+        return seen, scene.checkpointed(), lost
+
+    seen, stored, lost = run_virtual(scenario())
+
+    assert seen == [(CloseReason.OWNERSHIP_LOST, False), "0"]
+    assert stored == 0
+    assert lost == 1
+
+
+def test_a_steal_is_noticed_at_the_next_poll():
+    """Earlier than at the next renewal; until then both processors read the partition."""
+
+    async def scenario():
+        scene = Scene()
+        async with scene.processor() as processor:
+            await seconds(1)
+            store = scene.store_by_owner["a"].store
+            (record,) = (await store.list_ownership(scene.group)).ownerships
+            claim = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
+            await store.claim_ownership(scene.group, [claim])
+            await seconds(11.5)
+            return processor.statistics().lost_count
+
+    assert run_virtual(scenario()) == 1
+
+
+def test_writes_of_unknown_outcome_lose_neither_events_nor_the_partition():
+    """With half of all answers lost, each event is handled once and stored in the end."""
+
+    async def scenario():
+        scene = Scene()
+        processor = scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
+        async with processor:
+            scene.store_by_owner["a"].faults = StoreFaults(answer_lost_rate=0.5)
+            for _ in range(50):
+                scene.publish(1)
+                await seconds(3)
+            lost = processor.statistics().lost_count
+            scene.store_by_owner["a"].faults = StoreFaults()
+            await seconds(60)
+        return scene.numbers(), scene.checkpointed(), lost
+
+    assert run_virtual(scenario()) == (list(range(50)), 49, 0)
+
+
+def test_a_call_is_cancelled_when_its_lease_expires_and_repeated_later():
+    """Another processor may own the partition by then. State counts the event once."""
+
+    async def scenario():
+        scene = Scene()
+        seen = []
+
+        class Long(Noting):
+            async def process_events(self, context, events):
+                context.state = str(int(context.state or b"0") + 1).encode()
+                for _ in range(70):
+                    await asyncio.sleep(1.01)
+                    seen.append((asyncio.get_running_loop().time(), context.is_owned))
+                await super().process_events(context, events)
+
+        async with scene.processor(lambda: Long(scene)):
+            await seconds(1)
+            scene.publish(1)
+            await seconds(1)
+            scene.store_by_owner["a"].is_out = True
+            await seconds(100)
+            scene.store_by_owner["a"].is_out = False
+            await seconds(100)
+        return scene, seen
+
+    scene, seen = run_virtual(scenario())
+
+    assert all(is_owned for _, is_owned in seen)
+    assert not [at_s for at_s, _ in seen if 54 < at_s < 100]
+    assert scene.numbers() == [0]
+    assert scene.checkpoint().state == b"1"
+
+
+def test_a_slow_handler_keeps_its_partition():
+    """Its lease is renewed while a call takes longer than the expiration."""
+
+    async def scenario():
+        scene = Scene()
+
+        class Slow(Noting):
+            async def process_events(self, context, events):
+                await asyncio.sleep(300)
+                await super().process_events(context, events)
+
+        scene.publish(1)
+        async with scene.processor(lambda: Slow(scene)), scene.processor(owner_id="b"):
+            await seconds(400)
+        return scene.numbers()
+
+    assert run_virtual(scenario()) == [0]
+
+
+def test_a_pump_that_failed_is_started_again_after_its_backoff():
+    """Not as late as the next poll."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(1)
+        times = []
+
+        class FailingOnce(Noting):
+            def __init__(self):
+                super().__init__(scene)
+                times.append(asyncio.get_running_loop().time())
+                if len(times) == 1:
+                    raise RuntimeError
+
+        async with scene.processor(
+            FailingOnce,
+            load_balancing_interval=timedelta(seconds=60),
+            ownership_expiration=timedelta(hours=1),
+        ):
+            await seconds(30)
+        return times, scene.numbers()
+
+    (failed_s, started_s), numbers = run_virtual(scenario())
+
+    assert started_s - failed_s <= 0.2
+    assert numbers == [0]
+
+
+def test_a_partition_is_served_from_its_initialization_to_its_close():
+    """Not while its checkpoint cannot be adopted; and what one pump does is not said of others."""
+
+    async def scenario():
+        first, second = PumpFixture(), PumpFixture()
+        second.checkpoints.read_error = StoreUnavailableError("no answer")
+        pumps = [await first.start(), await second.start()]
+        seen = [tuple(each.pump.statistics().is_served for each in pumps)]
+        second.checkpoints.read_error = None
+        await seconds(30)
+        await pumps[0].end()
+        seen.append(tuple(each.pump.statistics().is_served for each in pumps))
+        await pumps[1].end()
+        return seen
+
+    assert run_virtual(scenario()) == [(True, False), (False, True)]
+
+
+def test_a_pump_that_ends_before_its_handler_is_prepared_does_not_close_it():
+    """A handler whose ``initialize`` was not called has nothing to close."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        pump = await fixture.pump()
+        pump._ready = asyncio.Event().wait  # type: ignore[assignment]
+        running = RunningPump(pump)
+        await seconds(5)
+        took_s = await running.end()
+        return took_s, fixture.handler.initialized, fixture.handler.closed
+
+    assert run_virtual(scenario()) == (0, False, [])

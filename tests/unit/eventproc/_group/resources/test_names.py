@@ -1,0 +1,26 @@
+"""Any text can name a resource: in the store it is quoted."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpointstores._fields import require_partition_id
+from eventproc._group.resources.names import id_of, name_of
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+
+
+@given(texts)
+def test_an_id_can_be_part_of_any_key_and_gives_the_name_back(name):
+    """Slashes, blanks, dots, control characters, emoji."""
+    assert name_of(require_partition_id(id_of(name))) == name
+
+
+@given(texts, texts)
+def test_different_names_have_different_ids(one, other):
+    """Also if they differ only in case or in quoting."""
+    assert (id_of(one) == id_of(other)) is (one == other)
+
+
+def test_usual_names_stay_readable():
+    """In the store, as in ``status``."""
+    assert id_of("licence-17.emea_1") == "licence-17.emea_1"

@@ -1,0 +1,75 @@
+"""The limit of open files: the library warns if it is too low, the command raises it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from eventproc._runtime.descriptors import SOFT_LIMIT_WANTED, SPARE, soft_limit
+from eventproc.sources.eventhubs import EventHubSource
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.testing._virtual_time import run_virtual
+from tests.stories.scene import Scene
+
+resource = pytest.importorskip("resource")
+
+LIMIT = 512
+
+
+@pytest.fixture(name="limit")
+def _limit():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, hard))
+    yield LIMIT
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("partition_count", "per_partition", "is_logged"),
+    [(LIMIT - SPARE, 1, False), (LIMIT - SPARE + 1, 1, True), (LIMIT, 0, False)],
+)
+def test_a_limit_below_the_number_of_partitions_is_logged_at_the_start(
+    limit, caplog, monkeypatch, partition_count, per_partition, is_logged
+):
+    """Not when the last process that is left runs out of descriptors."""
+    monkeypatch.setattr(
+        MemoryEventSource, "descriptors_per_partition", property(lambda _: per_partition)
+    )
+
+    async def scenario():
+        async with Scene(partition_count).processor():
+            return soft_limit()
+
+    unchanged = run_virtual(scenario())
+    logged = [record for record in caplog.records if "descriptors_scarce" in record.getMessage()]
+
+    assert unchanged == limit
+    assert bool(logged) == is_logged
+
+
+def test_an_event_hub_needs_one_descriptor_per_partition():
+    """Each link has a connection of its own."""
+    source = EventHubSource.from_connection_string(
+        "Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b;EntityPath=hub"
+    )
+
+    assert source.descriptors_per_partition == 1
+
+
+RAISING = """
+import resource, sys
+from eventproc._runtime.descriptors import raise_soft_limit, soft_limit
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, int(sys.argv[1])))
+raise_soft_limit()
+print(soft_limit(), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+"""
+
+
+def test_the_command_raises_the_soft_limit_up_to_the_hard_limit():
+    """The hard limit stays: a process could not raise it again."""
+    hard = 400
+    done = subprocess.run(
+        [sys.executable, "-c", RAISING, str(hard)], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == [str(min(hard, SOFT_LIMIT_WANTED)), str(hard)]

@@ -1,0 +1,428 @@
+"""Start and stop of a processor: what start refuses, the time limit of stop, starting again."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import (
+    ConfigurationError,
+    EventPosition,
+    EventProcessor,
+    EventProcessorConfig,
+    Ordinal,
+    OwnershipLostError,
+    PartitionHandler,
+    ResourceHandler,
+    ResourceProcessor,
+    Resources,
+    SourceUnavailableError,
+    StoreRejectedError,
+    StoreUnavailableError,
+)
+from eventproc.health import HealthServer
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from eventproc.telemetry import Telemetry
+from eventproc.testing import StoreFaults
+from eventproc.testing._virtual_time import run_virtual
+from tests.stories.loops import in_two_loops
+from tests.stories.scene import Noting, Scene, seconds, source_of, until
+
+BUDGET = timedelta(seconds=10)
+TOLERANCE_S = 0.01
+
+
+class Hanging(Noting):
+    """Its calls never return."""
+
+    async def process_events(self, context, events):
+        """Wait for what never comes."""
+        await asyncio.Event().wait()
+
+
+class IgnoringCancellation(Noting):
+    """Its calls go on after they were cancelled."""
+
+    async def process_events(self, context, events):
+        """Wait again after each cancellation, for ever by any processor's measure."""
+        for _ in range(20):
+            try:
+                await asyncio.sleep(500)
+            except asyncio.CancelledError:
+                continue
+            break
+
+
+class HangingInClose(Noting):
+    """Handles its events; ``close`` never returns."""
+
+    async def close(self, context, reason):
+        """Wait for what never comes."""
+        await asyncio.Event().wait()
+
+
+class FailingInClose(Noting):
+    """Handles its events; ``close`` raises."""
+
+    async def close(self, context, reason):
+        """Break."""
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "kind", [Hanging, IgnoringCancellation, HangingInClose, FailingInClose, Noting]
+)
+@pytest.mark.parametrize("is_store_out", [False, True])
+def test_stop_keeps_its_time_limit_whatever_handler_and_store_do(kind, is_store_out):
+    """It returns within ``shutdown_timeout``. If it can, it checkpoints and releases everything."""
+
+    async def scenario():
+        scene = Scene(3)
+        for partition_id in ("0", "1", "2"):
+            scene.publish(3, partition_id)
+        processor = scene.processor(lambda: kind(scene), shutdown_timeout=BUDGET)
+        await processor.start()
+        await seconds(5)
+        store = scene.store_by_owner["a"]
+        store.is_out = is_store_out
+        store.faults = StoreFaults(silence=timedelta(seconds=1000 if is_store_out else 0))
+        began_s = asyncio.get_running_loop().time()
+        await processor.stop()
+        took_s = asyncio.get_running_loop().time() - began_s
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        if tasks and kind is IgnoringCancellation:
+            await asyncio.wait(tasks)
+        return took_s, scene
+
+    took_s, scene = run_virtual(scenario())
+
+    assert took_s <= BUDGET.total_seconds() + TOLERANCE_S
+    if kind in {Noting, FailingInClose} and not is_store_out:
+        assert set(scene.owners().values()) == {None}
+        assert scene.checkpointed() == 2
+        assert scene.account.records(scene.group).member_by_owner == {}
+
+
+def test_a_stopped_processor_may_be_started_again():
+    """It continues from its checkpoints. Counters can be read until then, and begin at 0 again."""
+
+    async def scenario():
+        scene = Scene(2)
+        processor = scene.processor()
+        snapshots = [processor.statistics()]
+        for _ in range(3):
+            scene.publish(2)
+            async with processor:
+                await seconds(30)
+                snapshots.append(processor.statistics())
+            snapshots.append(processor.statistics())
+        return scene.numbers(), snapshots
+
+    numbers, snapshots = run_virtual(scenario())
+
+    assert numbers == [0, 1, 2, 3, 4, 5]
+    assert [s.counters.handled_count for s in snapshots] == [0, 2, 2, 2, 2, 2, 2]
+    assert [s.claim_count for s in snapshots] == [0, 2, 2, 2, 2, 2, 2]
+    assert [s.owned for s in snapshots] == [(), ("0", "1"), (), ("0", "1"), (), ("0", "1"), ()]
+    assert all(
+        after.cycle_count >= before.cycle_count
+        for before, after in zip(snapshots[1::2], snapshots[2::2], strict=True)
+    )
+
+
+class Told(PartitionHandler, ResourceHandler):
+    """Tells the program that it was called."""
+
+    called: asyncio.Event
+
+    async def process_event(self, context, event):
+        """Tell."""
+        self.called.set()
+
+    async def hold(self, held):
+        """Tell, and hold."""
+        self.called.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("kind", ["events", "resources"])
+def test_a_processor_may_be_started_again_in_a_new_event_loop(kind):
+    """As each call of ``run`` has one; also with a health server."""
+    hub, health = MemoryHub(1), HealthServer("0")
+    telemetry = Telemetry(meter_provider=MeterProvider())
+    if kind == "events":
+        processor: Any = EventProcessor(
+            source=MemoryEventSource(hub),
+            store=MemoryCheckpointStore(),
+            handler=Told,
+            config=EventProcessorConfig(initial_position=EventPosition.earliest()),
+            health=health,
+            telemetry=telemetry,
+        )
+    else:
+        processor = ResourceProcessor(
+            resources=Resources(["a"]),
+            store=MemoryCheckpointStore(),
+            group="group",
+            handler=Told,
+            health=health,
+            telemetry=telemetry,
+        )
+
+    async def serve_once():
+        Told.called = asyncio.Event()
+        hub.publish(b"x")
+        serving = asyncio.ensure_future(processor.serve())
+        await Told.called.wait()
+        await asyncio.gather(processor.stop(), processor.stop(), processor.finished())
+        await serving
+
+    asyncio.run(in_two_loops(serve_once))
+
+
+def test_starting_a_running_processor_raises_and_stopping_twice_does_nothing():
+    """``stop`` may be called before the start, too, and twice at once."""
+
+    async def scenario():
+        processor = Scene().processor()
+        await processor.stop()
+        await processor.start()
+        with pytest.raises(ConfigurationError, match="running"):
+            await processor.start()
+        await asyncio.gather(processor.stop(), processor.stop())
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize("what", ["store", "hub", "group"])
+def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
+    """It raises one clear error, and everything opened is closed."""
+
+    async def scenario():
+        scene = Scene()
+        processor = scene.processor()
+        expected: type[Exception]
+        if what == "store":
+            scene.store_by_owner["a"].is_out = True
+            expected = StoreUnavailableError
+        elif what == "hub":
+            scene.hub.begin_outage()
+            expected = SourceUnavailableError
+        else:
+            hub = MemoryHub(1, consumer_groups=["other"])
+            processor = EventProcessor(
+                source=MemoryEventSource(hub),
+                store=MemoryCheckpointStore(scene.account),
+                handler=lambda: Noting(scene),
+                rng=Random(1),
+                config=EventProcessorConfig(uses_store_thread=False),
+            )
+            expected = ConfigurationError
+        with pytest.raises(expected):
+            await processor.start()
+
+        assert scene.owners() == {}
+        assert len(asyncio.all_tasks()) == 1
+
+        if what != "group":
+            scene.store_by_owner["a"].is_out = False
+            scene.hub.end_outage()
+            scene.publish(1)
+            async with processor:
+                await seconds(20)
+            assert scene.numbers() == [0]
+
+    run_virtual(scenario())
+
+
+@pytest.mark.parametrize("owner_id", ["", " a", "a\n", "é"])
+def test_an_owner_id_that_does_not_fit_into_a_header_is_refused(owner_id):
+    """Blob stores send it in one."""
+    with pytest.raises(ConfigurationError):
+        Scene().processor(owner_id=owner_id)
+
+
+def test_a_handler_instance_is_refused():
+    """A class or a function that makes handlers is needed."""
+    scene = Scene()
+    with pytest.raises(ConfigurationError, match="handler"):
+        scene.processor(Noting(scene))  # type: ignore[arg-type]
+
+
+def test_run_inside_an_event_loop_is_refused():
+    """The message names ``serve``; nothing is started."""
+
+    async def scenario():
+        processor = Scene().processor()
+        with pytest.raises(ConfigurationError, match=r"processor\.serve\(\).*async with processor"):
+            processor.run()
+        return processor.statistics().owned
+
+    assert run_virtual(scenario()) == ()
+
+
+def test_serve_returns_after_stop():
+    """It starts the processor, and serves events until another task stops it."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(2)
+        processor = scene.processor()
+        serving = asyncio.ensure_future(processor.serve())
+        await seconds(2)
+        await processor.stop()
+        await serving
+        return scene.checkpointed(), scene.owners()
+
+    assert run_virtual(scenario()) == (1, {"0": None})
+
+
+def test_a_cancelled_serve_stops_the_processor():
+    """The checkpoint is written and the partition is released."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(2)
+        running = asyncio.ensure_future(scene.processor().serve())
+        await seconds(2)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return scene.checkpointed(), scene.owners()
+
+    assert run_virtual(scenario()) == (1, {"0": None})
+
+
+def test_a_handler_that_stops_its_own_processor_does_not_deadlock():
+    """Its call is cancelled when ``shutdown_timeout`` is over."""
+
+    async def scenario():
+        scene = Scene()
+
+        class StoppingItself(Noting):
+            async def process_events(self, context, events):
+                await super().process_events(context, events)
+                await processor.stop()
+
+        processor = scene.processor(lambda: StoppingItself(scene), shutdown_timeout=BUDGET)
+        scene.publish(1)
+        await processor.start()
+        await seconds(60)
+        await processor.stop()
+        return processor.statistics().owned
+
+    assert run_virtual(scenario()) == ()
+
+
+def test_statistics_have_lag_and_progress():
+    """In total, and for each pump."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(5)
+        async with scene.processor(batch_size_max=1) as processor:
+            await seconds(8)
+            return processor.statistics()
+
+    now = run_virtual(scenario())
+    (pump,) = now.pumps
+
+    assert (now.owner_id, now.owned, now.lag, now.is_balanced) == ("a", ("0",), 0, True)
+    assert (pump.sequence_number, pump.checkpointed_sequence_number) == (4, 4)
+    counters = pump.counters
+    assert counters.handled_count == 5
+    assert (counters.handler_error_count, counters.receiver_error_count) == (0, 0)
+
+
+def test_a_context_cannot_checkpoint_after_its_partition_is_lost():
+    """Even if the handler keeps the context."""
+
+    async def scenario():
+        scene = Scene()
+        contexts = []
+
+        class Keeping(Noting):
+            async def process_events(self, context, events):
+                contexts.append(context)
+
+        scene.publish(1)
+        processor = scene.processor(lambda: Keeping(scene))
+        async with processor:
+            await seconds(1)
+            assert processor._run is not None
+            processor._run.pumps.lose("0")
+            await seconds(0.1)
+            with pytest.raises(OwnershipLostError):
+                await contexts[0].checkpoint()
+
+    run_virtual(scenario())
+
+
+def test_the_stores_thread_ends_with_its_processor():
+    """In real time, hence short."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(1)
+        async with scene.processor(uses_store_thread=True) as processor:
+            await until(lambda: scene.handled)
+            name = f"eventproc-store-{processor.owner_id}"
+            threads = [thread for thread in threading.enumerate() if thread.name == name]
+        return scene.checkpointed(), threads
+
+    position, (thread,) = asyncio.run(scenario())
+    thread.join(timeout=60)
+
+    assert position == 0
+    assert not thread.is_alive()
+
+
+def test_an_incompatible_processor_leaves_no_member_record():
+    """Other members would plan partitions for it until the record expires."""
+
+    async def scenario():
+        scene = Scene()
+        first = scene.processor(owner_id="a-0", placement=Ordinal())
+        second = scene.processor(owner_id="a-1", placement=Ordinal())
+        unnumbered = scene.processor(owner_id="b")
+        async with first, second:
+            await seconds(5)
+            with pytest.raises(ConfigurationError, match="ordinal"):
+                await unnumbered.start()
+            return list(scene.account.records(scene.group).member_by_owner)
+
+    assert run_virtual(scenario()) == ["a-0", "a-1"]
+
+
+def test_a_store_that_rejects_the_start_is_closed_with_the_source(monkeypatch):
+    """For example because the credential lacks a right. No connection stays open."""
+    closed = []
+
+    async def scenario():
+        processor = Scene().processor()
+        parts = processor._parts
+
+        async def reject(*_):
+            raise StoreRejectedError("no right to list")
+
+        source: Any = source_of(processor)
+        for part in (parts.store, source):
+            monkeypatch.setattr(part, "close", recording(part.close, part))
+        monkeypatch.setattr(parts.store, "list_members", reject)
+        with pytest.raises(ConfigurationError, match="no right to list"):
+            await processor.start()
+        return [source, parts.store]
+
+    def recording(close, part):
+        async def close_recorded():
+            closed.append(part)
+            await close()
+
+        return close_recorded
+
+    assert run_virtual(scenario()) == closed

@@ -1,0 +1,56 @@
+"""What a stop by a signal leaves behind in a program that goes on."""
+
+import subprocess
+import sys
+
+from eventproc._runtime.signals import OVERRUN_CODE
+
+PROGRAM = """
+import signal, threading, time
+from datetime import timedelta
+from eventproc.logs import get_logger
+from eventproc._runtime.signals import GRACE, STOP_SIGNALS, stop_signals
+
+before = [signal.getsignal(number) for number in STOP_SIGNALS]
+for number in STOP_SIGNALS:
+    with stop_signals(timedelta(seconds=0.1) - GRACE, get_logger("test")):
+        signal.raise_signal(number)
+    for thread in threading.enumerate():
+        if thread.name == "eventproc-end":
+            thread.join(10)  # The process has died before, or the thread ends.
+print([signal.getsignal(number) for number in STOP_SIGNALS] == before)
+"""
+
+
+def test_a_program_that_lives_on_after_a_stop_by_a_signal_is_not_killed():
+    """It may write a report, or run the processor again. Its own signal handlers are back."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+
+
+LOCKED_LOG = """
+import logging, signal, threading
+from datetime import timedelta
+from eventproc.logs import get_logger
+from eventproc._runtime.signals import GRACE, stop_signals
+
+handler = logging.StreamHandler()
+logging.getLogger().addHandler(handler)
+with stop_signals(timedelta(seconds=0.1) - GRACE, get_logger("test")):
+    handler.acquire()
+    signal.raise_signal(signal.SIGTERM)
+    threading.Event().wait(20)
+print("it lives")
+"""
+
+
+def test_a_process_that_hangs_in_a_log_call_is_ended_in_time():
+    """As when nobody reads its standard error. The log's lock is held, so nothing is logged."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOCKED_LOG], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (OVERRUN_CODE, ""), done.stderr

@@ -1,0 +1,314 @@
+"""Reading ahead with credit: in order, no more events than there is room for, never stuck."""
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventproc.emulator._amqp.values import Long, Symbol
+from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
+from eventproc.models import EventBatch, LastEnqueued
+from eventproc.sources.eventhubs._direct_path.frames import FrameParser
+from eventproc.sources.eventhubs._direct_path.lazy_event import last_enqueued_in
+from eventproc.sources.eventhubs._direct_path.receiver import Credit, EventHubReceiver
+from tests.unit.eventproc.sources.eventhubs.messages import message, section
+
+SOON = timedelta(seconds=5)
+NOW = timedelta(0)
+
+
+class FakeLink:
+    """A link to a list of events, which delivers none without credit."""
+
+    def __init__(self, sizes: list[int], deliver: Any) -> None:
+        self.remaining = list(enumerate(sizes))
+        self.deliver = deliver
+        self.credit = 0
+        self.grants: list[int] = []
+        self.error: Exception | None = None
+        self.changed = asyncio.Event()
+        self.is_closed = False
+        self.parser = FrameParser(1, 0)
+        self.is_reading: list[bool] = []
+
+    async def grant(self, credit: int) -> None:
+        self.credit = credit
+        self.grants.append(credit)
+
+    async def maintain(self, *, is_reading: bool = True) -> None:
+        self.is_reading.append(is_reading)
+        if self.error is not None:
+            raise self.error
+
+    async def listen(self) -> bytes:
+        while self.error is None and not (self.remaining and self.credit):
+            self.changed.clear()
+            await self.changed.wait()
+        if self.error is not None:
+            raise self.error
+        return b"something"
+
+    async def pass_on(self, data: bytes) -> None:
+        assert data == b"something"
+        arrived = self.remaining[: min(self.credit, 5)]
+        del self.remaining[: len(arrived)]
+        self.credit -= len(arrived)
+        self.deliver([message(number, b"%d".ljust(size) % number) for number, size in arrived])
+
+    def end(self, error: Exception) -> None:
+        self.error = error
+        self.changed.set()
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+async def opened(
+    count: int, room: int, *, size: int = 0, room_bytes: int = 10**6
+) -> tuple[EventHubReceiver, FakeLink]:
+    """A receiver, and the link that it reads."""
+    links = []
+
+    async def open_link(deliver: Any) -> Any:
+        links.append(FakeLink([size] * count, deliver))
+        return links[0]
+
+    receiver = await EventHubReceiver.open(open_link, room=room, room_bytes=room_bytes)
+    return receiver, links[0]
+
+
+async def turns(count: int = 20) -> None:
+    """Let the reader run for some turns of the event loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@settings(max_examples=40)
+@given(
+    room=st.integers(1, 12),
+    count=st.integers(0, 60),
+    sizes=st.lists(st.integers(1, 15), min_size=1, max_size=10),
+    columns_from=st.sampled_from([None, 0, 3]),
+)
+def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes, columns_from):
+    """For every size of buffer, number of events and batch size; as batches from any turn on."""
+
+    async def run() -> None:
+        receiver, link = await opened(count, room)
+        numbers: list[int] = []
+        turn = 0
+        while len(numbers) < count:
+            await turns(3)
+            if turn == columns_from:
+                receiver.read_columns()
+            held = len(receiver._buffer) + link.credit
+
+            assert held <= room
+
+            size = sizes[turn % len(sizes)]
+            events = await receiver.receive(events_max=size, wait_max=SOON)
+
+            assert 1 <= len(events) <= size
+            assert isinstance(events, EventBatch) == (
+                columns_from is not None and turn >= columns_from
+            )
+
+            numbers += [event.sequence_number for event in events]
+            turn += 1
+
+        assert numbers == list(range(count))
+
+        await receiver.close()
+
+        assert link.is_closed
+
+    asyncio.run(run())
+
+
+async def test_credit_is_renewed_before_it_is_used_up():
+    """Otherwise the link would be idle for a round trip after each buffer."""
+    receiver, link = await opened(1000, 100)
+    while link.remaining:
+        await receiver.receive(events_max=10, wait_max=SOON)
+    await receiver.close()
+
+    assert len(link.grants) < 1000 / 100 * 3
+    assert min(link.grants[1:]) >= 50
+
+
+async def test_large_events_are_bounded_by_their_bytes():
+    """No more are buffered than fit, and all arrive in the end."""
+    receiver, link = await opened(200, 100, size=10_000, room_bytes=100_000)
+    await turns(100)
+    held = len(receiver._buffer)
+    numbers: list[int] = []
+    while link.remaining or receiver._buffer:
+        events = await receiver.receive(events_max=3, wait_max=SOON)
+        numbers += [event.sequence_number for event in events]
+        await turns(3)
+
+        assert receiver._credit.held_bytes <= 100_000
+
+    await receiver.close()
+
+    assert held == 9
+    assert numbers == list(range(200))
+
+
+async def test_an_event_larger_than_the_buffer_is_received_alone():
+    """Otherwise it would never arrive."""
+    receiver, link = await opened(5, 100, size=10_000, room_bytes=3000)
+    for number in range(5):
+        await turns()
+
+        assert len(receiver._buffer) == 1
+
+        (event,) = await receiver.receive(events_max=9, wait_max=SOON)
+
+        assert event.sequence_number == number
+
+    await receiver.close()
+
+    assert link.grants == [1] * 5
+
+
+async def test_events_beyond_the_room_are_not_read_from_the_link(monkeypatch):
+    """A service may use credit that was granted while events were small."""
+    receiver, link = await opened(300, 100, size=10_000, room_bytes=20_000)
+    link.credit = 100  # as granted while events were small
+    monkeypatch.setattr(link, "grant", AsyncMock())  # it ignores new credit
+    await turns(100)
+    held = len(receiver._buffer)
+    was_reading = link.is_reading[-1]
+    numbers: list[int] = []
+    while len(numbers) < 100:
+        events = await receiver.receive(events_max=1, wait_max=SOON)
+        numbers += [event.sequence_number for event in events]
+        await turns(5)
+    await receiver.close()
+
+    assert 4 <= held <= 4 + 5
+    assert was_reading is False
+    assert numbers == list(range(100))
+
+
+async def test_reading_resumes_as_soon_as_there_is_room(monkeypatch):
+    """Not only when the idle link is checked, or when more credit is due."""
+    receiver, link = await opened(11, 100, size=10_000, room_bytes=40_000)
+    link.credit = 11
+    monkeypatch.setattr(link, "grant", AsyncMock())
+    await turns()
+    remaining_before = len(link.remaining)
+    await receiver.receive(events_max=3, wait_max=SOON)
+    await turns()
+    remaining_after = len(link.remaining)
+    await receiver.close()
+
+    assert (remaining_before, remaining_after) == (1, 0)
+
+
+async def test_a_receiver_with_a_full_buffer_notices_its_displacement():
+    """So a slow handler is stopped at once."""
+    receiver, link = await opened(1000, 10)
+    await turns()
+    full = len(receiver._buffer)
+    link.end(ReceiverDisplacedError("another receiver"))
+    await turns()
+
+    assert full == 10
+    with pytest.raises(ReceiverDisplacedError):
+        await receiver.receive(events_max=5, wait_max=NOW)
+
+    await receiver.close()
+
+
+@pytest.mark.parametrize("error", [SourceUnavailableError("cut"), SourceRejectedError("gone")])
+async def test_events_received_before_the_link_broke_are_delivered(error):
+    """The next link begins after them."""
+    receiver, link = await opened(7, 10)
+    await turns()
+    link.end(error)
+    await turns()
+    first = await receiver.receive(events_max=5, wait_max=NOW)
+    second = await receiver.receive(events_max=5, wait_max=NOW)
+
+    assert [event.sequence_number for event in (*first, *second)] == list(range(7))
+    for _ in range(2):
+        with pytest.raises(type(error)):
+            await receiver.receive(events_max=5, wait_max=SOON)
+    assert link.is_closed
+    assert receiver.is_over
+
+    await receiver.close()
+
+
+async def test_closing_before_the_reader_has_started_closes_the_link():
+    """A task that never started runs no ``finally``."""
+    receiver, link = await opened(5, 10)
+    await receiver.close()
+
+    assert link.is_closed
+    with pytest.raises(SourceUnavailableError):
+        await receiver.receive(events_max=5, wait_max=SOON)
+
+
+async def test_closing_ends_a_reader_whose_client_suppresses_the_cancellation(monkeypatch):
+    """The reader does not read on after a call that returned instead of being cancelled."""
+    receiver, link = await opened(0, 4)
+    waits = [asyncio.Event(), asyncio.Event()]
+
+    async def listen() -> bytes:
+        wait = waits.pop(0)
+        with suppress(asyncio.CancelledError if waits else KeyError):
+            await wait.wait()
+        return b"something"
+
+    monkeypatch.setattr(link, "listen", listen)
+    await turns()
+    async with asyncio.timeout(5):
+        await receiver.close()
+
+    assert link.is_closed
+    assert len(waits) == 1, "it listened once"
+
+
+async def test_an_unexpected_error_of_the_reader_is_raised_by_receive():
+    """Instead of returning no events for ever."""
+    receiver, link = await opened(0, 10)
+    await turns()
+    link.end(KeyError("a bug"))
+    await turns()
+
+    with pytest.raises(SourceUnavailableError, match="a bug") as raised:
+        await receiver.receive(events_max=5, wait_max=SOON)
+
+    await receiver.close()
+
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+async def test_an_event_received_while_a_thread_decodes_an_older_one_is_the_newest(monkeypatch):
+    """For example when a handler's thread reads the lag."""
+    first, second = (
+        section(0x71, {Symbol("last_enqueued_sequence_number"): Long(number)}) + message(number)
+        for number in (7, 8)
+    )
+    receiver = EventHubReceiver(Credit(10, 10**9), 10)
+
+    def receive_meanwhile(payload: bytes) -> LastEnqueued | None:
+        if payload is first:
+            receiver._keep([second])
+        return last_enqueued_in(payload)
+
+    monkeypatch.setattr(
+        "eventproc.sources.eventhubs._direct_path.receiver.last_enqueued_in", receive_meanwhile
+    )
+    receiver._keep([first])
+    answers = [receiver.last_enqueued for _ in range(2)]
+
+    assert [answer and answer.sequence_number for answer in answers] == [7, 8]

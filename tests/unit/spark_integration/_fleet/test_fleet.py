@@ -1,0 +1,211 @@
+"""Reports of a fleet's members, and the driver's registry of them, without Spark."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from eventproc.models._statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
+from spark_integration import Phase
+from spark_integration._fleet.members import SILENCE_MAX_S, MemberRegistry
+from spark_integration._fleet.statistics import Report, decode, encode
+
+STATISTICS = ProcessorStatistics(
+    owner_id="orders-0",
+    owned=("0", "1"),
+    pumps=(
+        PumpStatistics(
+            partition_id="0",
+            sequence_number=41,
+            checkpointed_sequence_number=None,
+            lag=3,
+            lag_seconds=0.5,
+            checkpoint_age_seconds=0.0,
+            is_paused=False,
+            is_stalled=False,
+            counters=DeliveryCounters(handled_count=7),
+        ),
+    ),
+    stopped=(),
+    counters=DeliveryCounters(received_count=8, handled_count=7),
+    is_balanced=True,
+    unplaced_count=0,
+    cycle_count=3,
+    cycle_seconds=0.01,
+    claim_count=2,
+    steal_count=0,
+    hand_over_count=0,
+    lost_count=0,
+    conflict_count=0,
+    ownership_write_count=2,
+    lease_margin_seconds=None,
+)
+
+REPORT = Report(
+    slot=0,
+    incarnation="a",
+    host="here",
+    process_id=4711,
+    phase=Phase.SERVING,
+    statistics=STATISTICS,
+    warnings=("handler_failed error=no",),
+)
+
+
+def test_a_report_survives_the_wire():
+    """Encoding and decoding a report gives an equal report, also of a partition that is paused."""
+    paused = replace(
+        STATISTICS.pumps[0],
+        is_paused=True,
+        paused_since=datetime(2026, 1, 31, 8, tzinfo=UTC),
+        pause_reason="INC-1",
+    )
+    pausing = replace(REPORT, statistics=replace(STATISTICS, pumps=(paused,)))
+    ended = Report(
+        slot=1, incarnation="b", host="h", process_id=1, phase=Phase.ENDED, error="no", warnings=()
+    )
+
+    assert decode(encode(REPORT, "token"), "token") == REPORT
+    assert decode(encode(ended, "token"), "token") == ended
+    assert decode(encode(pausing, "token"), "token") == pausing
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\n",
+        b"[]\n",
+        b"{}\n",
+        b"token\n",
+        b"token {}\n",
+        b"token []\n",
+        b"token 1e999\n",
+        b"token " + b"[" * 100_000,
+        b"token \xff\n",
+        encode(REPORT, "another"),
+        encode(REPORT, "token and more"),
+        encode(REPORT, "token").replace(b"serving", b"dancing"),
+    ],
+)
+def test_a_line_that_is_not_a_report_is_refused(line):
+    """Any program that reaches the driver's port can send a line."""
+    with pytest.raises(ValueError):  # noqa: PT011 - each way has words of its own
+        decode(line, "token")
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_handled_counts_include_former_incarnations():
+    """Events that a member handled before it died stay counted after its restart."""
+    registry = MemberRegistry("orders", 2, clock=Clock())
+    registry.note(REPORT)
+    registry.note(REPORT)
+    registry.note(replace(REPORT, incarnation="b"))
+    registry.note(replace(REPORT, incarnation="c", phase=Phase.STARTING, statistics=None))
+    now = registry.statistics()
+
+    assert now.handled_count == 14
+    assert now.restart_count == 2
+    assert [member.phase for member in now.members] == [Phase.STARTING, Phase.WAITING]
+    assert str(now) == (
+        "fleet orders: 0 of 2 processors live, 0 partitions, 14 events handled, lag unknown, "
+        "2 restarts"
+    )
+
+
+def test_a_report_of_a_replaced_incarnation_is_rejected():
+    """An executor that Spark declared lost may still run; its processor is asked to stop."""
+    registry = MemberRegistry("orders", 1, clock=Clock())
+
+    assert registry.note(REPORT)
+    assert registry.note(replace(REPORT, incarnation="b", process_id=2))
+    assert not registry.note(REPORT)
+    (member,) = registry.statistics().members
+    assert (member.process_id, member.restart_count) == (2, 1)
+
+
+def test_a_member_without_recent_reports_is_not_live():
+    """For example on a frozen executor, or behind a broken network."""
+    clock = Clock()
+    registry = MemberRegistry("orders", 1, clock=clock)
+    registry.note(REPORT)
+    before = registry.statistics()
+    clock.now_s += SILENCE_MAX_S
+
+    assert (before.live_count, before.owned_count, before.lag) == (1, 2, 3)
+    assert registry.statistics().live_count == 0
+    assert registry.statistics().lag is None
+
+
+def test_a_member_whose_loop_is_blocked_is_not_live():
+    """Its client thread still reports, but with old statistics."""
+    registry = MemberRegistry("orders", 1, clock=Clock())
+    registry.note(replace(REPORT, age_seconds=SILENCE_MAX_S))
+
+    assert registry.statistics().live_count == 0
+    assert registry.silent_slots() == []
+
+
+def test_a_member_that_died_while_it_stopped_was_cut_short():
+    """A member that died before the stop, or sent its last report, was not."""
+    registry = MemberRegistry("orders", 3, clock=Clock())
+    stopping = replace(REPORT, phase=Phase.STOPPING)
+    registry.note(replace(stopping, slot=2))
+    registry.note(replace(REPORT, slot=2, incarnation="b"))
+    registry.begin_stop()
+    registry.note(stopping)
+    registry.note(replace(stopping, slot=1))
+    registry.note(replace(stopping, slot=2, incarnation="b"))
+    registry.note(replace(stopping, incarnation="b"))
+    for slot, incarnation in enumerate("bab"):
+        registry.note(replace(REPORT, slot=slot, incarnation=incarnation, phase=Phase.ENDED))
+
+    assert registry.cut_short() == [0]
+
+
+def test_a_slot_without_recent_reports_is_silent():
+    """Its job may be waiting for a core again, so a stop cancels it."""
+    clock = Clock()
+    registry = MemberRegistry("orders", 2, clock=clock)
+    registry.note(REPORT)
+    assert registry.silent_slots() == [1]
+    clock.now_s += SILENCE_MAX_S + 1
+    registry.note(replace(REPORT, slot=1))
+
+    assert registry.silent_slots() == [0]
+
+
+def test_errors_appear_in_the_statistics():
+    """The error of a last report, and that of a task without one."""
+    registry = MemberRegistry("orders", 2, clock=Clock())
+    registry.note(replace(REPORT, phase=Phase.ENDED, error="the store is gone"))
+    registry.note_failure(1, "worker crashed")
+    now = registry.statistics()
+
+    assert [member.error for member in now.members] == ["the store is gone", "worker crashed"]
+    assert now.warnings == (
+        "orders-0: handler_failed error=no",
+        "orders-0: the store is gone",
+        "orders-1: worker crashed",
+    )
+
+
+def test_a_report_that_arrives_after_the_last_one_is_ignored():
+    """The last report comes through Spark and may overtake one sent to the report server."""
+    registry = MemberRegistry("orders", 1, clock=Clock())
+    registry.note(REPORT)
+    registry.begin_stop()
+    registry.note(replace(REPORT, phase=Phase.ENDED))
+
+    assert not registry.note(replace(REPORT, phase=Phase.STOPPING))
+    assert registry.cut_short() == []
+    (member,) = registry.statistics().members
+    assert member.phase is Phase.ENDED
