@@ -11,8 +11,8 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `__getattr__` below.
-    from eventproc._base.installed import __version__
     from eventproc._base.retries import Backoff
+    from eventproc._base.version import __version__
     from eventproc._delivery.config import (
         CheckpointPolicy,
         EventProcessorConfig,
@@ -45,6 +45,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         HandlerAbortedError,
         HandlerCancelledError,
         HubRecreatedError,
+        MissingExtraError,
         OwnershipLostError,
         ReceiverDisplacedError,
         RosterUnavailableError,
@@ -134,6 +135,7 @@ __all__ = [
     "HubRecreatedError",
     "LoadBalancingStrategy",
     "MemberFacts",
+    "MissingExtraError",
     "Ordinal",
     "OwnershipLostError",
     "PartitionContext",
@@ -173,7 +175,7 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("_base.installed", "errors", "models", "ports", "placements", "_base.retries"),
+    *("_base.version", "errors", "models", "ports", "placements", "_base.retries"),
     *("_group.resources", "_delivery.config", "_delivery.handler", "rosters"),
     *("_group.resources.config", "_runtime.processors"),
 )

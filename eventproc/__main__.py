@@ -1,4 +1,4 @@
-"""``python -m eventproc._command``: the ``eventproc`` command without an installed script."""
+"""``python -m eventproc``: the ``eventproc`` command without an installed script."""
 
 import sys
 

@@ -64,6 +64,10 @@ class ConfigurationError(EventProcError, ValueError):
         return f"{head}: {self.message}"
 
 
+class MissingExtraError(ConfigurationError, ModuleNotFoundError):
+    """A package of an extra is not installed; the message gives the command to install it."""
+
+
 class DuplicateOwnerError(ConfigurationError):
     """Another live processor of the group already uses this ``owner_id``.
 

@@ -26,9 +26,9 @@ from eventproc._base.http.address import (
     verdict,
 )
 from eventproc._base.http.server import ServerThread
-from eventproc._base.installed import EVENTPROC_VERSION
 from eventproc._base.logs import ConditionLogger, Logger, get_logger, with_fields_of_processor
 from eventproc._base.settings import PositiveSpan, checked
+from eventproc._base.version import EVENTPROC_VERSION
 from eventproc._core.watching.health import Pulse, parts, readiness
 from eventproc.models._statistics import (
     GroupStatistics,

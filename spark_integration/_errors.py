@@ -10,6 +10,8 @@ class EventsLostError(SourceError):
     and created again can cause this error, too.
     """
 
+    __module__ = "spark_integration"
+
 
 class FencedError(EventProcError):
     """Another writer has changed a checkpoint of this batch; it was not overwritten.
@@ -17,6 +19,8 @@ class FencedError(EventProcError):
     The writer is another driver of the same query, another query, or a processor, in the same
     consumer group. It handles the events that this driver did not commit.
     """
+
+    __module__ = "spark_integration"
 
 
 class OrderLostError(EventProcError):
@@ -26,13 +30,19 @@ class OrderLostError(EventProcError):
     among several tasks.
     """
 
+    __module__ = "spark_integration"
+
 
 class HandlerFailedError(EventProcError):
     """The handler failed ``maxAttempts`` times; its own error is the cause."""
 
+    __module__ = "spark_integration"
+
 
 class RefusedInSparkError(EventProcError):
     """A handler used a part of its context that a Spark sink does not support."""
+
+    __module__ = "spark_integration"
 
 
 class PublishFailedError(EventProcError):
@@ -40,3 +50,5 @@ class PublishFailedError(EventProcError):
 
     Spark tries the task again, which publishes its other rows again.
     """
+
+    __module__ = "spark_integration"

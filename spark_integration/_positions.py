@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc._core import option_values
 from eventproc._core.delivery.checkpoints import is_of_former_hub, is_older_than_hub
 from eventproc._core.delivery.offset_format import offset_format_in

@@ -32,6 +32,8 @@ T = TypeVar("T")
 class NetworkRecipe:
     """Certificates and proxy of the connections to Azure."""
 
+    __module__ = "spark_integration"
+
     ca_bundle: str | None = None
     """A file with the certificates to trust, on the driver and every executor."""
 
@@ -105,6 +107,8 @@ def at_hub(
 class SourceRecipe:
     """Makes a source with a connection string, with an identity, or by a function."""
 
+    __module__ = "spark_integration"
+
     connection: Annotated[Secret | None, SECRET] = None
     namespace: str | None = None
     """The namespace's host, reached with the identity of the process that connects."""
@@ -174,6 +178,8 @@ class StoreRecipe:
     ``module:function``. ``NAME`` is the environment variable that has the connection string, on
     the driver and on every executor.
     """
+
+    __module__ = "spark_integration"
 
     spec: str
     storage: Annotated[Secret | None, SECRET] = None

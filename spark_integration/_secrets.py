@@ -18,6 +18,8 @@ class Secret:
     A reference is resolved where the secret is used: on the driver and on each executor.
     """
 
+    __module__ = "spark_integration"
+
     reference: str = field(repr=False)
 
     def __post_init__(self) -> None:

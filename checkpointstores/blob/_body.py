@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     COMPLETED_RANGES_MAX,

@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote
 
 from checkpointstores._fields import MEMBER, Field
 from checkpointstores.blob._container import BlobItem, Written
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError, StoreCorruptError
 from eventproc.models import NO_OFFSET, RECORD_BYTES_MAX, ConsumerGroup, Member, PartitionOwnership

@@ -57,7 +57,7 @@ _SPARSE: Final = "WITH (fillfactor = 50)"
 
 _CREATE: Final = """
 CREATE SCHEMA IF NOT EXISTS eventproc;
-CREATE TABLE eventproc._base.installed (version integer NOT NULL);
+CREATE TABLE eventproc.version (version integer NOT NULL);
 {ownership}
 {member}
 {checkpoint}
@@ -142,8 +142,8 @@ CREATE: Final = _CREATE.format(
 CHECKPOINT_LOST: Final = "EPCKP"
 """The SQLSTATE of a transaction that fails because another processor wrote the checkpoint."""
 
-READ_VERSION: Final = "SELECT version FROM eventproc._base.installed"
-WRITE_VERSION: Final = "INSERT INTO eventproc._base.installed VALUES (%s)"
+READ_VERSION: Final = "SELECT version FROM eventproc.version"
+WRITE_VERSION: Final = "INSERT INTO eventproc.version VALUES (%s)"
 
 EXISTS: Final = "SELECT to_regclass(%s) IS NOT NULL"
 

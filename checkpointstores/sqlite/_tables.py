@@ -7,7 +7,7 @@ from typing import Final
 
 from checkpointstores._fields import POSITION, PROGRESS, VERSION, Field
 from checkpointstores._rows import MEMBER_ROW, OWNERSHIP_ROW, RECORD_ROW, ColumnType, Dialect
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc.models import SequenceRange
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

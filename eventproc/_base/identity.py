@@ -31,7 +31,7 @@ from functools import cache, partial
 from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc._base.network import HttpProxy
 
 REMEDY: Final = (

@@ -134,6 +134,8 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 class HttpProxy:
     """An HTTP proxy between this process and a service."""
 
+    __module__ = "eventproc.sources.eventhubs"
+
     host: str
     port: Annotated[int, Within(least=1, most=65535)]
     username: str | None = None

@@ -31,6 +31,8 @@ DOUBLINGS_MAX: Final = 62
 class Backoff:
     """Waits between attempts: ``initial``, then doubled each time, up to ``maximum``."""
 
+    __module__ = "eventproc"
+
     initial: PositiveSpan = timedelta(milliseconds=100)
     """The wait after the first failure."""
 

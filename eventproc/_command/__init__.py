@@ -8,7 +8,7 @@ environment variable.
 import sys
 from collections.abc import Sequence
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc._command.arguments.option_names import OPTIONS
 from eventproc._command.terminal.exits import (
     BAD_INPUT,

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 from typer.core import TyperGroup
 
-from eventproc._base.installed import EVENTPROC_VERSION, needing
+from eventproc._base.extras import needing
+from eventproc._base.version import EVENTPROC_VERSION
 from eventproc._command.terminal.help import HeadedCommand, PlainCommand
 
 DURATION_NOTE: Final = "A DURATION is a number with its unit: 500ms, 10s, 2m, 1.5h."

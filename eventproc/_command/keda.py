@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
+from eventproc._base.extras import needing
 from eventproc._base.http.address import ListenAddress
-from eventproc._base.installed import needing
 from eventproc._group.autoscaler import Autoscaler
 from eventproc.errors import ConfigurationError
 

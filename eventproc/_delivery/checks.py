@@ -16,7 +16,6 @@ from functools import partial
 from types import FunctionType
 from typing import Final
 
-from eventproc._base.installed import MissingExtraError
 from eventproc._base.tasks import users_code
 from eventproc._core.placement.published import Published
 from eventproc._delivery.config import EventProcessorConfig, FailureAction
@@ -28,7 +27,7 @@ from eventproc._group.resources.handler import (
     ResourceHandlerFactory,
 )
 from eventproc.decoders import Decoder
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, MissingExtraError
 from eventproc.ports import (
     CheckpointStore,
     DeadLetterSink,

@@ -27,6 +27,8 @@ class CheckpointPolicy:
     and by ``context.checkpoint()``; if both are ``None``, only then.
     """
 
+    __module__ = "eventproc"
+
     max_events: Count | None = 1000
     """After this many handled events. Handling continues while it is written."""
 
@@ -66,6 +68,8 @@ class CheckpointPolicy:
 class FailureAction(Enum):
     """What happens to an event that is given up."""
 
+    __module__ = "eventproc"
+
     DEAD_LETTER = "dead_letter"
     """The event is stored with its error in the processor's ``dead_letters``, then skipped."""
 
@@ -99,6 +103,8 @@ class FailurePolicy:
     The wait between attempts is ``EventProcessorConfig.handler_backoff``.
     """
 
+    __module__ = "eventproc"
+
     attempts_max: Count | None = None
     """An event is given up after this many failed calls with this event alone, by one owner; a new
     owner starts at zero. ``None``: the event is retried without limit."""
@@ -128,6 +134,8 @@ class RecreatedHub(Enum):
     events of the new hub may have the same numbers.
     """
 
+    __module__ = "eventproc"
+
     STOP = "stop"
     """The partition stays owned and is not served; it begins when an operator has moved its
     checkpoint (``eventproc checkpoints reset``)."""
@@ -150,6 +158,8 @@ class EventProcessorConfig(GroupConfig):
     processors of an Azure SDK, it should be at least theirs: 180 s for Python and Java, 120 s for
     .NET, 60 s for JavaScript and Go.
     """
+
+    __module__ = "eventproc"
 
     initial_position: EventPosition = field(default_factory=EventPosition.earliest)
     """Where to begin a partition that has no checkpoint."""

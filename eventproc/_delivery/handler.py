@@ -31,6 +31,8 @@ Result = TypeVar("Result")
 class PartitionContext(ABC):
     """A handler's view of its partition: position, lag, state, checkpoints and pauses."""
 
+    __module__ = "eventproc"
+
     @property
     @abstractmethod
     def partition_id(self) -> str:
@@ -186,6 +188,8 @@ class PartitionContext(ABC):
 
 class BlockingPartitionContext:
     """The context for ordinary functions, which run in a thread; see ``PartitionContext``."""
+
+    __module__ = "eventproc"
 
     def __init__(
         self,
@@ -346,6 +350,8 @@ class BatchError(EventProcError):
     Only the failed events are delivered again, one at a time, before any newer event.
     """
 
+    __module__ = "eventproc"
+
     def __init__(
         self,
         failed: Sequence[tuple[ReceivedEvent, Exception]],
@@ -378,6 +384,8 @@ class RowError(EventProcError):
 
     Only the failed rows are delivered again, one at a time, before any newer event.
     """
+
+    __module__ = "eventproc"
 
     def __init__(self, *rows: int, error: Exception | None = None) -> None:
         """Name rows of this call.
@@ -416,6 +424,8 @@ class PartitionHandler(Generic[T]):
     several keys at once, so calls under way share the attributes of ``self``. Each call has events
     of one key, in order, and two calls under way never have the same key.
     """
+
+    __module__ = "eventproc"
 
     columns: Sequence[str] = COLUMNS_WANTED
     """The columns that ``process_columns`` gets, by name; ``eventproc.columns.COLUMNS`` has all.
@@ -556,6 +566,8 @@ class BlockingPartitionHandler(Generic[T]):
     With ``key_concurrency`` above 1, each lane has a thread as well, and ``process_events`` and
     ``process_error`` run in them for several keys at once: use locks for what they share.
     """
+
+    __module__ = "eventproc"
 
     columns: Sequence[str] = COLUMNS_WANTED
     """The columns that ``process_columns`` gets; see ``PartitionHandler.columns``."""

@@ -24,8 +24,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from eventproc._base.installed import EVENTPROC_VERSION
 from eventproc._base.logs import Logger
+from eventproc._base.version import EVENTPROC_VERSION
 from eventproc._core.ownership.liveness import fresh_owners, live_members, recorded_owners
 from eventproc._core.ownership.members import (
     MemberStep,

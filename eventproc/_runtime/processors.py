@@ -45,6 +45,8 @@ class EventProcessor(GroupProcessor[PartitionPump]):
     processor may be started again after it stopped.
     """
 
+    __module__ = "eventproc"
+
     @checked
     def __init__(
         self,
@@ -160,6 +162,8 @@ class ResourceProcessor(GroupProcessor[ResourcePump]):
     Each resource has one holder in the whole group. It is used like an ``EventProcessor``:
     ``run()``, ``await serve()``, or ``async with processor:``.
     """
+
+    __module__ = "eventproc"
 
     @checked
     def __init__(

@@ -5,7 +5,8 @@ in a processor. As there, values of ``properties`` and ``systemProperties`` are 
 and ``"1"`` stay different.
 """
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
+from eventproc._base.public import set_public_module
 
 with needing("columns"):
     from eventproc.columns._events import to_columns
@@ -34,3 +35,5 @@ __all__ = [
     "value_type",
     "with_column",
 ]
+
+set_public_module(__name__, globals())

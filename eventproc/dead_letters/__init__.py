@@ -4,6 +4,7 @@
 or a queue are in the package of that source.
 """
 
+from eventproc._base.public import set_public_module
 from eventproc.dead_letters._memory import (
     FunctionDeadLetterSink,
     MemoryDeadLetterReader,
@@ -35,3 +36,5 @@ __all__ = [
     "matching",
     "replay",
 ]
+
+set_public_module(__name__, globals())

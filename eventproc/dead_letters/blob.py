@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final, Self, TypeVar
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc._base.network import HttpProxy
 from eventproc._base.resource import AsyncResource
 from eventproc._base.settings import SECRET, checked

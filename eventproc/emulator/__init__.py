@@ -1,5 +1,6 @@
 """An Event Hubs emulator in pure Python: AMQP 1.0 on the local machine, for tests."""
 
+from eventproc._base.public import set_public_module
 from eventproc.emulator._amqp.message import StoredEvent
 from eventproc.emulator._hub.configuration import (
     EmulatorConfiguration,
@@ -26,3 +27,5 @@ __all__ = [
     "run",
     "serve",
 ]
+
+set_public_module(__name__, globals())

@@ -17,10 +17,10 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from eventproc._base.bounded_json import read_json
 from eventproc._base.http.address import Answer, Body, ListenAddress, Request
 from eventproc._base.http.guard import is_of_another_site, is_own_host, own_names
 from eventproc._base.http.server import serve_requests
-from eventproc._base.json_text import read_json
 from eventproc.emulator._amqp.refusal import RefusedError
 from eventproc.emulator._amqp_server import AmqpServer
 from eventproc.emulator._faults import LastingFault

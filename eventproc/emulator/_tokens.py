@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc.emulator._amqp.refusal import AUTH_FAILED, RefusedError
 
 AUDIENCES: Final = frozenset({"https://eventhubs.azure.net", "https://servicebus.azure.net"})

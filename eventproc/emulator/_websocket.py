@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Final
 
+from eventproc._base.extras import needing
 from eventproc._base.http.address import ListenAddress
 from eventproc._base.http.guard import may_open_socket, own_names
 from eventproc._base.http.server import listening
-from eventproc._base.installed import needing
 from eventproc.emulator._links.connection import WRITE_BUFFER_MAX, Connection
 
 with needing("http"):

@@ -1,5 +1,6 @@
 """The records that modules exchange: frozen dataclasses and enums, all importable from here."""
 
+from eventproc._base.public import set_public_module
 from eventproc.models._checkpoint import (
     ALONE,
     COMPLETED_RANGES_MAX,
@@ -53,6 +54,14 @@ from eventproc.models._group import (
     PartitionOwnership,
     RecordResult,
 )
+from eventproc.models._statistics import (
+    DeliveryCounters,
+    HoldCounters,
+    ProcessorStatistics,
+    PumpStatistics,
+    ResourceProcessorStatistics,
+    ResourceStatistics,
+)
 from eventproc.models._stored_letter import (
     StoredLetter,
     in_order,
@@ -84,9 +93,11 @@ __all__ = [
     "CloseReason",
     "ConsumerGroup",
     "DeadLetter",
+    "DeliveryCounters",
     "EventBatch",
     "EventPosition",
     "GroupRecord",
+    "HoldCounters",
     "Isolation",
     "LastEnqueued",
     "LoadBalancingStrategy",
@@ -100,9 +111,13 @@ __all__ = [
     "OwnershipSnapshot",
     "PartitionOwnership",
     "PartitionProperties",
+    "ProcessorStatistics",
     "PropertyValue",
+    "PumpStatistics",
     "ReceivedEvent",
     "RecordResult",
+    "ResourceProcessorStatistics",
+    "ResourceStatistics",
     "SequenceRange",
     "StoredLetter",
     "WriteOutcome",
@@ -115,3 +130,5 @@ __all__ = [
     "letter_from_details",
     "letter_from_json",
 ]
+
+set_public_module(__name__, globals())

@@ -9,6 +9,7 @@ from math import isfinite
 from traceback import format_exception
 from typing import Final
 
+from eventproc._base.public import public_name
 from eventproc.models._events import ReceivedEvent
 from eventproc.models._group import ConsumerGroup
 
@@ -117,7 +118,7 @@ def describe_error(error: Exception | None) -> tuple[str, str, str]:
         message = "delivered several times, and each time the process died before it was handled"
         return "", message, ""
     kind = type(error)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else _full_name(kind)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else public_name(kind)
     text = "".join(format_exception(error))
     try:
         message = str(error)
@@ -129,7 +130,3 @@ def describe_error(error: Exception | None) -> tuple[str, str, str]:
 def _unicode(text: str) -> str:
     """Return the text with escapes for lone surrogates, which no sink could encode."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def _full_name(kind: type[BaseException]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

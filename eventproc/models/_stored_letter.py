@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc.errors import ConfigurationError, LetterDamagedError
 from eventproc.models._dead_letter import DeadLetter
 from eventproc.models._events import ReceivedEvent

@@ -3,6 +3,7 @@
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
 
+from eventproc._base.public import set_public_module
 from eventproc.ports._checkpoint_store import (
     CheckpointStore,
     ForwardingStore,
@@ -35,3 +36,5 @@ __all__ = [
     "Transactions",
     "WatchedMember",
 ]
+
+set_public_module(__name__, globals())

@@ -18,7 +18,7 @@ from kubernetes.client import ApiClient, ApiException, AppsV1Api, Configuration,
 from kubernetes.config import load_incluster_config, load_kube_config
 from urllib3.exceptions import HTTPError
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc._base.settings import Within
 from eventproc.errors import ConfigurationError, RosterUnavailableError
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Final
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc._base.settings import PositiveSpan, Span, Within, checked
 from eventproc.errors import ConfigurationError
 from eventproc.ports import Roster

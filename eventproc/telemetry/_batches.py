@@ -10,7 +10,7 @@ from typing import Final
 
 from opentelemetry.metrics import Counter, MeterProvider, get_meter
 
-from eventproc._base.installed import EVENTPROC_VERSION
+from eventproc._base.version import EVENTPROC_VERSION
 from eventproc.models import ConsumerGroup
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.telemetry._reporting import group_attributes

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from opentelemetry import metrics
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc.errors import ConfigurationError
 
 with needing("http"):

@@ -28,8 +28,8 @@ from opentelemetry.metrics import (
 )
 from opentelemetry.trace import Span, SpanKind, TracerProvider
 
-from eventproc._base.installed import EVENTPROC_VERSION
 from eventproc._base.tasks import CallEndedEarlyError
+from eventproc._base.version import EVENTPROC_VERSION
 from eventproc._delivery.handler import BatchError, PartitionContext, PartitionHandler, RowError
 from eventproc.errors import ConfigurationError
 from eventproc.models import (

@@ -1,5 +1,6 @@
 """Test tools for users' handlers, stores and sources; eventproc's own tests use them, too."""
 
+from eventproc._base.public import set_public_module
 from eventproc.testing._azurite import Azurite
 from eventproc.testing._clauses import ClauseReport
 from eventproc.testing._faults import FaultyCheckpointStore, StoreFaults
@@ -38,3 +39,5 @@ __all__ = [
     "run_virtual",
     "source_clause_names",
 ]
+
+set_public_module(__name__, globals())

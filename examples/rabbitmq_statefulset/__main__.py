@@ -32,7 +32,7 @@ POLL_S = 0.2
 STEP_MAX_S = 120.0
 
 RUN = [
-    *("-m", "eventproc._command", "run", "examples.rabbitmq_statefulset.pod:Orders"),
+    *("-m", "eventproc", "run", "examples.rabbitmq_statefulset.pod:Orders"),
     *("--eventhub", "OrderEvents", "--placement", "Published:Ordinal"),
     *("--roster", "examples.rabbitmq_statefulset.pod:Replicas"),
     *("--interval", "1s", "--expiration", "6s", "--shutdown-timeout", "10s", "--stop-at-eof"),

@@ -44,6 +44,8 @@ class Fleet:
     methods are thread-safe.
     """
 
+    __module__ = "spark_integration"
+
     def __init__(
         self,
         spark: FleetSpark,

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from msgspec import ValidationError, convert
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc.errors import EventProcError
 from eventproc.models._statistics import ProcessorStatistics
 
@@ -20,9 +20,13 @@ from eventproc.models._statistics import ProcessorStatistics
 class FleetError(EventProcError):
     """A fleet could not start, ended by itself, or did not stop gracefully."""
 
+    __module__ = "spark_integration"
+
 
 class Phase(StrEnum):
     """The state of a member."""
+
+    __module__ = "spark_integration"
 
     WAITING = "waiting"
     """Spark has not started its task yet, or is about to restart it."""
@@ -62,6 +66,8 @@ class Report:
 class FleetMember:
     """The driver's view of one processor of a fleet."""
 
+    __module__ = "spark_integration"
+
     slot: int
     owner_id: str
     """The processor's owner id, the same after every restart."""
@@ -86,6 +92,8 @@ class FleetMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStatistics:
     """Statistics of a fleet. ``str()`` gives a one-line summary."""
+
+    __module__ = "spark_integration"
 
     name: str
     members: tuple[FleetMember, ...]

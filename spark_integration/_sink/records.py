@@ -94,6 +94,8 @@ class TaskReport:
 class BatchSummary:
     """Counts of events of a committed batch."""
 
+    __module__ = "spark_integration"
+
     query_id: str | None
     """``None`` if no task reported."""
 

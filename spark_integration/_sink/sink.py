@@ -25,6 +25,8 @@ class CheckpointingSink:
     function of your own, once for each batch.
     """
 
+    __module__ = "spark_integration"
+
     def __init__(self, handler: str | HandlerFactory, **options: str) -> None:
         """Check the options, without opening anything.
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from eventproc._core.placement.rank import rank
+from eventproc._core.placement.placement import rank
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
 from tests.stories.resources_scene import ResourceScene

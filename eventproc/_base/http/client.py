@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
+from eventproc._base.bounded_json import read_json
+from eventproc._base.extras import needing
 from eventproc._base.http.address import Answer, ListenAddress
-from eventproc._base.installed import needing
-from eventproc._base.json_text import read_json
 
 with needing("http"):
     import aiohttp

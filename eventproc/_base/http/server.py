@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final
 
+from eventproc._base.extras import needing
 from eventproc._base.http.address import Answer, ListenAddress, Request, Respond, Routes
 from eventproc._base.http.guard import is_own_host, own_names
 from eventproc._base.http.listener import Listener
-from eventproc._base.installed import needing
 from eventproc._base.logs import Logger, shown
 from eventproc._base.tasks import end
 from eventproc.errors import ConfigurationError

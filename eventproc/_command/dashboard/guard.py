@@ -13,9 +13,9 @@ from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, Final
 
+from eventproc._base.bounded_json import read_json
 from eventproc._base.http.address import Answer, Request
 from eventproc._base.http.guard import LOCAL_NAMES, hostname, is_of_another_site
-from eventproc._base.json_text import read_json
 
 LOCAL_ADDRESSES: Final = frozenset({"127.0.0.1", "::1"})
 TOKEN_HEADER: Final = "X-Eventproc-Token"  # noqa: S105 - the name of a header

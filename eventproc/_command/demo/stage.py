@@ -68,7 +68,7 @@ class Stage:
             f"--owner-id {name} --interval {INTERVAL_S}s --expiration {EXPIRATION_S}s "
             "--checkpoint-interval 1s --shutdown-timeout 10s --log-format json --stop-at-eof"
         )
-        command = ["-m", "eventproc._command", "run", HANDLER, "--store", self.spec]
+        command = ["-m", "eventproc", "run", HANDLER, "--store", self.spec]
         return self.children.start(name, [*command, *options.split()])
 
     def start_publisher(self, count: int, *, rate: int) -> Child:
@@ -176,6 +176,6 @@ def _start_azurite(stack: AsyncExitStack, choice: StoreChoice, say: Callable[[st
 async def _start_hub(children: Children, partition_count: int) -> str:
     """Start the Event Hubs emulator; return the hub's connection string."""
     hub = f"{HUB}:{partition_count}"
-    command = f"-m eventproc._command emulator --hub {hub} --port 0 --format json --stop-at-eof"
+    command = f"-m eventproc emulator --hub {hub} --port 0 --format json --stop-at-eof"
     line = await children.start("emulator", command.split()).first_line(EMULATOR_START_S)
     return f"{json.loads(line)['connection_string']}EntityPath={HUB}"

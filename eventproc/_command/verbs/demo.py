@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc._command.arguments.options import OutputFormat
 from eventproc._command.demo.flights import FLIGHT_COUNT_MAX, find_data_file
 from eventproc._command.demo.report import Report

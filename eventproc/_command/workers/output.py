@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import IO, Final
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc._base.logs import Logger
 from eventproc._command.terminal.exits import ERROR_PREFIX
 from eventproc._command.terminal.log_lines import LogOutput

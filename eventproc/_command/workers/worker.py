@@ -79,7 +79,7 @@ class Worker:
 
         self.last_words = ""
         """With which message the process ended last; empty if it had none."""
-        self._command = [sys.executable, "-m", "eventproc._command", *arguments]
+        self._command = [sys.executable, "-m", "eventproc", *arguments]
         self._output = output
         self._log = log.bind(worker=number, owner_id=owner_id)
         self._wait_s = waits(BACKOFF)

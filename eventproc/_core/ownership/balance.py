@@ -40,9 +40,9 @@ from eventproc._core.ownership.schemas import (
     unplaced_resources,
 )
 from eventproc._core.placement.even import even_plan
+from eventproc._core.placement.placement import rank
 from eventproc._core.placement.plan import backed_up_by, plan
 from eventproc._core.placement.published import Published
-from eventproc._core.placement.rank import rank
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim
 
 

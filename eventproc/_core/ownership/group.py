@@ -41,8 +41,7 @@ from typing import Final
 from eventproc._core.ownership.rules import Rules
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.names import agreed
-from eventproc._core.placement.placement import GroupState, MemberFacts, Placement
-from eventproc._core.placement.rank import rank
+from eventproc._core.placement.placement import GroupState, MemberFacts, Placement, rank
 from eventproc._core.placement.schema import Schema
 from eventproc.models import Member, MemberStatus, PartitionOwnership
 

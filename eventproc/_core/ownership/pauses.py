@@ -11,7 +11,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc.errors import ConfigurationError, StoreCorruptError
 
 PAUSES_RECORD: Final = "pauses"

@@ -18,9 +18,8 @@ from typing import ClassVar, Final
 
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.loads import MEASURES, Loads
-from eventproc._core.placement.placement import GroupState, Order, Placement
+from eventproc._core.placement.placement import GroupState, Order, Placement, by_rank
 from eventproc._core.placement.plan import plan
-from eventproc._core.placement.rank import by_rank
 from eventproc.errors import ConfigurationError
 
 COOL_DOWN: Final = timedelta(minutes=6)
@@ -47,6 +46,8 @@ LEAST_OF_NEW: Final = 0.5
 @dataclass(frozen=True)
 class ByLoad(Placement):
     """Shares resources by their load. Only inside ``Published``."""
+
+    __module__ = "eventproc"
 
     by: str = "busy"
     """What is measured: ``busy`` (the share of time in calls of the handler), ``events`` or

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 
-from eventproc._core.placement.rank import rank
+from eventproc._core.placement.placement import rank
 
 
 class Circle:
     """Points on a circle. Each point belongs to a member; a member may have several."""
+
+    __module__ = "eventproc.placements"
 
     def __init__(self, points: Iterable[tuple[int, str]]) -> None:
         """Sort the points, which are given with their members; of equal points the first counts."""
@@ -34,6 +36,8 @@ class Clockwise:
     ``plan`` knows this order: every member may have every resource, and it does not walk over full
     members again for each resource.
     """
+
+    __module__ = "eventproc.placements"
 
     circle: Circle
 

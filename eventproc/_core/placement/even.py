@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eventproc._core.placement.clockwise import Circle, Clockwise
-from eventproc._core.placement.placement import GroupState, MemberFacts, Order, Placement
+from eventproc._core.placement.placement import GroupState, MemberFacts, Order, Placement, rank
 from eventproc._core.placement.plan import plan
-from eventproc._core.placement.rank import rank
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,8 @@ class Even(Placement):
     moves, which is the minimum. The rule "steal only from an owner with more than P/N + 1" stops
     at 5, 5, 5, 3.
     """
+
+    __module__ = "eventproc"
 
     admits_foreign: ClassVar[bool] = True
     uses_weights: ClassVar[bool] = False

@@ -27,6 +27,8 @@ class Ordinal(Placement):
     2, 2, 2 and 4.
     """
 
+    __module__ = "eventproc"
+
     replicas: Count | None = None
     """How many ordinals there are. ``None``: as many as the roster says; without a roster, one more
     than the highest ordinal that is present, so all blocks change when that member ends."""

@@ -13,10 +13,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from hashlib import blake2b
 from math import inf
 from typing import ClassVar, Final, Self, TypeAlias
 
+from eventproc._base.public import public_name
 from eventproc._core.placement.loads import Loads
 from eventproc.models import Member
 
@@ -25,9 +27,22 @@ _DIGITS_MAX: Final = 18
 """Most digits of an ordinal in a name: Python converts no number of thousands of digits."""
 
 
+@lru_cache(maxsize=1 << 16)
+def rank(name: str) -> int:
+    """Hash a name to a number below 2 ** 64: an order that is the same on every machine."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
+
+
+def by_rank(name: str) -> tuple[int, str]:
+    """Return the key that sorts names by rank."""
+    return rank(name), name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberFacts:
     """What a placement may know of a member."""
+
+    __module__ = "eventproc"
 
     weight: float = 1.0
     """Its share relative to the other members."""
@@ -74,6 +89,8 @@ def ordinal_in(owner_id: str) -> int | None:
 class GroupState:
     """The input of a placement."""
 
+    __module__ = "eventproc"
+
     resources: tuple[str, ...]
     """All resources: the partition ids of a hub, in its order, or names."""
 
@@ -110,6 +127,8 @@ class Placement(ABC):
     every machine. ``eventproc.testing.check_placement`` tests that and more. A subclass whose
     instances have settings is a frozen dataclass: ``name`` then tells them apart.
     """
+
+    __module__ = "eventproc"
 
     is_sticky: ClassVar[bool] = True
     """Whether an owner keeps what it holds, up to its quota. Otherwise the plan depends on the
@@ -170,10 +189,7 @@ class Placement(ABC):
                 for field in fields(self)
                 if getattr(self, field.name) != field.default
             ]
-        cls = type(self)
-        module = cls.__module__
-        is_ours = module.startswith("eventproc._core.placement.")
-        where = cls.__qualname__ if is_ours else f"{module}.{cls.__qualname__}"
+        where = public_name(type(self)).removeprefix("eventproc.")
         return ":".join([where, ",".join(settings)] if settings else [where])
 
 

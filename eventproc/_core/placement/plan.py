@@ -21,8 +21,7 @@ Which resources a member is a backup of.
 from collections.abc import Iterable, Mapping, Sequence
 
 from eventproc._core.placement.clockwise import Clockwise, Places
-from eventproc._core.placement.placement import GroupState, Order, Placement
-from eventproc._core.placement.rank import by_rank
+from eventproc._core.placement.placement import GroupState, Order, Placement, by_rank
 
 
 def plan(state: GroupState, placement: Placement) -> dict[str, str]:

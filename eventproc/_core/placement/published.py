@@ -37,6 +37,8 @@ class Published(Placement):
     The leader needs no lease: ``core/ownership/schemas.py`` says which member it is.
     """
 
+    __module__ = "eventproc"
+
     inner: Placement
     admits_foreign: ClassVar[bool] = False
 

@@ -11,8 +11,7 @@ from typing import Annotated, ClassVar, Final
 
 from eventproc._base.settings import Wanted, Within, check_settings
 from eventproc._core.placement.clockwise import Circle, Clockwise
-from eventproc._core.placement.placement import Backups, GroupState, Order, Placement
-from eventproc._core.placement.rank import rank
+from eventproc._core.placement.placement import Backups, GroupState, Order, Placement, rank
 
 POINTS_PER_MEMBER: Final = 32
 """So many points even out the arcs between them: with one point, some members would get several
@@ -31,6 +30,8 @@ class Ring(Placement):
     whenever that one is there: caches stay warm. A full member is passed over ("Consistent Hashing
     with Bounded Loads", Mirrokni and others, 2016). The price is more moves than ``Even`` makes.
     """
+
+    __module__ = "eventproc"
 
     bound: Annotated[float, Within(least=1.0), Wanted("a number of 1 or more")] = 1.0
     """The most resources of one member: this many times the mean, rounded up. With 1.0 they are

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc.errors import StoreCorruptError
 
 SCHEMA_RECORD: Final = "schema"

@@ -6,8 +6,7 @@ from math import floor
 from typing import ClassVar
 
 from eventproc._core.placement.clockwise import Circle, Clockwise
-from eventproc._core.placement.placement import GroupState, Order, Placement
-from eventproc._core.placement.rank import by_rank
+from eventproc._core.placement.placement import GroupState, Order, Placement, by_rank
 
 
 @dataclass(frozen=True)
@@ -22,6 +21,8 @@ class Weighted(Placement):
     Worked example. 10 resources and weights 2, 1, 1: exact shares 5, 2.5, 2.5. The quotas are 5, 3
     and 2. With a capacity of 4 for the first, the others share 6: 4, 3, 3.
     """
+
+    __module__ = "eventproc"
 
     uses_ordinals: ClassVar[bool] = False
 

@@ -17,6 +17,8 @@ class ResourceProcessorConfig(GroupConfig):
     resources of a processor that crashed have no holder.
     """
 
+    __module__ = "eventproc"
+
     failover_timeout: PositiveSpan | None = timedelta(minutes=5)
     """A resource whose ``hold`` has failed or returned for this long, however often it was called
     again, goes to another processor, if there is one. A call that lasted for

@@ -9,6 +9,8 @@ from typing import TypeAlias
 class HeldResource:
     """A resource that this processor holds."""
 
+    __module__ = "eventproc"
+
     def __init__(
         self, name: str, *, epoch: int, owner_id: str, remaining_s: Callable[[], float]
     ) -> None:
@@ -43,6 +45,8 @@ class ResourceHandler:
     Calls run on the processor's event loop: code that blocks belongs in a
     ``BlockingResourceHandler``.
     """
+
+    __module__ = "eventproc"
 
     async def hold(self, held: HeldResource) -> None:
         """Use the resource. This runs for as long as the resource is held, and is then cancelled.
@@ -79,6 +83,8 @@ class ResourceHandler:
 class BlockingHeldResource(HeldResource):
     """A resource that is held by ordinary functions, which run in a thread."""
 
+    __module__ = "eventproc"
+
     def __init__(self, held: HeldResource) -> None:
         super().__init__(
             held.name, epoch=held.epoch, owner_id=held.owner_id, remaining_s=held.remaining_s
@@ -106,6 +112,8 @@ class BlockingResourceHandler:
     ``hold`` must return soon after ``held.is_cancelled`` became true: until then the resource is
     not handed over, and after a loss of the lease another processor may hold it at the same time.
     """
+
+    __module__ = "eventproc"
 
     def hold(self, held: BlockingHeldResource) -> None:
         """Use the resource until ``held.is_cancelled``; see ``ResourceHandler.hold``."""

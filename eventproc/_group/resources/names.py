@@ -23,6 +23,8 @@ class Resources:
     that some do not know of is held by the others.
     """
 
+    __module__ = "eventproc"
+
     @checked
     def __init__(
         self,

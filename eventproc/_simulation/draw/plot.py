@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc._simulation.draw.picture import (
     Row,
     caption_of,

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
-from eventproc._base.json_text import read_json
+from eventproc._base.bounded_json import read_json
 from eventproc._base.settings import Count, Within, check_settings
 from eventproc.emulator._hub.log import Retention
 from eventproc.emulator._tokens import TokenRules

@@ -13,7 +13,8 @@ Layers, each of which imports only those below it:
 Only ``client`` imports ``confluent_kafka``.
 """
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
+from eventproc._base.public import set_public_module
 
 with needing("kafka"):
     from eventproc.sources.kafka._options import KafkaOptions
@@ -21,3 +22,5 @@ with needing("kafka"):
     from eventproc.sources.kafka._source import KafkaEventSource
 
 __all__ = ["KafkaEventSource", "KafkaOptions", "KafkaPublisher"]
+
+set_public_module(__name__, globals())

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc.errors import ReceiverDisplacedError, SourceUnavailableError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver

@@ -11,7 +11,8 @@ Layers, each of which imports only those below it:
 Only ``amqp`` and ``frames`` import ``aio_pika``.
 """
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
+from eventproc._base.public import set_public_module
 
 with needing("rabbitmq"):
     from eventproc.sources.rabbitmq._amqp import QueueOptions
@@ -32,3 +33,5 @@ __all__ = [
     "RabbitDeadLetterSink",
     "RabbitQueues",
 ]
+
+set_public_module(__name__, globals())

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from eventproc._base.installed import MissingExtraError
+from eventproc.errors import MissingExtraError
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.testing._clauses import require
 from eventproc.testing._source_contract.bench import (

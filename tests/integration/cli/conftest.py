@@ -29,7 +29,7 @@ class Command:
         *env*."""
         clean = {name: value for name, value in os.environ.items() if name not in SECRETS}
         process = subprocess.Popen(
-            [sys.executable, "-m", "eventproc._command", *map(str, arguments)],
+            [sys.executable, "-m", "eventproc", *map(str, arguments)],
             cwd=self._folder,
             env=clean | env,
             stdin=subprocess.PIPE,

@@ -112,7 +112,8 @@ def test_no_other_package_is_imported_before_the_signal_handlers_are_installed()
         "eventproc._command.terminal",
         "eventproc._command.terminal.exits",
         "eventproc.errors",
-        "eventproc._base.installed",
+        "eventproc._base",
+        "eventproc._base.extras",
     }
 
 
@@ -126,7 +127,7 @@ def test_an_interrupt_during_imports_prints_nothing(tmp_path):
 
 
 def test_script_and_module_have_the_same_entry_point():
-    """The installed script and ``python -m eventproc._command`` handle early signals."""
+    """The installed script and ``python -m eventproc`` handle early signals."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     module = (ROOT / "eventproc/__main__.py").read_text()
 

@@ -37,7 +37,7 @@ def _supervisor(tmp_path, hub):
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "eventproc._command", "run", "--workers", "2"),
+                *(sys.executable, "-m", "eventproc", "run", "--workers", "2"),
                 *("tests.integration.delivery.storm_handler:Handler", "--owner-id", "host"),
                 *("--store", SqliteStore(tmp_path).spec, "--interval", "1s", "--expiration", "6s"),
                 *("--checkpoint-events", str(CHECKPOINT_EVENTS), "--stop-at-eof"),

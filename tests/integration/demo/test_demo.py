@@ -17,7 +17,7 @@ def start(*options, folder, **env):
     """Start a demo with few events, which keeps its files in *folder*."""
     small = ("--events", "3000", "--processors", "2")
     return subprocess.Popen(
-        [sys.executable, "-m", "eventproc._command", "demo", *small, *options],
+        [sys.executable, "-m", "eventproc", "demo", *small, *options],
         env={**os.environ, "TMPDIR": str(folder), **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

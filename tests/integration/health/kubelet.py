@@ -34,7 +34,7 @@ class Pod:
 
     def _start(self):
         return subprocess.Popen(
-            [sys.executable, "-m", "eventproc._command", *self._arguments, "--stop-at-eof"],
+            [sys.executable, "-m", "eventproc", *self._arguments, "--stop-at-eof"],
             cwd=self._folder,
             env=self._env,
             stdin=subprocess.PIPE,

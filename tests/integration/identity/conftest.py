@@ -108,7 +108,7 @@ class Command:
         """Start the command."""
         clean = {n: v for n, v in os.environ.items() if not n.startswith(OF_OTHERS)}
         process = subprocess.Popen(
-            [sys.executable, "-m", "eventproc._command", *map(str, arguments)],
+            [sys.executable, "-m", "eventproc", *map(str, arguments)],
             cwd=self.folder,
             env=clean | self.env | env,
             stdin=subprocess.DEVNULL,

@@ -77,7 +77,7 @@ class Fleet:
         command = ["run", "paced:Paced", "--eventhub", "orders", "--store", self._store, *FAST]
         with (self._folder / f"{owner_id}.txt").open("ab") as printed:
             self._process_by_owner[owner_id] = subprocess.Popen(
-                [sys.executable, "-m", "eventproc._command", *command, "--owner-id", owner_id],
+                [sys.executable, "-m", "eventproc", *command, "--owner-id", owner_id],
                 cwd=self._folder,
                 env=os.environ | self._env,
                 stdout=printed,

@@ -10,9 +10,8 @@ from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from checkpointstores.tables import TableCheckpointStore
 from eventproc._base.identity import Network
-from eventproc._base.installed import MissingExtraError
 from eventproc._base.network import HttpProxy
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, MissingExtraError
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration import NetworkRecipe, Secret, SourceRecipe, StoreRecipe
 

@@ -14,7 +14,7 @@ Layers, each of which imports only those below it:
 - ``buffer``
 """
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 
 with needing("columns"):
     from eventproc.sources._amqp.columns.buffer import Buffer, Indexes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc._base.json_text import DEPTH_MAX, read_json
+from eventproc._base.bounded_json import DEPTH_MAX, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_infinity=False),

@@ -14,8 +14,8 @@ import pytest
 import trustme
 
 from eventproc._base.identity import Network, NoTokenError
-from eventproc._base.installed import MissingExtraError
 from eventproc._base.network import HttpProxy
+from eventproc.errors import MissingExtraError
 
 SCOPE = "https://eventhubs.azure.net/.default"
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from eventproc._base.installed import needing
+from eventproc._base.extras import needing
 from eventproc.errors import ConfigurationError
 
 
@@ -69,7 +69,7 @@ def test_importing_a_module_of_a_missing_extra_says_how_to_install_it(package, m
         [package], f"try: import {module}\nexcept ImportError as e: sys.exit(e.name)"
     )
 
-    assert last.startswith("eventproc._base.installed.MissingExtraError: this needs the extra ")
+    assert last.startswith("eventproc.errors.MissingExtraError: this needs the extra ")
     assert last.endswith(f"pip install 'eventproc[{extra}]'")
     assert caught.startswith(package)
     assert code == 1
@@ -94,7 +94,7 @@ def test_the_command_needs_only_the_packages_of_what_is_used(needed):
     action = (
         "from eventproc._command import main\n"
         f"codes = {{main([verb, '--help']) for verb in {VERBS!r}}}\n"
-        "import eventproc.dead_letters, eventproc.admin, eventproc.processor\n"
+        "import eventproc.dead_letters, eventproc.admin, eventproc._runtime.processors\n"
         f"for name in {needed!r}: __import__({{'azure': 'eventproc.sources.eventhubs',"
         " 'confluent_kafka': 'eventproc.sources.kafka'}.get(name, 'eventproc.sources'))\n"
         "sys.exit(f'codes {codes}')"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eventproc import BlockingPartitionHandler, ConfigurationError, PartitionHandler
-from eventproc._base.installed import MissingExtraError
+from eventproc.errors import MissingExtraError
 from tests.unit.eventproc._delivery.test_handlers import processor
 
 

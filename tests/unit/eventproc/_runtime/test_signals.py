@@ -8,7 +8,7 @@ from eventproc._runtime.signals import OVERRUN_CODE
 PROGRAM = """
 import signal, threading, time
 from datetime import timedelta
-from eventproc.logs import get_logger
+from eventproc._base.logs import get_logger
 from eventproc._runtime.signals import GRACE, STOP_SIGNALS, stop_signals
 
 before = [signal.getsignal(number) for number in STOP_SIGNALS]
@@ -34,7 +34,7 @@ def test_a_program_that_lives_on_after_a_stop_by_a_signal_is_not_killed():
 LOCKED_LOG = """
 import logging, signal, threading
 from datetime import timedelta
-from eventproc.logs import get_logger
+from eventproc._base.logs import get_logger
 from eventproc._runtime.signals import GRACE, stop_signals
 
 handler = logging.StreamHandler()

@@ -93,7 +93,7 @@ def test_a_text_that_names_no_roster_is_refused(text, message):
 def test_a_missing_extra_of_a_roster_is_named(tmp_path):
     """The message has the command that installs it, not only the module's name."""
     (tmp_path / "needy_of_test_rosters.py").write_text(
-        "from eventproc._base.installed import needing\n"
+        "from eventproc._base.extras import needing\n"
         "with needing('kubernetes'):\n"
         "    import no_such_client\n",
         "utf-8",

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc._core.placement.clockwise import Circle, Clockwise, Places
-from eventproc._core.placement.rank import rank
+from eventproc._core.placement.placement import rank
 
 members = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=12)
 resources = st.lists(st.text(max_size=3), min_size=1, max_size=20, unique=True)

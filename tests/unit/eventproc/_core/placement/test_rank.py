@@ -1,6 +1,6 @@
 """The rank of a name."""
 
-from eventproc._core.placement.rank import by_rank, rank
+from eventproc._core.placement.placement import by_rank, rank
 
 
 def test_the_rank_of_a_name_is_fixed():
