@@ -24,7 +24,7 @@ def test_core_reads_no_clock_and_no_global_random_generator(shipped):
     impure = {
         file.name: impure_calls(file.tree)
         for file in shipped
-        if file.name.startswith("eventproc/core/") and impure_calls(file.tree)
+        if file.name.startswith("eventproc/_core/") and impure_calls(file.tree)
     }
 
     assert impure == {}

@@ -36,14 +36,14 @@ def test_an_exported_name_is_imported_when_it_is_used():
     """Access to an attribute of the package imports the module of the name."""
     code = "import eventproc; print(eventproc.EventProcessor.__module__)"
 
-    assert run_python(code) == ["eventproc.processor"]
+    assert run_python(code) == ["eventproc"]
 
 
 def test_importing_errors_and_models_does_not_import_the_processor():
-    """Importing an error or a model from ``eventproc`` does not import ``eventproc.processor``."""
+    """Importing an error or a model from ``eventproc`` does not import ``eventproc._runtime``."""
     code = (
         "import sys; from eventproc import ConfigurationError, ReceivedEvent\n"
-        "print('eventproc.processor' in sys.modules)"
+        "print('eventproc._runtime.processors' in sys.modules)"
     )
 
     assert run_python(code) == ["False"]

