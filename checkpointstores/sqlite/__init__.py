@@ -1,8 +1,8 @@
 """A checkpoint store in a SQLite file."""
 
 from checkpointstores.sqlite._store import SqliteCheckpointStore
-from eventproc._base.public import set_public_module
+from eventproc._base import public as _public
 
 __all__ = ["SqliteCheckpointStore"]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

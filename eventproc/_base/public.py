@@ -10,7 +10,7 @@ from types import FunctionType
 _PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
 
 
-def set_public_module(package: str, names: Mapping[str, object]) -> None:
+def set_module(package: str, names: Mapping[str, object]) -> None:
     """Name a public package as the module of what its private modules define.
 
     Call it at the end of the package's ``__init__``, with its ``globals()``.

@@ -5,9 +5,9 @@ computes what it cost. The caller passes the store in, as a ``StoreFactory``.
 """
 
 from eventproc._simulation.history import History
-from eventproc._simulation.play import play
 from eventproc._simulation.price import PRICES, PriceList
 from eventproc._simulation.report import EventReport, Report, Totals, report_of
+from eventproc._simulation.scaled_world import play
 from eventproc._simulation.scaling_report import LoadReport, ScalingReport, scaling_report_of
 from eventproc._simulation.script import Action, Scaling, Script, ScriptedEvent, parse_event
 from eventproc._simulation.world import StoreFactory

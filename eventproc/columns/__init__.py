@@ -5,8 +5,8 @@ in a processor. As there, values of ``properties`` and ``systemProperties`` are 
 and ``"1"`` stay different.
 """
 
+from eventproc._base import public as _public
 from eventproc._base.extras import needing
-from eventproc._base.public import set_public_module
 
 with needing("columns"):
     from eventproc.columns._events import to_columns
@@ -36,4 +36,4 @@ __all__ = [
     "with_column",
 ]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

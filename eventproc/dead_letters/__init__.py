@@ -4,7 +4,7 @@
 or a queue are in the package of that source.
 """
 
-from eventproc._base.public import set_public_module
+from eventproc._base import public as _public
 from eventproc.dead_letters._memory import (
     FunctionDeadLetterSink,
     MemoryDeadLetterReader,
@@ -37,4 +37,4 @@ __all__ = [
     "replay",
 ]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

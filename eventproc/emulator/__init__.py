@@ -1,6 +1,6 @@
 """An Event Hubs emulator in pure Python: AMQP 1.0 on the local machine, for tests."""
 
-from eventproc._base.public import set_public_module
+from eventproc._base import public as _public
 from eventproc.emulator._amqp.message import StoredEvent
 from eventproc.emulator._hub.configuration import (
     EmulatorConfiguration,
@@ -28,4 +28,4 @@ __all__ = [
     "serve",
 ]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

@@ -1,6 +1,6 @@
 """The records that modules exchange: frozen dataclasses and enums, all importable from here."""
 
-from eventproc._base.public import set_public_module
+from eventproc._base import public as _public
 from eventproc.models._checkpoint import (
     ALONE,
     COMPLETED_RANGES_MAX,
@@ -131,4 +131,4 @@ __all__ = [
     "letter_from_json",
 ]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

@@ -3,7 +3,7 @@
 Adapters translate the exceptions of client libraries into the errors of ``eventproc.errors``.
 """
 
-from eventproc._base.public import set_public_module
+from eventproc._base import public as _public
 from eventproc.ports._checkpoint_store import (
     CheckpointStore,
     ForwardingStore,
@@ -37,4 +37,4 @@ __all__ = [
     "WatchedMember",
 ]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

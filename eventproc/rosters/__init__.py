@@ -3,9 +3,9 @@
 ``eventproc.rosters.kubernetes`` reads them from Kubernetes.
 """
 
-from eventproc._base.public import set_public_module
+from eventproc._base import public as _public
 from eventproc.rosters._fixed import FixedRoster
 
 __all__ = ["FixedRoster"]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

@@ -11,7 +11,7 @@ from eventproc._command.verbs.simulate import memory_account
 from eventproc._core.scaling.decision import Reason, ScalingRules
 from eventproc._core.scaling.readings import PartitionReading, Reading
 from eventproc._simulation import Scaling, Script, parse_event, play, report_of, scaling_report_of
-from eventproc._simulation.play import magnified
+from eventproc._simulation.scaled_world import magnified
 
 RULES = ScalingRules(
     drain_target=timedelta(minutes=2),
@@ -125,7 +125,7 @@ def test_only_a_load_may_be_nothing():
 
 def test_many_events_are_simulated_as_fewer_that_each_take_the_time_of_several(monkeypatch):
     """Loads, backlogs and votes are those of the real number."""
-    monkeypatch.setattr("eventproc._simulation.play.EVENTS_MAX", 2000)
+    monkeypatch.setattr("eventproc._simulation.scaled_world.EVENTS_MAX", 2000)
     history, report = played(script_of("load:40@3m", minutes=6))
 
     assert history.events_each == 5

@@ -14,9 +14,9 @@ Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`
 ``azure.eventhub``.
 """
 
+from eventproc._base import public as _public
 from eventproc._base.extras import needing
 from eventproc._base.network import HttpProxy
-from eventproc._base.public import set_public_module
 
 with needing("eventhubs"):
     from eventproc.sources.eventhubs._letter_reader import EventHubDeadLetterReader
@@ -36,4 +36,4 @@ __all__ = [
     "Transport",
 ]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

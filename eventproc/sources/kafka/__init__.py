@@ -13,8 +13,8 @@ Layers, each of which imports only those below it:
 Only ``client`` imports ``confluent_kafka``.
 """
 
+from eventproc._base import public as _public
 from eventproc._base.extras import needing
-from eventproc._base.public import set_public_module
 
 with needing("kafka"):
     from eventproc.sources.kafka._options import KafkaOptions
@@ -23,4 +23,4 @@ with needing("kafka"):
 
 __all__ = ["KafkaEventSource", "KafkaOptions", "KafkaPublisher"]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())

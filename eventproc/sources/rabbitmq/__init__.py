@@ -11,8 +11,8 @@ Layers, each of which imports only those below it:
 Only ``amqp`` and ``frames`` import ``aio_pika``.
 """
 
+from eventproc._base import public as _public
 from eventproc._base.extras import needing
-from eventproc._base.public import set_public_module
 
 with needing("rabbitmq"):
     from eventproc.sources.rabbitmq._amqp import QueueOptions
@@ -34,4 +34,4 @@ __all__ = [
     "RabbitQueues",
 ]
 
-set_public_module(__name__, globals())
+_public.set_module(__name__, globals())
