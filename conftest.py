@@ -69,13 +69,13 @@ STARTS_CLUSTERS = (
 LONG = (
     *STARTS_CLUSTERS,
     "tests/integration/cli/test_credentials.py",
-    "tests/stories/test_by_load.py",
+    "tests/scenarios/test_by_load.py",
     "tests/integration/delivery/test_storm.py",
     "tests/integration/demo/",
     "tests/integration/outage/",
     "tests/spark/test_sink_moves.py",
 )
-"""Tests of whole clusters, outages and long stories: ``make test-long`` runs them."""
+"""Tests of whole clusters, outages and long scenarios: ``make test-long`` runs them."""
 
 NEEDS_RABBITMQ = re.compile(r"tests/integration/.*rabbitmq")
 """Tests that share one broker, which takes ten seconds to start."""
@@ -83,7 +83,7 @@ NEEDS_RABBITMQ = re.compile(r"tests/integration/.*rabbitmq")
 READS_EVERY_FILE = "tests/architecture/"
 """Tests that read the whole project: one process parses it, once."""
 
-RUNS_BESIDE_OTHERS = ("tests/simulation/", "tests/stories/", "tests/unit/")
+RUNS_BESIDE_OTHERS = ("tests/simulation/", "tests/scenarios/", "tests/unit/")
 """Tests that a busy machine does not disturb: most of them run on virtual time."""
 
 SPARK_TIMEOUT_S = 900

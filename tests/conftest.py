@@ -29,7 +29,7 @@ from tests.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 
 HERE = Path(__file__).parent
 MARKED_DIRECTORIES = ("architecture", "contract", "integration", "simulation", "spark")
-GUARDED_DIRECTORIES = ("unit", "stories", "simulation")
+GUARDED_DIRECTORIES = ("unit", "scenarios", "simulation")
 WATCHED_DIRECTORIES = (*GUARDED_DIRECTORIES, "contract")
 ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
 """asyncio's log messages on an exception that was not retrieved, and on a pending task."""

@@ -3,7 +3,7 @@
 import os
 
 from eventproc.models import ConsumerGroup
-from tests.stories.forks import refusals
+from tests.scenarios.forks import refusals
 
 GROUP = ConsumerGroup(fully_qualified_namespace="a.servicebus.windows.net", eventhub_name="orders")
 

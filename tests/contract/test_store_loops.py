@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from eventproc.models import ConsumerGroup
-from tests.stories.loops import in_two_loops
+from tests.scenarios.loops import in_two_loops
 
 GROUP = ConsumerGroup(fully_qualified_namespace="a.servicebus.windows.net", eventhub_name="orders")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 PRODUCT: Final = ("eventproc", "checkpointstores", "spark_integration")
-KINDS: Final = ("tests/unit", "tests/stories", "tests/contract", "tests/simulation")
+KINDS: Final = ("tests/unit", "tests/scenarios", "tests/contract", "tests/simulation")
 """The kinds of tests, in the order in which they are run: the fastest first."""
 
 WORD: Final = re.compile(r"\w+")

@@ -10,7 +10,7 @@ from eventproc._core.delivery.checkpoints import is_moved_by_operator
 from eventproc.admin import CheckpointMove, move_checkpoint
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene
+from tests.scenarios.scene import Noting, Scene
 
 PARTITIONS = ("0", "1", "2")
 EVENTS = 300

@@ -15,7 +15,7 @@ from eventproc import ConfigurationError, ConsumerGroup, DeadLetter, DeadLetterE
 from eventproc.dead_letters.blob import BlobDeadLetterSink
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubDeadLetterSink
-from tests.stories.loops import in_two_loops
+from tests.scenarios.loops import in_two_loops
 
 GROUP = ConsumerGroup(fully_qualified_namespace="NS.example", eventhub_name="Orders")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

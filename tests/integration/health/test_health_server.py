@@ -30,7 +30,7 @@ from eventproc.health import HealthServer
 from eventproc.ports import ForwardingStore
 from eventproc.telemetry import Telemetry
 from tests.integration.health.stand import LONG, Stand
-from tests.stories.scene import source_of, until
+from tests.scenarios.scene import source_of, until
 
 
 class GatedStore(ForwardingStore):

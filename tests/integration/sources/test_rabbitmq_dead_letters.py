@@ -16,9 +16,9 @@ from eventproc.sources.rabbitmq._names import QueueNames
 from eventproc.testing._source_contract.bench import EARLIEST, GROUP, take
 from tests.integration.dead_letters.places import QueuePlace, letter
 from tests.integration.sources.rabbitmq_queues import Queues
+from tests.scenarios.loops import in_two_loops
 from tests.servers.lossy_proxy import LossyProxy
 from tests.servers.rabbitmq_broker import RabbitMqBroker
-from tests.stories.loops import in_two_loops
 
 
 @pytest.fixture(name="queues")

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from eventproc.testing._source_contract.bench import EARLIEST, GROUP, SOON
-from tests.stories.forks import refusals
-from tests.stories.loops import in_two_loops
+from tests.scenarios.forks import refusals
+from tests.scenarios.loops import in_two_loops
 
 
 async def test_a_source_that_was_closed_can_be_opened_in_another_event_loop(bench):

@@ -31,7 +31,7 @@ from eventproc.models import (
 )
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds
+from tests.scenarios.scene import Noting, Scene, seconds
 
 EXPIRATION = timedelta(seconds=60)
 EVERY_EVENT = CheckpointPolicy(max_events=1)

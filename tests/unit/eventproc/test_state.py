@@ -22,7 +22,7 @@ from eventproc.models import STATE_BYTES_MAX
 from eventproc.state import JsonCodec, StateCodec, TypedState
 from eventproc.testing import HandlerTestHarness
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds
+from tests.scenarios.scene import Noting, Scene, seconds
 
 
 @dataclass

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from eventproc._base.identity import NoTokenError, SharedCredential, shared
-from tests.stories.forks import forked
+from tests.scenarios.forks import forked
 
 SCOPE = "https://eventhubs.azure.net//.default"
 LIFE_S = 3600

@@ -18,7 +18,7 @@ from eventproc._delivery.scope import PartitionIdentity, PartitionScope
 from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.models import Checkpoint, CheckpointResult, CheckpointUpdate, WriteOutcome
 from eventproc.models._statistics import DeliveryCounters
-from tests.stories.scene import Scene
+from tests.scenarios.scene import Scene
 
 MANUAL = CheckpointPolicy.manual()
 EAGER = CheckpointPolicy(max_events=1, max_uncommitted_events=10)

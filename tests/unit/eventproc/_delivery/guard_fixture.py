@@ -14,8 +14,8 @@ from eventproc._group.pumps.stop_scope import StoppedError, StopScope
 from eventproc.models import Isolation, LastEnqueued, ReceivedEvent, alone
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.sources.memory import MemoryEventSource
-from tests.stories.played_queue import PlayedQueues
-from tests.stories.scene import Scene
+from tests.scenarios.played_queue import PlayedQueues
+from tests.scenarios.scene import Scene
 from tests.unit.eventproc._core.events import events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 

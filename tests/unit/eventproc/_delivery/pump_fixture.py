@@ -17,7 +17,7 @@ from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.models import CloseReason
 from eventproc.ports import EventSource
 from eventproc.sources.memory import MemoryEventSource
-from tests.stories.scene import Noting, Scene, seconds
+from tests.scenarios.scene import Noting, Scene, seconds
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 
 SHUTDOWN_S = 100

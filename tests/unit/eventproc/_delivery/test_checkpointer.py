@@ -17,7 +17,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene
+from tests.scenarios.scene import Scene
 from tests.unit.eventproc._delivery.checkpoint_fixture import (
     EAGER,
     CheckpointFixture,

@@ -20,7 +20,7 @@ from eventproc.errors import TransactionsRefusedError
 from eventproc.models import LastEnqueued
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene
+from tests.scenarios.scene import Scene
 from tests.unit.eventproc._core.events import event, events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 from tests.unit.eventproc._delivery.sqlite_fixture import GROUP, begun

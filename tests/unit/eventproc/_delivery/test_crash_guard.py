@@ -9,7 +9,7 @@ from eventproc._core.delivery.failure import ALONE_COUNT, PART_MIN
 from eventproc._group.pumps.stop_scope import StoppedError
 from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, CloseReason, alone
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import seconds
+from tests.scenarios.scene import seconds
 from tests.unit.eventproc._delivery.guard_fixture import AT_LIMIT, LIMIT, GuardFixture, guarded
 
 

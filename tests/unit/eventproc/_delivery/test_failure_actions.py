@@ -29,7 +29,7 @@ from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import DeadLetterSink
 from eventproc.sources.eventhubs._direct_path.lazy_event import EventReader
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.scenarios.scene import Scene, seconds
 from tests.unit.eventproc._core.events import event
 from tests.unit.eventproc.sources.eventhubs.messages import position, section
 

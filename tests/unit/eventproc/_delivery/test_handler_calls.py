@@ -9,7 +9,7 @@ import pytest
 from eventproc import Backoff, CheckpointPolicy, FailureAction, FailurePolicy, StateTooLargeError
 from eventproc.models import STATE_BYTES_MAX
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds
+from tests.scenarios.scene import Noting, Scene, seconds
 from tests.unit.eventproc._delivery.pump_fixture import PumpFixture
 
 MANUAL = CheckpointPolicy.manual()

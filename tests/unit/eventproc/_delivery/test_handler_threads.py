@@ -17,7 +17,7 @@ from eventproc import (
     ReceivedEvent,
 )
 from eventproc._delivery.handler_threads import ThreadedHandler
-from tests.stories.scene import Noting, Scene, until
+from tests.scenarios.scene import Noting, Scene, until
 
 SHORT: dict[str, Any] = {
     "load_balancing_interval": timedelta(seconds=0.1),

@@ -16,7 +16,7 @@ from eventproc import (
 from eventproc.models import CheckpointUpdate, OwnershipClaim
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds
+from tests.scenarios.scene import Noting, Scene, seconds
 from tests.unit.eventproc._delivery.pump_fixture import PumpFixture, RunningPump
 
 MANUAL = CheckpointPolicy.manual()

@@ -27,7 +27,7 @@ from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import EventSource, PartitionReceiver, QueueSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.scenarios.scene import Scene, seconds
 from tests.unit.eventproc._core.events import event
 
 

@@ -25,7 +25,7 @@ from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import QueueSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.scenarios.scene import Scene, seconds
 from tests.unit.eventproc._core.events import events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 from tests.unit.eventproc._delivery.test_reader import Reading

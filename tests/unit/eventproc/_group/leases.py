@@ -13,7 +13,7 @@ from eventproc._group.membership import Membership
 from eventproc.models import Member, OwnershipClaim, OwnershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
-from tests.stories.scene import Scene
+from tests.scenarios.scene import Scene
 
 EXPIRATION = timedelta(seconds=60)
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import ClaimResult, MemberResult, MemberStatus, WriteOutcome
-from tests.stories.balancer_fixture import run
-from tests.stories.scene import seconds
+from tests.scenarios.balancer_fixture import run
+from tests.scenarios.scene import seconds
 
 
 def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():

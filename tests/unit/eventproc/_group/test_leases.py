@@ -9,7 +9,7 @@ from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.models import WriteOutcome
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.scenarios.scene import Scene, seconds
 from tests.unit.eventproc._group.leases import LeasesFixture, SlowStore
 
 

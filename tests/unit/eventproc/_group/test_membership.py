@@ -7,13 +7,13 @@ import pytest
 
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import MemberStatus, OwnershipClaim, WriteOutcome
-from tests.stories.membership_fixture import (
+from tests.scenarios.membership_fixture import (
     ANSWER_WITHIN,
     EXPIRATION,
     POLL_INTERVAL,
     run,
 )
-from tests.stories.scene import seconds
+from tests.scenarios.scene import seconds
 
 
 def test_entering_writes_the_member_record():

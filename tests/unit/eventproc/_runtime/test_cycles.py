@@ -7,7 +7,7 @@ import pytest
 
 from eventproc._runtime.cycles import PAUSE_MIN_S
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.scenarios.scene import Scene, seconds
 
 CYCLE_S = 2.0
 

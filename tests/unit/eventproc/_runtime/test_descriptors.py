@@ -9,7 +9,7 @@ from eventproc._runtime.descriptors import SOFT_LIMIT_WANTED, SPARE, soft_limit
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene
+from tests.scenarios.scene import Scene
 
 resource = pytest.importorskip("resource")
 

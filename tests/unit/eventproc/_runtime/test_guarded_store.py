@@ -14,8 +14,8 @@ from eventproc import CheckpointPolicy, ConsumerGroup, StoreError
 from eventproc._base.logs import get_logger
 from eventproc._runtime.parts import GuardedStore
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
-from tests.stories.test_blocked_partitions import lines_of
+from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.test_blocked_partitions import lines_of
 
 
 async def _raise_foreign() -> None:

@@ -30,8 +30,8 @@ from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.telemetry import Telemetry
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.loops import in_two_loops
-from tests.stories.scene import Noting, Scene, seconds, source_of, until
+from tests.scenarios.loops import in_two_loops
+from tests.scenarios.scene import Noting, Scene, seconds, source_of, until
 
 BUDGET = timedelta(seconds=10)
 TOLERANCE_S = 0.01

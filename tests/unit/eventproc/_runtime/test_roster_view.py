@@ -9,7 +9,7 @@ from eventproc._base.logs import get_logger
 from eventproc._runtime.roster_view import RosterView
 from eventproc._runtime.run import CloseStack
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.played_roster import PlayedCluster, PlayedRoster
+from tests.scenarios.played_roster import PlayedCluster, PlayedRoster
 
 INTERVAL_S = PlayedRoster.interval.total_seconds()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds, until
+from tests.scenarios.scene import Noting, Scene, seconds, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 

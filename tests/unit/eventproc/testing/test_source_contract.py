@@ -8,7 +8,7 @@ from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import SourceBench, check_event_source, run_virtual
 from eventproc.testing._clauses import clauses_of
 from eventproc.testing._source_contract import queues
-from tests.stories.played_queue import PlayedQueue, PlayedQueues
+from tests.scenarios.played_queue import PlayedQueue, PlayedQueues
 
 
 class Hub(SourceBench):

@@ -36,7 +36,7 @@ from eventproc.models import (
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Scene, seconds
+from tests.scenarios.scene import Scene, seconds
 
 T = TypeVar("T")
 LIFE = timedelta(seconds=60)

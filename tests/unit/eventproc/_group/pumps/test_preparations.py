@@ -10,7 +10,7 @@ from eventproc._base.logs import get_logger
 from eventproc._base.retries import waits
 from eventproc._group.pumps.preparations import Preparations
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import seconds
+from tests.scenarios.scene import seconds
 
 
 class StubWork:

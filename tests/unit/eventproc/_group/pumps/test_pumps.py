@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import seconds
+from tests.scenarios.scene import seconds
 from tests.unit.eventproc._group.pumps.stub_pumps import PumpsFixture
 
 some = st.frozensets(st.sampled_from("abcdef"))

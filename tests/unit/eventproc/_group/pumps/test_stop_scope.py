@@ -14,7 +14,7 @@ from eventproc._group.pumps.stop_scope import (
 )
 from eventproc.models import CloseReason
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import Noting, Scene, seconds
+from tests.scenarios.scene import Noting, Scene, seconds
 
 
 class ScopeFixture:

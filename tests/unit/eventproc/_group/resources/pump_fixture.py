@@ -11,7 +11,7 @@ from eventproc._group.pumps.stop_scope import StopScope
 from eventproc._group.resources.pump import ResourcePump
 from eventproc.models import Member
 from eventproc.testing._virtual_time import run_virtual
-from tests.stories.scene import seconds
+from tests.scenarios.scene import seconds
 
 
 def virtual(story):

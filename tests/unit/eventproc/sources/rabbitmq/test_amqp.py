@@ -20,7 +20,7 @@ from eventproc.errors import (
 )
 from eventproc.sources.rabbitmq import RabbitDeadLetterSink, RabbitQueues
 from eventproc.sources.rabbitmq._amqp import QUEUE_ARGUMENTS, Broker, Consumer
-from tests.stories.loops import in_two_loops
+from tests.scenarios.loops import in_two_loops
 
 
 class PlayedChannel:

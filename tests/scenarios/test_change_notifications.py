@@ -1,0 +1,79 @@
+"""A store that tells of changes: processors do not wait for their next poll."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import EventProcessor, EventProcessorConfig
+from eventproc.models import GroupRecord
+from eventproc.ports import ForwardingStore
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Noting, Scene, seconds
+
+REBALANCE_S = 10.0
+STABLE_AFTER_S = 0.8 * REBALANCE_S
+
+
+class TellingStore(ForwardingStore):
+    """Tells of each change of members, owners and group records."""
+
+    tells_changes = True
+
+    async def watch(self, group, owner_id, changed):
+        """Compare the records again and again."""
+        seen = None
+        while True:
+            members = await self.store.list_members(group)
+            owned = await self.store.list_ownership(group)
+            now = (
+                {(m.owner_id, m.status) for m in members.members},
+                {(o.partition_id, o.owner_id) for o in owned.ownerships},
+                dict(members.record_etags),
+            )
+            if now != seen:
+                seen = now
+                changed()
+            await asyncio.sleep(0.1)
+
+
+def processor(scene, owner_id):
+    """Return a processor that polls rarely."""
+    return EventProcessor(
+        source=scene.make_source(),
+        store=TellingStore(MemoryCheckpointStore(scene.account)),
+        handler=lambda: Noting(scene),
+        owner_id=owner_id,
+        config=EventProcessorConfig(
+            uses_store_thread=False,
+            load_balancing_interval=timedelta(seconds=100),
+            rebalance_interval=timedelta(seconds=REBALANCE_S),
+            ownership_expiration=timedelta(seconds=600),
+        ),
+    )
+
+
+@pytest.mark.parametrize("notices_at_s", [(), (1.0,), (2.0, 7.5)])
+def test_a_joiner_gets_its_share_as_soon_as_the_members_have_been_the_same_for_long_enough(
+    notices_at_s,
+):
+    """Notices of something else meanwhile do not prolong the wait."""
+
+    async def story():
+        scene = Scene(partition_count=2)
+        async with processor(scene, "a"):
+            await seconds(40)
+            async with processor(scene, "b"):
+                loop = asyncio.get_running_loop()
+                begun_s = loop.time()
+                for number, at_s in enumerate(notices_at_s):
+                    await seconds(begun_s + at_s - loop.time())
+                    record = GroupRecord(name=f"n{number}", content=b"")
+                    async with MemoryCheckpointStore(scene.account) as store:
+                        await store.write_record(scene.group, record)
+                while "b" not in scene.owners().values():
+                    await seconds(0.1)
+                return loop.time() - begun_s
+
+    assert STABLE_AFTER_S - 0.1 <= run_virtual(story()) <= STABLE_AFTER_S + 0.6

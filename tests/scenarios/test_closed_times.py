@@ -1,0 +1,94 @@
+"""For how long the names of a process that is silent have no holder, on virtual time."""
+
+from contextlib import AsyncExitStack
+from random import Random
+
+import pytest
+
+from eventproc._core.placement.placement import rank
+from eventproc.testing import StoreFaults
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.resources_scene import ResourceScene
+from tests.scenarios.scene import seconds
+
+KEYS = [f"key/{number}" for number in range(10)]
+EXPIRATION_S = 60.0
+INTERVAL_S = 10.0
+CYCLE_S = 11.0
+REBALANCE_S = 0.275
+"""Intervals vary by 10 %."""
+
+
+@pytest.mark.parametrize(
+    ("silent", "longest_s"),
+    [
+        ("b", EXPIRATION_S + CYCLE_S + REBALANCE_S),
+        ("ab", EXPIRATION_S + CYCLE_S + 4 * REBALANCE_S),
+    ],
+)
+@pytest.mark.parametrize("draw", [1, 2])
+def test_the_names_of_silent_processes_are_closed_for_an_expiration_and_a_cycle(
+    silent, longest_s, draw
+):
+    """Also if two die at once: then their records expire one after the other."""
+    rng = Random(draw)
+    ranked = sorted(["p", "q", "r", "s", "t"], key=rank)
+    lost = {ranked["ab".index(letter)] for letter in silent}
+
+    async def story():
+        scene = ResourceScene(*KEYS)
+        async with AsyncExitStack() as stack:
+            for name in ranked:
+                await stack.enter_async_context(scene.processor(name))
+                await seconds(rng.uniform(1, 10))
+            await seconds(EXPIRATION_S + rng.uniform(0, 10))
+            names = {name for owner_id in lost for name in scene.held()[owner_id]}
+            for owner_id in lost:
+                scene.store_by_owner[owner_id].faults = StoreFaults(request_lost_rate=1.0)
+            lost_s = scene.loop.time()
+            await seconds(longest_s)
+            scene.check()
+            newest = {name: scene.uses_of(name)[-1] for name in names}
+            for owner_id in lost:
+                scene.store_by_owner[owner_id].faults = StoreFaults()
+        return [use for use in newest.values() if use.owner_id in lost or use.began_s < lost_s]
+
+    assert run_virtual(story()) == []
+
+
+@pytest.mark.parametrize("draw", range(4))
+def test_after_an_outage_of_the_store_the_names_of_a_silent_process_stay_closed_for_longer(
+    draw,
+):
+    """The others had no answers for half an expiration when its records expired.
+
+    So they let it renew for two intervals more, and look again within the third.
+    """
+    rng = Random(draw)
+    owner_ids = ["p", "q", "r"]
+
+    async def story():
+        scene = ResourceScene(*KEYS)
+        async with AsyncExitStack() as stack:
+            for name in owner_ids:
+                await stack.enter_async_context(scene.processor(name))
+                await seconds(rng.uniform(1, 10))
+            await seconds(EXPIRATION_S + rng.uniform(0, 10))
+            lost, *others = rng.sample(owner_ids, 3)
+            names = scene.held()[lost]
+            lost_s = scene.loop.time()
+            scene.store_by_owner[lost].faults = StoreFaults(request_lost_rate=1.0)
+            await seconds(EXPIRATION_S / 2 - CYCLE_S)
+            for owner_id in others:
+                scene.store_by_owner[owner_id].faults = StoreFaults(request_lost_rate=1.0)
+            await seconds(EXPIRATION_S / 2 + CYCLE_S)
+            for owner_id in others:
+                scene.store_by_owner[owner_id].faults = StoreFaults()
+            await seconds(2 * INTERVAL_S + 2 * CYCLE_S + REBALANCE_S)
+            scene.check()
+            newest = [scene.uses_of(name)[-1] for name in names]
+            scene.store_by_owner[lost].faults = StoreFaults()
+        assert {use.owner_id for use in newest} <= {*others}
+        return [use.began_s - lost_s for use in newest]
+
+    assert min(run_virtual(story())) > EXPIRATION_S + 2 * INTERVAL_S

@@ -1,0 +1,60 @@
+"""A record of a group that is damaged on purpose ends no processor."""
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc._core.ownership.pauses import PAUSES_RECORD
+from eventproc._core.placement.schema import SCHEMA_RECORD
+from eventproc.admin import resume_group
+from eventproc.models import GroupRecord, Member
+from eventproc.placements import Even, Published, Weighted
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Scene, seconds
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize("name", [SCHEMA_RECORD, PAUSES_RECORD])
+def test_a_group_record_that_is_nested_endlessly_ends_no_processor(name):
+    """An operator's command mends it: a group with unreadable pauses counts as paused."""
+
+    async def scenario():
+        scene = Scene()
+        async with (
+            MemoryCheckpointStore(scene.account) as store,
+            scene.processor(placement=Published(Even())),
+        ):
+            await seconds(60)
+            found = await store.read_record(scene.group, name)
+            etag = found.etag if found else None
+            await store.write_record(scene.group, GroupRecord(name=name, content=DEEP, etag=etag))
+            await seconds(60)
+            await resume_group(store, scene.group, None)
+            scene.publish(3)
+            await seconds(60)
+        return scene.numbers()
+
+    assert run_virtual(scenario()) == [0, 1, 2]
+
+
+def test_a_member_with_an_impossible_weight_ends_no_processor():
+    """Its weight counts as 1."""
+
+    async def scenario():
+        scene = Scene(partition_count=4)
+        async with (
+            MemoryCheckpointStore(scene.account) as store,
+            scene.processor(placement=Weighted()),
+        ):
+            await seconds(30)
+            await store.announce_member(
+                scene.group,
+                Member(owner_id="b", incarnation="1", weight=float("nan"), placement="Weighted"),
+            )
+            await seconds(30)
+            for partition_id in "0123":
+                scene.publish(1, partition_id)
+            await seconds(120)
+        return [scene.numbers(partition_id) for partition_id in "0123"]
+
+    assert run_virtual(scenario()) == [[0]] * 4

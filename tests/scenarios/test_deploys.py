@@ -1,0 +1,243 @@
+"""Planned replacements: each partition moves once, or not at all."""
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from eventproc import ConfigurationError, LoadBalancingStrategy
+from eventproc.models import MemberStatus
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Scene, seconds
+
+OLD = [f"old{number}" for number in range(8)]
+NEW = [f"new{number}" for number in range(8)]
+
+
+class OwnerChanges:
+    """Counts how often each partition changed hands, by reading the records often."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.count: Counter[str] = Counter()
+        self._before = scene.owners()
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            await seconds(0.01)
+            now = {p: owner for p, owner in self._scene.owners().items() if owner is not None}
+            self.count.update(p for p, owner in now.items() if owner != self._before.get(p))
+            self._before = {**self._before, **now}
+
+    async def end(self) -> None:
+        """Stop counting."""
+        self._watching.cancel()
+        await asyncio.wait([self._watching])
+
+    @property
+    def spread(self) -> int:
+        """The most partitions of an owner less the fewest of another."""
+        counts = Counter(self._before.values()).values()
+        return max(counts) - min(counts)
+
+
+async def started(scene, names, **settings):
+    """Start processors at the same time."""
+    processors = [scene.processor(owner_id=name, **settings) for name in names]
+    await asyncio.gather(*(processor.start() for processor in processors))
+    return processors
+
+
+async def stop_all(processors):
+    """Stop all of these processors."""
+    await asyncio.gather(*(processor.stop() for processor in processors))
+
+
+@pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda strategy: strategy.value)
+@pytest.mark.parametrize("surge", [1, 2, 8])
+def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
+    """New processors start, as many old ones stop, and so on; no other partition moves."""
+
+    async def story():
+        scene = Scene(partition_count=64)
+        settings = {"load_balancing_strategy": strategy, "shutdown_timeout": timedelta(minutes=1)}
+        old = await started(scene, OLD, deployment_id="v1", **settings)
+        await seconds(60)
+        moves, new = OwnerChanges(scene), []
+        for first in range(0, 8, surge):
+            new += await started(scene, NEW[first : first + surge], deployment_id="v2", **settings)
+            await seconds(30)
+            await stop_all(old[first : first + surge])
+            await seconds(30)
+        await moves.end()
+        await stop_all(new)
+        return moves
+
+    moves = run_virtual(story())
+
+    assert moves.spread == 0
+    assert set(moves.count.values()) == {1}
+    assert len(moves.count) == 64
+
+
+def test_without_a_deployment_id_a_new_processor_gets_its_share_at_once():
+    """Also with the same deployment id as the others: scaling out should not wait."""
+
+    async def story(deployment_id):
+        scene = Scene(partition_count=8)
+        first = await started(scene, ["a"], deployment_id=deployment_id)
+        await seconds(20)
+        second = await started(scene, ["b"], deployment_id=deployment_id)
+        await seconds(20)
+        counts = Counter(scene.owners().values())
+        await stop_all([*first, *second])
+        return counts
+
+    assert run_virtual(story("")) == {"a": 4, "b": 4}
+    assert run_virtual(story("v1")) == {"a": 4, "b": 4}
+
+
+def test_a_canary_gets_its_share_after_the_standby_timeout():
+    """No member leaves, so there is none to replace."""
+
+    async def story():
+        scene = Scene(partition_count=8)
+        first = await started(scene, ["a"], deployment_id="v1")
+        await seconds(20)
+        canary = await started(
+            scene, ["b"], deployment_id="v2", standby_timeout=timedelta(minutes=2)
+        )
+        await seconds(110)
+        before = Counter(scene.owners().values())
+        await seconds(40)
+        after = Counter(scene.owners().values())
+        await stop_all([*first, *canary])
+        return before, after
+
+    assert run_virtual(story()) == ({"a": 8}, {"a": 4, "b": 4})
+
+
+def test_a_standby_takes_over_from_a_member_that_crashed():
+    """Without the status *leaving*, too, its partitions go to one of the standbys."""
+
+    async def story():
+        scene = Scene(partition_count=12)
+        old = await started(scene, ["a", "b", "c"], deployment_id="v1")
+        await seconds(20)
+        standbys = await started(scene, ["d", "e"], deployment_id="v2")
+        await seconds(20)
+        moves = OwnerChanges(scene)
+        scene.store_by_owner["a"].is_out = True
+        await seconds(90)
+        await moves.end()
+        owners = Counter(scene.owners().values())
+        scene.store_by_owner["a"].is_out = False
+        await stop_all([*old, *standbys])
+        return owners, sum(moves.count.values())
+
+    owners, count = run_virtual(story())
+
+    assert sorted(owners.values()) == [4, 4, 4]
+    assert {"b", "c"} < set(owners)
+    assert count == 4
+
+
+def test_when_all_old_members_are_gone_the_standbys_share_all_partitions():
+    """A deployment that stops the old processors first leaves no standby waiting."""
+
+    async def story():
+        scene = Scene(partition_count=9)
+        old = await started(scene, ["a", "b"], deployment_id="v1")
+        await seconds(20)
+        new = await started(scene, ["c", "d", "e"], deployment_id="v2")
+        await seconds(15)
+        await stop_all(old)
+        await seconds(30)
+        counts = Counter(scene.owners().values())
+        statuses = {
+            member.status for member in scene.account.records(scene.group).member_by_owner.values()
+        }
+        await stop_all(new)
+        return counts, statuses
+
+    counts, statuses = run_virtual(story())
+
+    assert counts == {"c": 3, "d": 3, "e": 3}
+    assert statuses == {MemberStatus.ACTIVE}
+
+
+def test_a_planned_restart_under_the_same_id_moves_nothing():
+    """It starts without waiting for another holder of its owner id to answer."""
+
+    async def story():
+        scene = Scene(partition_count=8)
+        settings = {"static_membership": True}
+        a, b = await started(scene, ["a", "b"], **settings)
+        await seconds(20)
+        moves = OwnerChanges(scene)
+        for p in range(8):
+            scene.publish(3, str(p))
+        await seconds(2)
+        await a.stop()
+        for p in range(8):
+            scene.publish(3, str(p))
+        await seconds(30)
+        while_stopped = len(scene.handled)
+        (a,) = await started(scene, ["a"], **settings)
+        await seconds(1)
+        in_the_end = sorted(scene.handled)
+        await moves.end()
+        await stop_all([a, b])
+        return while_stopped, in_the_end, moves.count
+
+    while_stopped, in_the_end, moves = run_virtual(story())
+
+    assert while_stopped == 8 * 3 + 4 * 3
+    assert in_the_end == [(str(p), number) for p in range(8) for number in range(6)]
+    assert not moves
+
+
+def test_a_processor_that_does_not_restart_is_replaced():
+    """Its partitions are kept for an expiration after its stop, and not for longer."""
+
+    async def story():
+        scene = Scene(partition_count=8)
+        a, b = await started(scene, ["a", "b"], static_membership=True)
+        await seconds(39)
+        await a.stop()
+        await seconds(55)
+        kept = Counter(scene.owners().values())
+        await seconds(25)
+        after = Counter(scene.owners().values())
+        await b.stop()
+        return kept, after
+
+    assert run_virtual(story()) == ({"a": 4, "b": 4}, {"b": 8})
+
+
+def test_a_kept_lease_is_renewed_at_the_stop():
+    """The next start has a whole expiration, however long ago the last renewal was."""
+
+    async def story():
+        scene = Scene(partition_count=2)
+        (a,) = await started(scene, ["a"], static_membership=True)
+        await seconds(38.7)
+        await a.stop()
+        records = scene.account.records(scene.group).ownership_by_partition
+        return [record.last_modified for record in records.values()], scene.now()
+
+    modified, stopped = run_virtual(story())
+
+    assert modified == [stopped, stopped]
+
+
+def test_static_membership_needs_an_owner_id():
+    """A random owner id would differ at the next start."""
+
+    async def build():
+        Scene().processor(owner_id=None, static_membership=True)
+
+    with pytest.raises(ConfigurationError, match="owner_id is not given"):
+        run_virtual(build())

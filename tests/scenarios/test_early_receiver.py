@@ -1,0 +1,84 @@
+"""A receiver that begins earlier than requested: events that were handled are left out."""
+
+from random import Random
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import EventProcessor, EventProcessorConfig, FailureAction, FailurePolicy
+from eventproc.dead_letters import MemoryDeadLetterSink
+from eventproc.models import CheckpointUpdate, EventPosition, alone
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Noting, Scene, seconds
+
+
+class BeginningEarly(MemoryEventSource):
+    """Begins at the oldest event, whichever is requested."""
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        """Open a receiver as a service may that stores events in large pieces."""
+        return await super().open_receiver(consumer_group, partition_id, EventPosition.earliest())
+
+
+def test_events_before_the_checkpoint_are_not_delivered():
+    """Neither in a part of a batch nor in a whole one."""
+
+    async def story():
+        scene = Scene()
+        processor = EventProcessor(
+            source=BeginningEarly(scene.hub),
+            store=MemoryCheckpointStore(scene.account),
+            handler=lambda: Noting(scene),
+            owner_id="a",
+            config=EventProcessorConfig(uses_store_thread=False, batch_size_max=3),
+            rng=Random(1),
+        )
+        async with processor:
+            scene.publish(4)
+            await seconds(5)
+            scene.hub.break_links()
+            scene.publish(2)
+            await seconds(20)
+        return scene.numbers()
+
+    assert run_virtual(story()) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
+def test_no_handled_event_is_given_up_as_the_poison_event(settings):
+    """The poison event is the one after the position, not the first that is received."""
+
+    async def story():
+        scene = Scene()
+        store = MemoryCheckpointStore(scene.account)
+        sink = MemoryDeadLetterSink()
+        scene.publish(6)
+        died_of = CheckpointUpdate(
+            partition_id="0",
+            offset="3",
+            sequence_number=3,
+            replaces=None,
+            isolation=alone(4),
+            writer="a/1/1",
+        )
+        async with store:
+            await store.update_checkpoint(scene.group, died_of)
+        processor = EventProcessor(
+            source=BeginningEarly(scene.hub),
+            store=store,
+            handler=lambda: Noting(scene),
+            dead_letters=sink,
+            owner_id="a",
+            config=EventProcessorConfig(
+                uses_store_thread=False,
+                failure_policy=FailurePolicy(deliveries_max=5, action=FailureAction.DEAD_LETTER),
+                **settings,
+            ),
+            rng=Random(1),
+        )
+        async with processor:
+            await seconds(20)
+        return [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+
+    assert run_virtual(story()) == ([4], [5])

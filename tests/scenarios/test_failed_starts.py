@@ -1,0 +1,105 @@
+"""A start that fails after it wrote the member record deletes that record again.
+
+The others would count it as a member for an ``ownership_expiration``, and hand partitions over to
+a processor that does not run.
+"""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import EventProcessor, EventProcessorConfig, StoreUnavailableError
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Noting, Scene, seconds
+
+
+class UnreadableStore(MemoryCheckpointStore):
+    """Does not list checkpoints: a start reads them last, after it wrote its member record."""
+
+    is_slow = False
+
+    async def list_checkpoints(self, group):
+        """Fail at once or, as a store that is away, after a long time."""
+        if self.is_slow:
+            await asyncio.sleep(3600)
+        raise StoreUnavailableError("no answer")
+
+
+def failing(scene: Scene, owner_id: str, *, make=UnreadableStore, is_slow=False):
+    """A processor that cannot start."""
+    store = make(scene.account)
+    store.is_slow = is_slow
+    return EventProcessor(
+        source=scene.make_source(),
+        store=store,
+        handler=lambda: Noting(scene),
+        owner_id=owner_id,
+        config=EventProcessorConfig(uses_store_thread=False),
+    )
+
+
+def members(scene: Scene) -> set[str]:
+    """The owner ids that have a member record."""
+    return set(scene.account.records(scene.group).member_by_owner)
+
+
+def test_a_processor_whose_start_failed_is_no_member_and_is_given_nothing():
+    """The start raises the store's error, and the partitions stay where they are."""
+
+    async def story():
+        scene = Scene(partition_count=4)
+        async with scene.processor(owner_id="a"):
+            await seconds(30)
+            with pytest.raises(StoreUnavailableError):
+                await failing(scene, "b").start()
+            left = members(scene)
+            owners = set[str | None]()
+            for _ in range(60):
+                await seconds(1)
+                owners |= set(scene.owners().values())
+        return left, owners
+
+    assert run_virtual(story()) == ({"a"}, {"a"})
+
+
+def test_a_start_that_is_cancelled_leaves_no_member_record():
+    """As by SIGTERM, while the store does not answer."""
+
+    async def story():
+        scene = Scene()
+        starting = asyncio.create_task(failing(scene, "b", is_slow=True).start())
+        await seconds(5)
+        before = members(scene)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await starting
+        return before, members(scene)
+
+    assert run_virtual(story()) == ({"b"}, set())
+
+
+class SilentStore(UnreadableStore):
+    """Answers no request to delete a member record either."""
+
+    async def withdraw_member(self, group, member):
+        """Wait for ever."""
+        await asyncio.sleep(1e9)
+        raise AssertionError
+
+
+def test_a_store_that_does_not_answer_delays_the_error_of_a_start_by_little():
+    """By a fifth of ``shutdown_timeout``; the record then expires."""
+
+    async def story():
+        scene = Scene()
+        processor = failing(scene, "b", make=SilentStore)
+        with pytest.raises(StoreUnavailableError):
+            await processor.start()
+        return scene.now_s, members(scene)
+
+    took_s, left = run_virtual(story())
+
+    assert took_s < 30 / 5 + 1
+    assert left == {"b"}

@@ -1,0 +1,192 @@
+"""User's sinks, stores, sources and settings that break the rules of their port."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventproc import CheckpointPolicy, ConfigurationError, DeadLetter, EventProcessorConfig
+from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.five_events import LETTER, served
+from tests.scenarios.scene import Scene, seconds, source_of
+from tests.scenarios.test_unusual_errors import (
+    FailingAtOne,
+    await_a_cancelled_task,
+    raise_unprintable,
+    warnings_of,
+)
+
+
+def test_a_source_that_raises_cancelled_error_is_opened_again_after_a_wait(caplog):
+    """The failure is logged."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(3)
+        processor = scene.processor()
+        source: Any = source_of(processor)
+        opened = source.open_receiver
+        count = 0
+
+        async def open_receiver(*arguments):
+            nonlocal count
+            count += 1
+            if count <= 3:
+                await await_a_cancelled_task()
+            return await opened(*arguments)
+
+        source.open_receiver = open_receiver
+        async with processor:
+            await seconds(60)
+        return scene.numbers()
+
+    assert run_virtual(story()) == [0, 1, 2]
+    assert warnings_of(caplog) == [("ERROR", "pump_failed")] * 3
+
+
+class FailingSink(MemoryDeadLetterSink):
+    """Fails in several ways, and then stores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    async def store(self, letter: DeadLetter) -> None:
+        """Raise an error, then ``CancelledError``, then store."""
+        self.count += 1
+        if self.count == 1:
+            raise OSError("disk full")
+        if self.count == 2:
+            await await_a_cancelled_task()
+        await super().store(letter)
+
+
+def test_any_error_of_a_sink_means_that_the_letter_is_not_stored(caplog):
+    """Storing is retried, and no other event is delivered again."""
+    sink = FailingSink()
+    scene, made, _ = served(
+        lambda scene: FailingAtOne(scene, raise_unprintable), sink=sink, failure_policy=LETTER
+    )
+
+    assert (sink.count, len(sink.letters), len(made)) == (3, 1, 1)
+    assert scene.numbers() == [0, 1, 3, 4]
+    assert ("ERROR", "dead_letter_failed") in warnings_of(caplog)
+
+
+def test_a_sink_that_hangs_counts_as_a_stall():
+    """The partition is given up and started again."""
+    count = 0
+
+    async def take(_: DeadLetter) -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            await asyncio.Event().wait()
+
+    _, made, statistics = served(
+        lambda scene: FailingAtOne(scene, raise_unprintable),
+        sink=FunctionDeadLetterSink(take),
+        failure_policy=LETTER,
+        failover_timeout=timedelta(seconds=10),
+    )
+
+    assert (count, len(made), statistics.counters.stall_count) == (2, 2, 1)
+    assert statistics.counters.dead_lettered_count == 1
+
+
+def test_unexpected_errors_of_checkpoint_writes_lose_nothing(caplog):
+    """They are logged once, and the newest position is stored when writes succeed again."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
+        store: Any = scene.store_by_owner["a"]
+        update = store.update_checkpoint
+
+        async def failing(*arguments):
+            raise OSError("a bug of the adapter")
+
+        async with processor:
+            await seconds(5)
+            store.update_checkpoint = failing
+            scene.publish(3)
+            await seconds(30)
+            during = scene.numbers(), scene.checkpointed()
+            store.update_checkpoint = update
+            scene.publish(3)
+            await seconds(30)
+            return during, (scene.numbers(), scene.checkpointed())
+
+    during, after = run_virtual(story())
+
+    assert during == ([0, 1, 2], None)
+    assert after == ([0, 1, 2, 3, 4, 5], 5)
+    assert warnings_of(caplog) == [
+        ("ERROR", "store_call_failed"),
+        ("WARNING", "checkpoint_failed"),
+    ]
+
+
+def test_a_stall_is_noticed_after_an_unexpected_error_of_the_source(caplog):
+    """The pump is started again."""
+
+    async def story():
+        scene = Scene()
+        hub: Any = scene.hub
+        asked = hub.partition_properties
+
+        def failing(partition_id):
+            raise OSError("a bug of the source")
+
+        async with scene.processor(stall_timeout=timedelta(seconds=60)) as processor:
+            scene.publish(3)
+            await seconds(5)
+            hub.partition_properties = failing
+            await seconds(100)
+            hub.partition_properties = asked
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(100)
+            return processor.statistics().counters.stall_count
+
+    assert run_virtual(story()) == 1
+    assert ("ERROR", "pump_failed") in warnings_of(caplog)
+
+
+@pytest.mark.parametrize("name", ["rate_max", "partition_rate_max"])
+@pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
+def test_a_rate_that_is_not_a_positive_number_is_refused(name, rate):
+    """With the remedy: there are other ways to say none, and no limit."""
+    with pytest.raises(ConfigurationError, match=f"{name} is {rate}: give a positive number"):
+        EventProcessorConfig(**{name: rate})
+
+
+def test_an_unexpected_error_of_a_hand_over_is_logged_and_the_group_becomes_balanced(caplog):
+    """The next poll shows which processor owns the partition."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor()
+        await a.start()
+        await seconds(5)
+        store: Any = scene.store_by_owner["a"]
+        claim = store.claim_ownership
+        failed: list[object] = []
+
+        async def fail_first(group, claims):
+            if not failed and {c.owner_id for c in claims} == {"b"}:
+                failed.append(claims)
+                raise OSError("disk full")
+            return await claim(group, claims)
+
+        store.claim_ownership = fail_first
+        async with scene.processor(owner_id="b"):
+            await seconds(30)
+            owners = scene.owners()
+            await a.stop()
+        return len(failed), sorted(map(str, owners.values()))
+
+    assert run_virtual(story()) == (1, ["a", "b"])
+    assert ("ERROR", "store_call_failed") in warnings_of(caplog)

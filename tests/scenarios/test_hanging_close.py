@@ -1,0 +1,97 @@
+"""A store or a source that does not close does not keep a processor from stopping."""
+
+import asyncio
+import select
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from eventproc import ConfigurationError
+from eventproc._runtime.run import CLOSE_GRACE_S
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Scene, seconds, source_of
+
+SHUTDOWN = timedelta(seconds=20)
+
+
+async def never():
+    """Wait for ever, as a client does for an answer that does not come."""
+    await asyncio.Event().wait()
+
+
+def left_open(caplog):
+    """Return the parts that were not closed in time."""
+    return [
+        vars(record)["part"]
+        for record in caplog.records
+        if vars(record).get("event") == "close_timed_out"
+    ]
+
+
+@pytest.mark.parametrize("part", ["store", "source"])
+def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
+    """After the rest of ``shutdown_timeout`` and a grace period. It is logged."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(shutdown_timeout=SHUTDOWN)
+        target = scene.store_by_owner["a"] if part == "store" else source_of(processor)
+        target.close = never  # type: ignore[method-assign]
+        loop = asyncio.get_running_loop()
+        async with processor:
+            await seconds(30)
+            began_s = loop.time()
+        return loop.time() - began_s, scene.owners()
+
+    took_s, owners = run_virtual(story())
+
+    assert took_s <= SHUTDOWN.total_seconds() + CLOSE_GRACE_S + 0.5
+    assert owners == {"0": None}
+    assert left_open(caplog) == [part]
+
+
+def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
+    """With the error of the start."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor(shutdown_timeout=SHUTDOWN)
+        scene.store_by_owner["a"].close = never  # type: ignore[method-assign]
+
+        async def refuse(_):
+            raise ConfigurationError("no such group")
+
+        source_of(processor).check_consumer_group = refuse
+        with pytest.raises(ConfigurationError, match="no such group"):
+            await processor.start()
+
+    run_virtual(story())
+
+    assert left_open(caplog) == ["store"]
+
+
+async def test_stop_leaves_behind_a_thread_that_the_store_blocks(caplog):
+    """It is a daemon, so it does not keep the process alive, and it ends when the store returns."""
+    before = set(threading.enumerate())
+    go_on = threading.Event()
+    scene = Scene()
+    scene.account.now = lambda: datetime.now(UTC)
+    processor = scene.processor(uses_store_thread=True, shutdown_timeout=timedelta(seconds=0.5))
+
+    async def block():
+        while not go_on.is_set():
+            select.select([], [], [], 0.01)  # Blocks, and is not refused in an event loop.
+
+    scene.store_by_owner["a"].close = block  # type: ignore[method-assign]
+    try:
+        async with asyncio.timeout(20):
+            await processor.start()
+            await processor.stop()
+    finally:
+        go_on.set()
+
+    assert left_open(caplog) == ["store", "store_thread"]
+    for thread in set(threading.enumerate()) - before:
+        await asyncio.to_thread(thread.join, 5)
+        assert not thread.is_alive()

@@ -1,0 +1,488 @@
+"""Leaving a group: hand-overs, the drain delay, and a new processor with the same owner id."""
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from eventproc import DuplicateOwnerError, PartitionHandler
+from eventproc._base.logs import get_logger
+from eventproc._group.pumps.pumps import Pumps
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import (
+    ClaimResult,
+    CloseReason,
+    LoadBalancingStrategy,
+    MemberStatus,
+    OwnershipClaim,
+    WriteOutcome,
+)
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Scene, seconds
+
+
+class StubPump:
+    """A pump whose drain ends when the test says so."""
+
+    is_lost = False
+
+    def __init__(self, drained):
+        self._ended = asyncio.Event()
+        self._drained = drained
+
+    def end(self, reason, *, within=None):
+        """Begin to drain."""
+        self._ended.set()
+
+    def follow(self, pause):
+        """Nothing is paused."""
+
+    async def run(self):
+        """Serve until ended and drained."""
+        await self._ended.wait()
+        await self._drained.wait()
+        return CloseReason.HANDED_OVER
+
+
+class PumpsFixture:
+    """Pumps whose transfers wait until the test allows them."""
+
+    def __init__(self):
+        self.made = 0
+        self.transfers = []
+        self.drained, self.transfer_allowed = asyncio.Event(), asyncio.Event()
+        self.pumps = Pumps(
+            self._make,
+            self._transfer,
+            wait_s=lambda _: 1.0,
+            changed=lambda: None,
+            rng=Random(0),
+            log=get_logger("test"),
+        )
+
+    def _make(self, _):
+        self.made += 1
+        return StubPump(self.drained)
+
+    async def _transfer(self, partition_id, owner_id):
+        self.transfers.append((partition_id, owner_id))
+        await self.transfer_allowed.wait()
+        return WriteOutcome.WON
+
+
+def test_a_partition_that_is_being_handed_over_gets_no_second_pump():
+    """Even if the plan changes: the write that names the new owner is under way."""
+
+    async def story():
+        fixture = PumpsFixture()
+        fixture.pumps.adjust({"0"}, {})
+        await seconds(0)
+        fixture.pumps.adjust({"0"}, {"0": "b"})
+        fixture.drained.set()
+        await seconds(1)
+        fixture.pumps.adjust({"0"}, {})
+        await seconds(1)
+        during_hand_over = fixture.made
+        fixture.transfer_allowed.set()
+        await seconds(1)
+        fixture.pumps.adjust({"0"}, {})
+        await seconds(1)
+        return during_hand_over, fixture.made
+
+    assert run_virtual(story()) == (1, 2)
+
+
+def test_the_new_owner_is_read_again_after_draining():
+    """The plan may name another owner by then, or none."""
+
+    async def story(later):
+        fixture = PumpsFixture()
+        fixture.pumps.adjust({"0"}, {})
+        await seconds(0)
+        fixture.pumps.adjust({"0"}, {"0": "b"})
+        await seconds(1)
+        fixture.pumps.adjust({"0"}, later)
+        fixture.drained.set()
+        fixture.transfer_allowed.set()
+        await seconds(1)
+        return fixture.transfers
+
+    assert run_virtual(story({"0": "c"})) == [("0", "c")]
+    assert run_virtual(story({})) == []
+
+
+class RecordingTimes(PartitionHandler):
+    """Records when it gets events."""
+
+    def __init__(self, times):
+        self.times = times
+
+    async def process_events(self, context, events):
+        """Record the time."""
+        self.times.append(asyncio.get_running_loop().time())
+
+
+def test_a_leaving_processor_serves_its_partitions_until_the_others_poll_often():
+    """So no partition goes without an owner for longer than a short poll interval."""
+
+    async def story():
+        scene = Scene(2)
+        times: list[float] = []
+        a = scene.processor(lambda: RecordingTimes(times), owner_id="a")
+        b = scene.processor(lambda: RecordingTimes(times), owner_id="b")
+        await asyncio.gather(a.start(), b.start())
+        await seconds(15)
+        mine = next(p for p, owner in scene.owners().items() if owner == "a")
+        times.clear()
+        stopping = asyncio.create_task(a.stop())
+        for _ in range(400):
+            scene.publish(1, mine)
+            await seconds(0.1)
+        await stopping
+        await b.stop()
+        return max(after - before for before, after in pairwise(times))
+
+    assert run_virtual(story()) < 1
+
+
+class SlowToClose(PartitionHandler):
+    """Takes a moment to close."""
+
+    async def process_events(self, context, events):
+        """Handle all events."""
+
+    async def close(self, context, reason):
+        """Take a moment."""
+        await asyncio.sleep(0.1)
+
+
+def test_a_processor_that_leaves_before_a_hand_over_arrives_returns_the_partition():
+    """It was planned to get a partition, so it waits for a hand-over under way."""
+
+    async def hand_over_at():
+        scene = Scene(2)
+        a = scene.processor(SlowToClose, owner_id="a")
+        await a.start()
+        await seconds(25)
+        b = scene.processor(SlowToClose, owner_id="b")
+        await b.start()
+        while "b" not in scene.owners().values():
+            await seconds(0.01)
+        at_s = asyncio.get_running_loop().time()
+        await asyncio.gather(a.stop(), b.stop())
+        return at_s
+
+    async def story(leaves_at_s):
+        scene = Scene(2)
+        a = scene.processor(SlowToClose, owner_id="a")
+        await a.start()
+        await seconds(25)
+        b = scene.processor(SlowToClose, owner_id="b")
+        await b.start()
+        await seconds(leaves_at_s - asyncio.get_running_loop().time())
+        await b.stop()
+        await seconds(1)
+        owners = set(scene.owners().values())
+        await a.stop()
+        return owners
+
+    given_at_s = run_virtual(hand_over_at())
+    for before_s in (0.09, 0.07, 0.05, 0.02):
+        assert run_virtual(story(given_at_s - before_s)) == {"a"}
+
+
+def test_an_idle_processor_that_leaves_just_after_another_one_returns_the_partition():
+    """That one had planned to hand over to it, and neither had read that both leave."""
+
+    async def group():
+        scene = Scene(2)
+        soon = timedelta(seconds=0.2)
+        a, b, c = (scene.processor(SlowToClose, owner_id=name, drain_delay=soon) for name in "abc")
+        for processor in (a, b, c):
+            await processor.start()
+            await seconds(25)
+        assert set(scene.owners().values()) == {"a", "b"}
+        return scene, a, b, c, asyncio.create_task(b.stop())
+
+    async def hand_over_at():
+        scene, a, _, c, stopping = await group()
+        while "c" not in scene.owners().values():
+            await seconds(0.01)
+        at_s = asyncio.get_running_loop().time()
+        await asyncio.gather(a.stop(), c.stop(), stopping)
+        return at_s
+
+    async def story(leaves_at_s):
+        scene, a, _, c, stopping = await group()
+        await seconds(leaves_at_s - asyncio.get_running_loop().time())
+        await asyncio.gather(c.stop(), stopping)
+        await seconds(2)
+        owners = set(scene.owners().values())
+        await a.stop()
+        return owners
+
+    given_at_s = run_virtual(hand_over_at())
+    for before_s in (0.09, 0.07, 0.05, 0.02):
+        assert run_virtual(story(given_at_s - before_s)) == {"a"}
+
+
+class SlowerToClose(PartitionHandler):
+    """Takes longer to close the higher the number of the partition is."""
+
+    async def process_events(self, context, events):
+        """Handle all events."""
+
+    async def close(self, context, reason):
+        """Take longer the higher the number of the partition is."""
+        await asyncio.sleep(0.5 + int(context.partition_id))
+
+
+def test_a_partition_handed_to_a_leaving_processor_at_the_end_is_released():
+    """No partition stays recorded as its own after it has stopped."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor(SlowerToClose, owner_id="a")
+        await a.start()
+        await seconds(5)
+        stopping = asyncio.create_task(a.stop())
+        while None not in scene.owners().values():
+            await seconds(0.01)
+        store = scene.store_by_owner["a"]
+        given = [p for p, owner_id in scene.owners().items() if owner_id is None]
+        records = scene.account.records(scene.group)
+        await store.claim_ownership(
+            scene.group,
+            [
+                OwnershipClaim(
+                    partition_id=p,
+                    owner_id="a",
+                    expected_etag=records.ownership_by_partition[p].etag,
+                )
+                for p in given
+            ],
+        )
+        await stopping
+        return given, scene.owners(), set(records.member_by_owner)
+
+    given, owners, there = run_virtual(story())
+
+    assert given
+    assert set(owners.values()) == {None}
+    assert not there
+
+
+class Lasting(PartitionHandler):
+    """Works for longer than a new processor with the same owner id waits for an answer."""
+
+    async def process_events(self, context, events):
+        """Work for a long time."""
+        await asyncio.sleep(20)
+
+
+def test_a_leaving_processor_does_not_release_partitions_of_a_new_one_with_its_id():
+    """A supervisor started the next process before this one had ended."""
+
+    async def story():
+        scene = Scene(2)
+        old = scene.processor(Lasting, owner_id="a", shutdown_timeout=timedelta(seconds=30))
+        await old.start()
+        await seconds(5)
+        scene.publish(1)
+        await seconds(1)
+        stopping = asyncio.create_task(old.stop())
+        await seconds(1)
+        new = scene.processor(owner_id="a", chance="another incarnation")
+        await new.start()
+        was_there = not stopping.done()
+        await stopping
+        await seconds(20)
+        lost_count, owned = new.statistics().lost_count, new.statistics().owned
+        await new.stop()
+        return was_there, lost_count, owned
+
+    assert run_virtual(story()) == (True, 0, ("0", "1"))
+
+
+class IgnoringCancellation(SlowToClose):
+    """Ignores cancellation for a long time."""
+
+    async def process_events(self, context, events):
+        """Wait, and go on waiting after a cancellation."""
+        until_s = asyncio.get_running_loop().time() + 40
+        while (left_s := until_s - asyncio.get_running_loop().time()) > 0:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(left_s)
+
+
+@pytest.mark.parametrize("strategy", list(LoadBalancingStrategy))
+def test_a_processor_that_stops_with_a_handler_running_stays_recorded_as_leaving(strategy):
+    """So other members wait before they steal, while its handler may still run."""
+
+    async def story():
+        scene = Scene(1)
+        settings = {
+            "shutdown_timeout": timedelta(seconds=5),
+            "load_balancing_strategy": strategy,
+            "handoff_timeout": timedelta(seconds=30),
+        }
+        a = scene.processor(IgnoringCancellation, owner_id="a", **settings)
+        await a.start()
+        await seconds(5)
+        b = scene.processor(owner_id="b", **settings)
+        await b.start()
+        await seconds(15)
+        scene.publish(1)
+        await seconds(1)
+        await a.stop()
+        stopped_at_s = asyncio.get_running_loop().time()
+        status = scene.account.records(scene.group).member_by_owner["a"].status
+        while scene.owners()["0"] != "b":
+            await seconds(0.5)
+        took_s = asyncio.get_running_loop().time() - stopped_at_s
+        await b.stop()
+        await seconds(40)
+        return status, took_s
+
+    status, took_s = run_virtual(story())
+
+    assert status is MemberStatus.LEAVING
+    assert took_s > 20
+
+
+def test_a_processor_that_lost_its_owner_id_writes_no_record():
+    """The records belong to the processor that has the owner id now."""
+
+    async def story():
+        scene = Scene(3)
+        old = scene.processor(owner_id="a")
+        await old.start()
+        await seconds(5)
+        line = scene.store_by_owner["a"]
+        line.is_out = True
+        await seconds(61)
+        new = scene.processor(owner_id="a", chance="another incarnation")
+        await new.start()
+        await seconds(5)
+        line.is_out = False
+        await seconds(30)
+        with pytest.raises(DuplicateOwnerError):
+            await old.stop()
+        await seconds(5)
+        lost_count, owned = new.statistics().lost_count, new.statistics().owned
+        await new.stop()
+        return lost_count, owned
+
+    assert run_virtual(story()) == (0, ("0", "1", "2"))
+
+
+def test_a_stolen_link_makes_the_processor_verify_its_lease():
+    """So it notices a stolen partition before its next poll."""
+
+    async def story():
+        scene = Scene(1)
+        a = scene.processor(owner_id="a")
+        await a.start()
+        await seconds(12)
+        store = scene.store_by_owner["a"].store
+        record = scene.account.records(scene.group).ownership_by_partition["0"]
+        await store.claim_ownership(
+            scene.group,
+            [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)],
+        )
+        scene.hub.displace("0", group=scene.group.name)
+        await seconds(0.5)
+        lost_count = a.statistics().lost_count
+        await a.stop()
+        return lost_count
+
+    assert run_virtual(story()) == 1
+
+
+def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
+    """A partition may be recorded as this processor's: the others wait before they steal it."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor(owner_id="a", shutdown_timeout=timedelta(seconds=20))
+        await a.start()
+        await seconds(10)
+        store: Any = scene.store_by_owner["a"]
+
+        async def unanswered(*_):
+            raise StoreUnavailableError("no answer")
+
+        async def unknown(_, claims):
+            return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
+
+        store.list_ownership, store.claim_ownership = unanswered, unknown
+        await a.stop()
+        members = scene.account.records(scene.group).member_by_owner
+        return scene.owners(), {owner_id: member.status for owner_id, member in members.items()}
+
+    owners, members = run_virtual(story())
+
+    assert owners == {"0": "a", "1": "a"}
+    assert members == {"a": MemberStatus.LEAVING}
+
+
+def test_a_leaving_processor_writes_its_status_before_it_plans():
+    """Processors that poll after that plan without it, and find the same new owners."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor()
+        await a.start()
+        await seconds(30)
+        store: Any = scene.store_by_owner["a"]
+        done: list[str] = []
+
+        def noting(name: str) -> Any:
+            real = getattr(store, name)
+
+            def call(*arguments: Any) -> Any:
+                done.append(name)
+                return real(*arguments)
+
+            return call
+
+        for name in ("announce_member", "list_members", "list_ownership"):
+            setattr(store, name, noting(name))
+        await a.stop()
+        return done[:3]
+
+    assert run_virtual(story()) == ["announce_member", "list_members", "list_ownership"]
+
+
+def test_a_processor_that_expects_no_hand_over_stops_at_once():
+    """The group is balanced, so no hand-over to it can be under way."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor()
+        await a.start()
+        await seconds(30)
+        before = scene.now()
+        await a.stop()
+        return scene.now() - before
+
+    assert run_virtual(story()) < timedelta(seconds=1)
+
+
+def test_a_restarting_processor_renews_once_more_as_it_stops():
+    """So its next start has a whole expiration in which its records are alive."""
+
+    async def story():
+        scene = Scene(2)
+        a = scene.processor(static_membership=True)
+        await a.start()
+        await seconds(15)
+        await a.stop()
+        records = scene.account.records(scene.group).ownership_by_partition
+        return [scene.now() - record.last_modified for record in records.values()]
+
+    assert max(run_virtual(story())) < timedelta(seconds=1)

@@ -1,0 +1,206 @@
+"""Dead letters are replayed straight through a handler."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from eventproc import BlockingPartitionHandler, CloseReason, ConfigurationError, PartitionHandler
+from eventproc.dead_letters import HandlerTarget, matching, replay
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.letter_scene import (
+    GROUP,
+    QUICK,
+    REFUSED,
+    REPLAYED,
+    left,
+    letter,
+    replayed,
+    stored,
+)
+
+# --- through a handler ---------------------------------------------------------------------------
+
+
+class Kept(PartitionHandler):
+    """Notes its calls, and fails for events whose number is in ``failing``."""
+
+    failing: frozenset[int] = frozenset()
+    calls: list[tuple[object, ...]]
+
+    async def initialize(self, context):
+        """Note it."""
+        Kept.calls.append(("initialize", context.partition_id, context.owner_id))
+
+    async def process_event(self, context, event):
+        """Note the event."""
+        Kept.calls.append((event.sequence_number, event.replayed_from, dict(event.properties)))
+        await context.checkpoint(event)
+        if event.sequence_number in Kept.failing:
+            raise ValueError("no")
+
+    async def close(self, context, reason):
+        """Note it."""
+        Kept.calls.append(("close", reason))
+
+
+def test_a_handler_gets_the_events_as_they_were():
+    """The calls are those of a processor: initialize, retries with waits, close."""
+    Kept.calls, Kept.failing = [], frozenset({2})
+
+    async def scenario():
+        reader = await stored(letter(1), letter(2), letter(3))
+        target = HandlerTarget(Kept, attempts_max=2, backoff=QUICK)
+        outcomes = await replayed(reader, target)
+
+        assert (outcomes, await left(reader)) == ([REPLAYED, REFUSED, REPLAYED], [2])
+        properties = {"kind": "order"}
+        assert Kept.calls == [
+            ("initialize", "1", "dead-letters"),
+            (1, "memory/hub/$default/1/1", properties),
+            (2, "memory/hub/$default/1/2", properties),
+            (2, "memory/hub/$default/1/2", properties),
+            (3, "memory/hub/$default/1/3", properties),
+            ("close", CloseReason.SHUTDOWN),
+        ]
+
+    run_virtual(scenario())
+
+
+async def test_the_position_of_the_context_passes_a_letter_that_stays():
+    """Otherwise what is kept for the events above it would grow with each letter."""
+    positions = []
+
+    class Noting(PartitionHandler):
+        async def process_event(self, context, event):
+            positions.append(context.sequence_number)
+            if event.sequence_number == 1:
+                raise ValueError("no")
+
+    reader = await stored(letter(1), letter(2), letter(3))
+    await replayed(reader, HandlerTarget(Noting, attempts_max=1))
+
+    assert positions == [None, 1, 2]
+
+
+async def test_each_partition_of_each_group_has_a_handler():
+    """As in a processor: a handler may keep what belongs to its partition."""
+    Kept.calls, Kept.failing = [], frozenset()
+    other = replace(GROUP, name="audit")
+    reader = await stored(
+        letter(1),
+        replace(letter(1), partition_id="0"),
+        replace(letter(1), group=other),
+        letter(2),
+    )
+    await replayed(reader, HandlerTarget(Kept))
+
+    assert [call[0] for call in Kept.calls].count("initialize") == 3
+
+
+async def test_the_reason_of_a_refusal_is_the_handlers_error():
+    """With its class, as in the letter."""
+    Kept.calls, Kept.failing = [], frozenset({1})
+    reader = await stored(letter(1))
+    async with HandlerTarget(Kept, attempts_max=1) as target:
+        (result,) = [r async for r in replay(reader, target, await matching(reader))]
+
+    assert result.reason == "the handler failed: ValueError: no (attempts: 1)"
+
+
+async def test_ordinary_functions_are_called_in_a_thread():
+    """As in a processor."""
+    numbers = []
+
+    class Blocking(BlockingPartitionHandler):
+        def process_event(self, context, event):
+            assert context.is_replay
+            numbers.append(event.sequence_number)
+
+    reader = await stored(letter(1), letter(2))
+    outcomes = await replayed(reader, HandlerTarget(Blocking))
+
+    assert (outcomes, numbers) == ([REPLAYED, REPLAYED], [1, 2])
+
+
+async def test_a_handler_of_columns_gets_a_row_for_each_letter():
+    """One call for each, because a letter is removed after its own call."""
+    rows: list[list[bytes]] = []
+
+    class Columns(PartitionHandler):
+        columns = ("body",)
+
+        async def process_columns(self, context, columns: pa.RecordBatch):
+            rows.append(columns["body"].to_pylist())
+
+    reader = await stored(letter(1), letter(2))
+    await replayed(reader, HandlerTarget(Columns))
+
+    assert rows == [[b"1"], [b"2"]]
+
+
+async def test_a_handler_that_sets_a_state_cannot_be_replayed_through():
+    """The state belongs to the group's position, which stays as it is."""
+
+    class Counting(PartitionHandler):
+        async def process_event(self, context, event):
+            context.state = b"1"
+
+    reader = await stored(letter(1))
+    async with HandlerTarget(Counting, attempts_max=1) as target:
+        (result,) = [r async for r in replay(reader, target, await matching(reader))]
+
+    assert result.outcome is REFUSED
+    assert "replay this letter to the hub" in result.reason
+    assert await left(reader) == [1]
+
+
+async def test_a_handler_with_transactions_cannot_be_replayed_through():
+    """A transaction stores the group's position, which stays as it is."""
+
+    class Booking(PartitionHandler):
+        uses_transactions = True
+
+        async def process_event(self, context, event):
+            async with context.transaction():
+                pass
+
+    reader = await stored(letter(1))
+    async with HandlerTarget(Booking, attempts_max=1) as target:
+        (result,) = [r async for r in replay(reader, target, await matching(reader))]
+
+    assert "TransactionsRefusedError" in result.reason
+    assert "replay this letter to the hub" in result.reason
+    assert await left(reader) == [1]
+
+
+async def test_a_handler_that_cannot_be_initialized_refuses_the_letters():
+    """They stay, and the reason is that of the handler."""
+
+    class Broken(PartitionHandler):
+        async def initialize(self, context):
+            raise OSError("no database")
+
+        async def process_event(self, context, event):
+            raise AssertionError
+
+    reader = await stored(letter(1), letter(2))
+    outcomes = await replayed(reader, HandlerTarget(Broken))
+
+    assert (outcomes, await left(reader)) == ([REFUSED, REFUSED], [1, 2])
+
+
+async def test_letters_out_of_order_are_not_taken_for_handled():
+    """A reader of one's own may give them in another order; none is removed without a call."""
+    Kept.calls, Kept.failing = [], frozenset()
+    reader = await stored(letter(1), letter(2))
+    first, second = await matching(reader)
+    outcomes = await replayed(reader, HandlerTarget(Kept), [second, first])
+
+    assert (outcomes, await left(reader)) == ([REPLAYED, REFUSED], [1])
+
+
+def test_a_handler_that_cannot_work_is_refused_before_a_letter_is_read():
+    """As by a processor."""
+    with pytest.raises(ConfigurationError, match="process_event"):
+        HandlerTarget(PartitionHandler)

@@ -1,0 +1,148 @@
+"""Conditions are logged when they begin and end: one that lasts an hour takes no more lines."""
+
+import asyncio
+import logging
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from eventproc.models import ClaimResult, WriteOutcome
+from eventproc.testing import run_virtual
+from tests.scenarios.scene import Noting, Scene, seconds
+
+
+class FailingInTrouble(Noting):
+    """Raises while it is in trouble, also in ``process_error``."""
+
+    is_in_trouble = False
+
+    async def process_events(self, context, events):
+        """Raise or record."""
+        if self.is_in_trouble:
+            raise RuntimeError("in trouble")
+        await super().process_events(context, events)
+
+    async def process_error(self, context, error):
+        """Raise, too."""
+        if self.is_in_trouble:
+            raise RuntimeError("in trouble as well")
+
+
+@contextmanager
+def no_store(scene):
+    """The store does not answer."""
+    with scene.store_by_owner["a"].outage():
+        yield
+
+
+@contextmanager
+def no_claims(scene):
+    """The store can be read, but every claim has an unknown outcome."""
+    store = scene.store_by_owner["a"]
+
+    async def unanswered(_group, claims):
+        await asyncio.sleep(0)
+        return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
+
+    store.claim_ownership, answered = unanswered, store.claim_ownership
+    scene.hub.grow(2)
+    yield
+    store.claim_ownership = answered
+
+
+@contextmanager
+def no_hub(scene):
+    """The hub does not answer, and open receivers break."""
+    scene.hub.begin_outage()
+    yield
+    scene.hub.end_outage()
+
+
+@contextmanager
+def failing_handler(_scene):
+    """The handler raises, and its ``process_error``, too."""
+    FailingInTrouble.is_in_trouble = True
+    yield
+    FailingInTrouble.is_in_trouble = False
+
+
+TROUBLES = {
+    no_store: {
+        "store_failed": "store_recovered",
+        "checkpoint_failed": "checkpoint_recovered",
+    },
+    no_claims: {"claim_outcome_unknown": "claim_recovered"},
+    no_hub: {
+        "receiver_failed": "receiver_recovered",
+        "partition_ids_failed": "partition_ids_recovered",
+    },
+    failing_handler: {"handler_failed": "handler_recovered"},
+}
+"""Each trouble, and which event of its begin has which event of its end."""
+
+
+def lines_of(trouble, minutes, caplog):
+    """Return the events logged during so many minutes of trouble, and at its end."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(
+            lambda: FailingInTrouble(scene), load_balancing_interval=INTERVAL
+        ):
+            await seconds(10)
+            caplog.clear()
+            with trouble(scene):
+                scene.publish(1)
+                await seconds(60 * minutes)
+            scene.publish(1)
+            await seconds(120)
+            return [vars(r).get("event") for r in caplog.records if r.levelno >= logging.INFO]
+
+    caplog.set_level(logging.DEBUG, "eventproc")
+    return run_virtual(story())
+
+
+INTERVAL = timedelta(seconds=10)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [pytest.param(t, marks=[pytest.mark.long] * (t is no_claims), id=t.__name__) for t in TROUBLES],
+)
+def test_trouble_that_lasts_longer_is_not_logged_more_often(trouble, caplog):
+    """Ten times as long gives the same lines."""
+    short, long = lines_of(trouble, 6, caplog), lines_of(trouble, 60, caplog)
+
+    assert sorted(long) == sorted(short)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_each_condition_that_is_logged_is_logged_when_it_ends(trouble, caplog):
+    """Once for each beginning."""
+    lines = lines_of(trouble, 6, caplog)
+
+    for begin, end in TROUBLES[trouble].items():
+        assert lines.count(begin) == lines.count(end) == 1, (begin, end, lines)
+
+
+def test_gaps_are_logged_once(caplog):
+    """A compacted hub has one in every batch."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(lambda: FailingInTrouble(scene)):
+            for number in range(10):
+                scene.hub.stall("0")
+                scene.publish(3)
+                scene.hub.trim("0", before=3 * number + 2)
+                scene.hub.resume("0")
+                await seconds(1)
+            return scene.numbers()
+
+    caplog.set_level(logging.DEBUG, "eventproc")
+    numbers = run_virtual(story())
+    levels = [r.levelname for r in caplog.records if vars(r).get("event") == "events_missing"]
+
+    assert numbers == [3 * n + 2 for n in range(10)]
+    assert levels == ["WARNING"] + ["DEBUG"] * 8

@@ -1,0 +1,127 @@
+"""The log of a lost lease tells another owner's claim from a change by an operator."""
+
+import logging
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import OwnershipClaim
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Scene, seconds
+from tests.unit.eventproc.test_admin import move
+
+REASONS = ("ownership_lost", "ownership_rewritten", "renewal_failed")
+
+
+async def change(scene: Scene, owner_id: str | None) -> None:
+    """Write this owner into the record of partition 0."""
+    records = scene.account.records(scene.group).ownership_by_partition
+    claim = OwnershipClaim(partition_id="0", owner_id=owner_id, expected_etag=records["0"].etag)
+    async with MemoryCheckpointStore(scene.account) as store:
+        await store.claim_ownership(scene.group, [claim])
+
+
+async def reset(scene: Scene) -> None:
+    """Move the checkpoint as ``eventproc checkpoints reset`` does."""
+    await move(scene, -1)
+
+
+async def steal(scene: Scene) -> None:
+    """Let another processor steal the partition."""
+    await change(scene, "thief")
+
+
+async def release(scene: Scene) -> None:
+    """Release the partition."""
+    await change(scene, None)
+
+
+async def no_answer(_group):
+    """Raise as a listing without an answer does."""
+    raise StoreUnavailableError("no answer")
+
+
+def losses_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
+    """The logged events, and the owner that each partition went to."""
+    return [
+        (getattr(record, "event", ""), getattr(record, "to_owner_id", ""))
+        for record in caplog.records
+        if getattr(record, "event", "") in REASONS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cause", "event"),
+    [
+        (reset, ("ownership_rewritten", "")),
+        (steal, ("ownership_lost", "thief")),
+        (release, ("ownership_lost", None)),
+    ],
+)
+def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, caplog):
+    """A reset by an operator is not logged as the claim of another owner."""
+    caplog.set_level(logging.INFO)
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor()
+        await processor.start()
+        await seconds(15)
+        await cause(scene)
+        await seconds(40)
+        await processor.stop()
+
+    run_virtual(story())
+
+    assert losses_logged(caplog) == [event]
+
+
+def test_the_log_of_a_reset_says_that_it_was_one(caplog):
+    """An operator who reads it later need not look the event up."""
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor()
+        await processor.start()
+        await seconds(15)
+        await reset(scene)
+        await seconds(40)
+        await processor.stop()
+
+    run_virtual(story())
+    (record,) = [r for r in caplog.records if getattr(r, "event", "") == "ownership_rewritten"]
+
+    assert "`eventproc checkpoints` does when it moves a checkpoint" in record.remedy
+    assert record.remedy.endswith("the partition begins again at the stored checkpoint")
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+@pytest.mark.parametrize(
+    ("cause", "event"),
+    [(reset, ("ownership_rewritten", "")), (steal, ("ownership_lost", "thief"))],
+)
+def test_the_record_is_read_for_the_reason_of_a_refused_renewal(cause, event, is_silent, caplog):
+    """The pump is stopped first. If the store does not answer, the log names no owner."""
+    caplog.set_level(logging.INFO)
+
+    async def story():
+        scene = Scene()
+        processor = scene.processor()
+        await processor.start()
+        await seconds(15)
+        run = processor._run
+        assert run is not None
+        await cause(scene)
+        if is_silent:
+            scene.store_by_owner["a"].list_ownership = no_answer  # type: ignore[method-assign]
+        await run.leases.renew_all()
+        await seconds(0.1)
+        lost_count = processor.statistics().lost_count
+        await processor.stop()
+        return lost_count
+
+    lost_count = run_virtual(story())
+
+    assert lost_count == 1
+    assert losses_logged(caplog)[:1] == [("ownership_lost", None) if is_silent else event]

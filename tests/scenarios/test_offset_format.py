@@ -1,0 +1,268 @@
+"""A group keeps to one offset format, AMQP's or Kafka's."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import ConfigurationError, EventProcessor, EventProcessorConfig
+from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
+from eventproc._core.delivery.offset_format import offset_format_in, offset_format_of
+from eventproc._simulation.observer import BEGIN
+from eventproc.models import (
+    Checkpoint,
+    CheckpointUpdate,
+    EventPosition,
+    LastEnqueued,
+    Member,
+    OffsetFormat,
+    OwnershipClaim,
+    ReceivedEvent,
+)
+from eventproc.ports import PartitionReceiver
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Noting, Scene, seconds
+
+AMQP, KAFKA = OffsetFormat.AMQP, OffsetFormat.KAFKA
+
+
+class KafkaReceiver(PartitionReceiver):
+    """A receiver of a memory hub whose offsets look like Kafka's."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    async def receive(self, *, events_max, wait_max):
+        events = await self.inner.receive(events_max=events_max, wait_max=wait_max)
+        return [
+            ReceivedEvent(
+                body=event.body,
+                sequence_number=event.sequence_number,
+                offset=f"kafka:{event.sequence_number}",
+                enqueued_time=event.enqueued_time,
+            )
+            for event in events
+        ]
+
+    async def close(self):
+        await self.inner.close()
+
+    @property
+    def last_enqueued(self) -> LastEnqueued | None:
+        newest: LastEnqueued | None = self.inner.last_enqueued
+        return newest
+
+
+class KafkaLikeSource(MemoryEventSource):
+    """A memory hub with Kafka's offsets: these rules need no broker."""
+
+    @property
+    def offset_format(self):
+        return KAFKA
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        if position.offset is not None and position.offset.startswith("kafka:"):
+            position = EventPosition.from_sequence_number(int(position.offset[6:]))
+        return KafkaReceiver(await super().open_receiver(consumer_group, partition_id, position))
+
+
+SOURCES = {AMQP: MemoryEventSource, KAFKA: KafkaLikeSource}
+
+
+def processor_of(scene, offset_format, owner_id):
+    """A processor that is not started."""
+    return EventProcessor(
+        source=SOURCES[offset_format](scene.hub),
+        store=MemoryCheckpointStore(scene.account),
+        handler=lambda: Noting(scene),
+        owner_id=owner_id,
+        config=EventProcessorConfig(uses_store_thread=False),
+    )
+
+
+async def serve(scene, offset_format, owner_id, for_s=30.0):
+    """Start a processor, let it work, and stop it."""
+    async with processor_of(scene, offset_format, owner_id):
+        await seconds(for_s)
+
+
+async def refused(processor):
+    """Start a processor that is refused; return the message."""
+    with pytest.raises(ConfigurationError) as caught:
+        await processor.start()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
+def test_another_offset_format_is_refused_while_a_processor_is_alive(first, second):
+    """Even if it has not read anything, so that there is no checkpoint."""
+
+    async def story():
+        scene = Scene()
+        async with processor_of(scene, first, "a"):
+            await seconds(200)  # Long after its presence was written for the last time.
+            text = await refused(processor_of(scene, second, "b"))
+        return text, scene.account.records(scene.group).member_by_owner
+
+    text, present = run_virtual(story())
+
+    assert "AMQP" in text
+    assert "Kafka" in text
+    assert "consumer_group" in text
+    assert "live processors (a)" in text
+    assert "b" not in present
+
+
+@pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
+def test_another_offset_format_is_refused_if_there_is_a_checkpoint(first, second):
+    """Even if all processors stopped weeks ago, and with the same owner id."""
+
+    async def story():
+        scene = Scene(2)
+        scene.publish(3)
+        await serve(scene, first, "a")
+        await seconds(1_000_000)
+        text = await refused(processor_of(scene, second, "a"))
+        scene.publish(2)
+        await serve(scene, first, "a")
+        return text, scene.numbers()
+
+    text, numbers = run_virtual(story())
+
+    assert "checkpoints (of partition 0)" in text
+    assert numbers == [0, 1, 2, 3, 4]
+
+
+def test_of_two_formats_that_start_at_once_at_least_one_is_refused():
+    """Each writes its member record before it reads, so at least one sees the other."""
+
+    async def story():
+        scene = Scene()
+        amqp, kafka = processor_of(scene, AMQP, "a"), processor_of(scene, KAFKA, "k")
+        outcomes = []
+        for processor in (amqp, kafka):
+            try:
+                await processor.start()
+            except ConfigurationError:
+                outcomes.append("refused")
+        await amqp.stop()
+        await kafka.stop()
+        return outcomes
+
+    assert "refused" in run_virtual(story())
+
+
+def test_a_foreign_member_counts_as_amqp():
+    """It writes an ownership record and no member record."""
+
+    async def story():
+        scene = Scene()
+        store = MemoryCheckpointStore(scene.account)
+        await store.open()
+        claim = OwnershipClaim(partition_id="0", owner_id="net", expected_etag=None)
+        await store.claim_ownership(scene.group, [claim])
+        text = await refused(processor_of(scene, KAFKA, "k"))
+        await seconds(3600)  # It died, and left no checkpoint: nothing to be taken wrongly.
+        await serve(scene, KAFKA, "k")
+        return text
+
+    assert "live processors (net)" in run_virtual(story())
+
+
+@pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
+def test_the_offset_before_the_first_event_has_no_format(first, second):
+    """A source of either format may begin there and skips no event."""
+
+    async def story():
+        scene = Scene()
+        await put(scene, BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER)
+        scene.publish(3)
+        await serve(scene, second, "b")
+        return scene.numbers()
+
+    assert run_virtual(story()) == [0, 1, 2]
+
+
+async def put(scene, offset, number):
+    """Replace the checkpoint, as a processor that does not know of formats does."""
+    store = MemoryCheckpointStore(scene.account)
+    await store.open()
+    found = await store.read_checkpoint(scene.group, "0")
+    await store.update_checkpoint(
+        scene.group,
+        CheckpointUpdate(
+            partition_id="0",
+            offset=offset,
+            sequence_number=number,
+            replaces=found,
+            writer="azure",
+        ),
+    )
+
+
+def test_a_partition_stops_if_another_sdk_writes_an_offset_of_another_format(caplog):
+    """The other SDK did not check the format. Going on from there would skip events."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(3)
+        async with processor_of(scene, KAFKA, "k"):
+            await seconds(30)
+            offset = scene.hub.events("0")[1].offset  # Over AMQP it would name that event.
+            await put(scene, offset, 1_000)
+            scene.publish(3)
+            await seconds(120)
+            stands = scene.checkpoint()
+        return scene.numbers(), stands
+
+    caplog.set_level(logging.INFO, "eventproc")
+    numbers, stands = run_virtual(story())
+    logged_events = [vars(record).get("event") for record in caplog.records]
+
+    assert logged_events.count("partition_started") == 1  # After 1,000 it would skip events.
+    assert numbers[:3] == [0, 1, 2]
+    assert set(numbers) <= {0, 1, 2, 3, 4, 5}  # Those that were under way, and none again.
+    assert len(numbers) == len(set(numbers))
+    assert stands.sequence_number == 1_000
+    assert "offset_format_mismatched" in logged_events
+
+
+def stored(offset, number):
+    """A checkpoint as a store returns it."""
+    return Checkpoint(
+        partition_id="0", offset=offset, sequence_number=number, etag="1", last_modified=BEGIN
+    )
+
+
+@pytest.mark.parametrize(
+    ("offset", "number", "whose"),
+    [
+        ("4711", 3, AMQP),
+        ("rep:1:2", 3, AMQP),
+        (None, 3, AMQP),  # .NET 5.11 and others
+        ("kafka:3", 3, KAFKA),
+        ("kafka:3", None, KAFKA),
+        (BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER, None),
+        (None, None, None),
+    ],
+)
+def test_a_checkpoint_shows_its_offset_format(offset, number, whose):
+    """Every store returns the offset unchanged, so none can lose the format."""
+    assert offset_format_in(stored(offset, number)) is whose
+    assert offset is None or offset_format_of(offset) is whose
+
+
+def test_a_processor_whose_records_have_expired_does_not_count():
+    """Without checkpoints, a dead processor does not make a start fail."""
+
+    async def story():
+        scene = Scene()
+        store = MemoryCheckpointStore(scene.account)
+        await store.open()
+        await store.announce_member(scene.group, Member(owner_id="a", incarnation="1"))
+        await seconds(timedelta(minutes=10).total_seconds())
+        await serve(scene, KAFKA, "k")
+
+    run_virtual(story())

@@ -1,0 +1,81 @@
+"""What looks at a group from outside sees its pauses, and that its hub was created again."""
+
+from datetime import timedelta
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc._command.dashboard.reader import GroupReader
+from eventproc._command.group.connection import Connection
+from eventproc._group.autoscaler import read_group
+from eventproc.admin import pause_group
+from eventproc.models import CheckpointUpdate, OwnershipClaim
+from tests.scenarios.scene import Scene
+
+EXPIRATION = timedelta(seconds=60)
+
+
+async def test_what_looks_at_a_group_sees_its_pauses():
+    """The autoscaler counts no backlog of it, and the page has the reason."""
+    scene = Scene(partition_count=2)
+    for p in "01":
+        scene.publish(3, p)
+    source = scene.make_source()
+    async with MemoryCheckpointStore(scene.account) as store, source:
+        await store.claim_ownership(
+            scene.group,
+            [OwnershipClaim(partition_id=p, owner_id=None, expected_etag=None) for p in "01"],
+        )
+        await pause_group(store, scene.group, ["1"], reason="INC-1", expiration=EXPIRATION)
+        read = await read_group(
+            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 0.0
+        )
+        connection = Connection(group=scene.group, store=store, source=source)
+        reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+        seen = (await reader.read(())).partition_by_id
+
+    assert {p: found.backlog for p, found in read.partitions.items()} == {"0": 3, "1": 0}
+    assert seen["0"].pause is None
+    assert seen["1"].pause is not None
+    assert seen["1"].pause.reason == "INC-1"
+
+
+async def test_the_page_does_not_know_a_lag_while_the_hub_does_not_answer():
+    """The last one may have grown meanwhile."""
+    scene = Scene()
+    scene.publish(3)
+    source = scene.make_source()
+    async with MemoryCheckpointStore(scene.account) as store, source:
+        connection = Connection(group=scene.group, store=store, source=source)
+        reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+        before = (await reader.read(())).partition_by_id["0"].end
+        scene.hub.begin_outage()
+        during = (await reader.read(())).partition_by_id["0"].end
+        scene.hub.end_outage()
+        after = (await reader.read(())).partition_by_id["0"].end
+
+    assert [None if end is None else end.lag for end in (before, during, after)] == [3, None, 3]
+
+
+async def test_the_autoscaler_counts_all_events_of_a_hub_that_was_created_again():
+    """The checkpoint is of the former hub, whether the new one is shorter or longer."""
+    scene = Scene(partition_count=2)
+    for p in "01":
+        scene.publish(3, p)
+    source = scene.make_source()
+    async with MemoryCheckpointStore(scene.account) as store, source:
+        for p in "01":
+            update = CheckpointUpdate(
+                partition_id=p, offset="o", sequence_number=2, replaces=None, writer="a"
+            )
+            await store.update_checkpoint(scene.group, update)
+        before = await read_group(
+            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 0.0
+        )
+        scene.hub.recreate()
+        scene.publish(2, "0")
+        scene.publish(9, "1")
+        after = await read_group(
+            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 1.0
+        )
+
+    assert {p: found.backlog for p, found in before.partitions.items()} == {"0": 0, "1": 0}
+    assert {p: found.backlog for p, found in after.partitions.items()} == {"0": 2, "1": 9}

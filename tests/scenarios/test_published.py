@@ -1,0 +1,254 @@
+"""Published placements: a leader that dies or is suspended, and records that others write."""
+
+import asyncio
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import Even, EventProcessorConfig, Published
+from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc._group.balancer import Balancer
+from eventproc.models import GroupRecord, WriteOutcome
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Scene, seconds, stop_all
+
+PUBLISHED = {"placement": Published(Even())}
+EXPIRATION_S = EventProcessorConfig().ownership_expiration.total_seconds()
+RECORD_CALLS = ("read_record", "write_record", "list_members")
+
+
+class Watched(Scene):
+    """Notes the schema that each processor follows in each cycle."""
+
+    def __init__(self, partition_count: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(partition_count)
+        self.followed: dict[str, list[int]] = {}
+        real = Balancer.cycle
+
+        async def cycle(balancer, *arguments):
+            done = await real(balancer, *arguments)
+            group = balancer._memory.group
+            if group.schema is not None:
+                self.followed.setdefault(group.owner_id, []).append(group.schema.number)
+            return done
+
+        patch.setattr(Balancer, "cycle", cycle)
+
+    async def started(self, names, **settings):
+        """Start processors one after the other."""
+        processors = [self.processor(owner_id=n, **{**PUBLISHED, **settings}) for n in names]
+        for processor in processors:
+            await processor.start()
+            await seconds(15)
+        return processors
+
+    @property
+    def schema(self) -> Schema:
+        """What is stored."""
+        found = schema_in(self.account.records(self.group).record_by_name[SCHEMA_RECORD].content)
+        assert found is not None
+        return found
+
+    def check_numbers(self) -> None:
+        """No processor ever followed a lower number than before."""
+        for name, numbers in self.followed.items():
+            for former, later in pairwise(numbers):
+                assert former <= later, name
+
+    def counts(self) -> list[int]:
+        """How many partitions each owner has."""
+        owners = list(self.owners().values())
+        return sorted(owners.count(owner) for owner in set(owners))
+
+
+@contextmanager
+def counting(names):
+    """Count these operations of all stores."""
+    count: Counter[str] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            real = getattr(MemoryCheckpointStore, name)
+
+            def counted(self, *args, name=name, real=real):
+                count[name] += 1
+                return real(self, *args)
+
+            patch.setattr(MemoryCheckpointStore, name, counted)
+        yield count
+
+
+def number_in(record):
+    """Return the number of the schema in a record."""
+    schema = schema_in(record.content)
+    assert schema is not None
+    return schema.number
+
+
+def played(story, partition_count=12):
+    """Play a story on virtual time; no schema is followed after a newer one."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        async def main():
+            scene = Watched(partition_count, patch)
+            try:
+                return await story(scene)
+            finally:
+                scene.check_numbers()
+
+        return run_virtual(main())
+
+
+def test_a_group_shares_as_its_leader_says():
+    """The plan is that of the inner placement; the first one that comes leads, and goes on to."""
+
+    async def story(scene):
+        processors = await scene.started("bac")
+        found = scene.counts(), scene.schema.leader, scene.schema.placement
+        await stop_all(processors)
+        return found
+
+    assert played(story) == ([4, 4, 4], "b", "Published:Even")
+
+
+def test_when_the_leader_is_killed_the_next_one_publishes():
+    """Its partitions are served again, and no number is followed twice or out of order."""
+
+    async def story(scene):
+        a, b, c = await scene.started("abc")
+        before = scene.schema
+        scene.store_by_owner["a"].is_out = True
+        await seconds(150)
+        after, owners = scene.schema, scene.counts()
+        await stop_all([a, b, c])
+        return before.leader, after.leader, after.number > before.number, owners
+
+    assert played(story) == ("a", "b", True, [6, 6])
+
+
+@pytest.mark.parametrize("frozen_s", [5, 40, 200])
+def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(frozen_s):
+    """While it was away, another one has published; its own schema is followed by nobody."""
+
+    async def story(scene):
+        a, b = await scene.started("ab")
+        store = scene.store_by_owner["a"]
+        write, sent, outcomes = store.write_record, [], []
+
+        async def suspended(group, record):
+            sent.append(number_in(record))
+            store.is_out = True
+            await asyncio.sleep(frozen_s)
+            store.is_out = False
+            result = await write(group, record)
+            outcomes.append(result.outcome)
+            return result
+
+        store.write_record = suspended
+        (c,) = await scene.started("c")
+        await seconds(frozen_s + 60)
+        store.write_record = write
+        await seconds(60)
+        found = outcomes[0], sent[0], scene.schema.number, scene.counts()
+        await stop_all([a, b, c])
+        return found
+
+    outcome, number, last, counts = played(story)
+
+    assert counts == [4, 4, 4]
+    if frozen_s > EXPIRATION_S:
+        assert (outcome, last > number) == (WriteOutcome.LOST, True)
+    else:
+        assert outcome is WriteOutcome.WON
+
+
+@pytest.mark.parametrize("content", [None, b"damaged", "old"])
+def test_a_record_that_an_operator_deletes_or_restores_is_written_again(content):
+    """With a number above those that the members know. No partition moves meanwhile."""
+
+    async def story(scene):
+        (a,) = await scene.started("a")
+        records = scene.account.records(scene.group).record_by_name
+        old = records[SCHEMA_RECORD]
+        (b,) = await scene.started("b")
+        before, owners = scene.schema, scene.owners()
+        if content is None:
+            del records[SCHEMA_RECORD]
+        else:
+            bad = old.content if content == "old" else content
+            records[SCHEMA_RECORD] = GroupRecord(name=SCHEMA_RECORD, content=bad, etag="restored")
+        await seconds(30)
+        after, moved = scene.schema, scene.owners() != owners
+        (c,) = await scene.started("c")
+        counts = scene.counts()
+        await stop_all([a, b, c])
+        return after.number > before.number, after.says_as(before), moved, counts
+
+    assert played(story) == (True, True, False, [4, 4, 4])
+
+
+def test_a_record_that_cannot_be_read_changes_nothing(caplog):
+    """The group goes on with the schema that it follows, renews its leases, and logs an error."""
+
+    async def story(scene):
+        a, b = await scene.started("ab")
+        owners = scene.owners()
+        records = scene.account.records(scene.group).record_by_name
+        records["schema"] = replace(
+            records["schema"], content=b'{"version": 99}', etag=scene.account.new_etag()
+        )
+        await seconds(200)
+        found = scene.owners() == owners
+        await stop_all([a, b])
+        return found
+
+    assert played(story)
+    assert sum("schema_unreadable" in record.message for record in caplog.records) == 2
+
+
+def test_members_of_another_placement_follow_and_never_lead():
+    """A rolling deployment: the group changes once, in the middle, and moves no partition."""
+
+    async def story(scene):
+        even = await scene.started("ab", placement=Even())
+        before = scene.owners()
+        own = await scene.started("c", placement=Published(Own()))
+        scene.account.records(scene.group).record_by_name.clear()
+        more = await scene.started("de", placement=Published(Own()))
+        found = scene.schema.leader, scene.schema.placement, scene.counts()
+        assert before
+        await stop_all([*even, *own, *more])
+        return found
+
+    leader, placement, counts = played(story)
+
+    assert (leader, placement) == ("c", f"Published:{Own().name}")
+    assert counts == [2, 2, 2, 3, 3]
+
+
+class Own(Even):
+    """A placement of the user's, which processors with another one do not have."""
+
+
+def test_a_balanced_group_neither_reads_nor_writes_the_schema():
+    """Each listing of members says that it is unchanged."""
+
+    async def story(scene):
+        processors = await scene.started("ab")
+        with counting(RECORD_CALLS) as count:
+            await seconds(300)
+        await stop_all(processors)
+        even = await scene.started("cd", placement=Even())
+        with counting(RECORD_CALLS) as without:
+            await seconds(300)
+        await stop_all(even)
+        return count, without
+
+    count, without = played(story)
+
+    assert count["list_members"] > 50
+    assert (count["read_record"], count["write_record"]) == (0, 0)
+    assert (without["read_record"], without["write_record"]) == (0, 0)

@@ -1,0 +1,383 @@
+"""How one pump serves: where it begins to read, when it waits, and what it reports."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from eventproc import CheckpointPolicy, EventPosition, FailurePolicy, StoreRejectedError
+from eventproc._delivery.delivery import RECEIVE_WAIT_MAX, RECEIVE_WAIT_MIN
+from eventproc._delivery.flow_control import RateLimiter
+from eventproc.models import CloseReason, SequenceRange, alone
+from eventproc.ports import PartitionReceiver
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Scene, seconds
+from tests.unit.eventproc._delivery.pump_fixture import SHUTDOWN_S, PumpFixture, RunningPump
+
+
+class NotingSource(MemoryEventSource):
+    """Notes the position of each link; with *begins_at_first*, links begin at the first event."""
+
+    def __init__(self, scene: Scene, *, begins_at_first: bool = False) -> None:
+        super().__init__(scene.hub)
+        self.positions: list[EventPosition] = []
+        self.asked_for: list[int] = []
+        """How many events each ``receive`` asked for."""
+
+        self._begins_at_first = begins_at_first
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        """Note the position."""
+        self.positions.append(position)
+        if self._begins_at_first:
+            position = EventPosition.earliest()
+        receiver = await super().open_receiver(consumer_group, partition_id, position)
+        receive = receiver.receive
+
+        async def noting(*, events_max, wait_max):
+            self.asked_for.append(events_max)
+            return await receive(events_max=events_max, wait_max=wait_max)
+
+        receiver.receive = noting  # type: ignore[method-assign]
+        return receiver
+
+
+def test_a_link_that_is_opened_again_begins_after_the_last_handled_event():
+    """Before one is handled, where the first link began."""
+    begins_at = EventPosition.from_enqueued_time(datetime(2020, 1, 1, tzinfo=UTC))
+
+    async def scenario():
+        fixture = PumpFixture(initial_position=begins_at)
+        source = fixture.source = NotingSource(fixture.scene)
+        running = await fixture.start()
+        fixture.scene.hub.break_links()
+        await seconds(1)
+        fixture.scene.publish(3)
+        await seconds(1)
+        fixture.scene.hub.break_links()
+        await seconds(1)
+        await running.end()
+        stored = fixture.scene.checkpoint()
+        assert stored is not None
+        assert stored.offset is not None
+        return source.positions, EventPosition.from_offset(stored.offset, sequence_number=2)
+
+    positions, after_last = run_virtual(scenario())
+
+    assert positions == [begins_at, begins_at, after_last]
+
+
+def test_on_idle_is_called_after_each_idle_timeout_without_events():
+    """Exactly then, however long it is, and counted from the end of the last call."""
+
+    async def scenario():
+        fixture = PumpFixture(idle_timeout=timedelta(seconds=200))
+        running = await fixture.start()
+        await seconds(449)
+        fixture.handler.call_s = 7
+        fixture.scene.publish(1)  # At 450: handled at 457.
+        await seconds(450)
+        await running.end()
+        return fixture.handler.idle_at_s
+
+    assert run_virtual(scenario()) == [200, 400, 657, 857]
+
+
+def test_on_idle_is_not_called_during_a_pause_or_while_a_lane_is_at_work():
+    """The partition is not idle then."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            idle_timeout=timedelta(seconds=10), key_concurrency=2, key_selector=lambda _: 0
+        )
+        fixture.handler.call_s = 25
+        running = await fixture.start()
+        fixture.scene.publish(1)  # At 1: handled at 26.
+        await seconds(34)
+        running.pump.pause()  # At 35.
+        await seconds(40)
+        running.pump.resume()  # At 75.
+        await seconds(15)
+        await running.end()
+        return fixture.handler.idle_at_s
+
+    assert run_virtual(scenario()) == [31, 81]
+
+
+class EarlySource(MemoryEventSource):
+    """Opens links that wait a millisecond less than they are told, and notes those waits."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene.hub)
+        self.waits: list[timedelta] = []
+
+    async def open_receiver(self, consumer_group, partition_id, position):
+        """Open such a link."""
+        return EarlyLink(self)
+
+
+class EarlyLink(PartitionReceiver):
+    """Delivers nothing."""
+
+    last_enqueued = None
+
+    def __init__(self, source: EarlySource) -> None:
+        self._source = source
+
+    async def receive(self, *, events_max, wait_max):
+        """Wait a little less, and return no event."""
+        self._source.waits.append(wait_max)
+        await seconds(wait_max.total_seconds() - 0.001)
+        return []
+
+    async def close(self):
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("idle_timeout", [None, timedelta(seconds=10)])
+def test_one_wait_for_events_is_neither_endless_nor_a_busy_loop(idle_timeout):
+    """Even if the timers of a source fire a little early."""
+
+    async def scenario():
+        fixture = PumpFixture(idle_timeout=idle_timeout)
+        source = fixture.source = EarlySource(fixture.scene)
+        running = await fixture.start()
+        await seconds(300)
+        await running.end()
+        return source.waits, fixture.handler.idle_at_s
+
+    waits, idle_at_s = run_virtual(scenario())
+
+    if idle_timeout is None:
+        assert set(waits) == {RECEIVE_WAIT_MAX}
+    else:
+        assert min(waits) == RECEIVE_WAIT_MIN
+        assert max(waits) == idle_timeout
+        assert len(idle_at_s) == 30
+
+
+def test_a_paused_pump_delivers_nothing_and_says_so():
+    """Also in its statistics; a resume delivers what came meanwhile."""
+
+    async def scenario():
+        fixture = PumpFixture()
+        running = await fixture.start()
+        seen = []
+        for step in (lambda: None, running.pump.pause, running.pump.resume):
+            step()
+            await seconds(1)
+            fixture.scene.publish(1)
+            await seconds(1)
+            paused = running.pump.is_paused, running.pump.statistics().is_paused
+            seen.append((*paused, fixture.scene.numbers()))
+        await running.end()
+        return seen
+
+    assert run_virtual(scenario()) == [
+        (False, False, [0]),
+        (True, True, [0]),
+        (False, False, [0, 1, 2]),
+    ]
+
+
+def test_the_statistics_show_a_checkpoint_that_is_refused():
+    """The text says what to do; ``None`` again as soon as it is written."""
+
+    async def scenario():
+        fixture = PumpFixture(checkpoint_policy=CheckpointPolicy(max_events=1))
+        running = await fixture.start()
+        shown = [running.pump.statistics().checkpoint_error]
+        fixture.checkpoints.write_error = StoreRejectedError("grant the right to write")
+        fixture.checkpoints.is_failing = True
+        fixture.scene.publish(1)
+        await seconds(2)
+        shown.append(running.pump.statistics().checkpoint_error)
+        fixture.checkpoints.is_failing = False
+        await seconds(10)
+        shown.append(running.pump.statistics().checkpoint_error)
+        await running.end()
+        return shown
+
+    assert run_virtual(scenario()) == [None, "grant the right to write", None]
+
+
+@pytest.mark.parametrize("received_before", [0, 1])
+def test_the_statistics_show_a_stall_while_it_lasts(received_before):
+    """The hub has events, and the link delivers none, from the beginning or later."""
+
+    async def scenario():
+        fixture = PumpFixture(stall_timeout=timedelta(seconds=10))
+        fixture.scene.publish(received_before)
+        running = await fixture.start()
+        seen = [running.pump.statistics().is_stalled]
+        fixture.scene.hub.stall("0")
+        fixture.scene.publish(1)
+        await seconds(15)
+        seen.append(running.pump.statistics().is_stalled)
+        await running.end()
+        return seen
+
+    assert run_virtual(scenario()) == [False, True]
+
+
+@pytest.mark.parametrize("key_concurrency", [1, 3])
+def test_events_that_fail_again_and_again_are_a_stall(key_concurrency):
+    """Although the hub has no further ones: another processor may be able to handle them."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            failover_timeout=timedelta(seconds=10),
+            key_concurrency=key_concurrency,
+            key_selector=lambda event: event.sequence_number,
+        )
+
+        async def fail(context, events):
+            raise RuntimeError
+
+        fixture.handler.process_events = fail  # type: ignore[method-assign]
+        fixture.scene.publish(1)
+        running = await fixture.start()
+        await running.ended()
+        return running.task.result(), fixture.handler.closed
+
+    assert run_virtual(scenario()) == (CloseReason.STALLED, [CloseReason.STALLED])
+
+
+def test_waiting_for_the_lease_is_no_stall():
+    """The handler may not be called meanwhile; the event is handled when the lease is renewed."""
+
+    async def scenario():
+        fixture = PumpFixture(stall_timeout=timedelta(seconds=10))
+        running = await fixture.start()
+        fixture.remaining_s = 0.0
+        fixture.scene.publish(1)
+        await seconds(100)
+        stall_count, before = running.pump.counters.stall_count, fixture.scene.numbers()
+        fixture.remaining_s = 1e9
+        await seconds(1)
+        await running.end()
+        return stall_count, before, fixture.scene.numbers()
+
+    assert run_virtual(scenario()) == (0, [], [0])
+
+
+@pytest.mark.parametrize("own", [None, 2])
+def test_a_batch_is_no_larger_than_the_lowest_rate_allows(own):
+    """Of the processor's limit and the partition's."""
+
+    async def scenario():
+        fixture = PumpFixture(partition_rate_max=own)
+        fixture.rate_limits = [RateLimiter(7), RateLimiter(4)]
+        fixture.scene.publish(40)
+        running = await fixture.start()
+        await seconds(19)
+        at_20_s = len(fixture.scene.handled)
+        await running.end()
+        return max(fixture.handler.sizes), at_20_s
+
+    largest, at_20_s = run_virtual(scenario())
+
+    per_second = own or 4
+    assert largest == per_second
+    assert min(40, 20 * per_second) <= at_20_s <= 21 * per_second
+
+
+def test_events_from_before_the_position_are_not_delivered():
+    """A source may begin earlier than it was told; events that kill are counted all the same."""
+
+    async def scenario():
+        fixture = PumpFixture(failure_policy=FailurePolicy(deliveries_max=3), batch_size_max=2)
+        fixture.source = NotingSource(fixture.scene, begins_at_first=True)
+        fixture.scene.publish(10)
+        pump = await fixture.pump()
+        await fixture.checkpoints.store_by("b/1/1", 5)
+        asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
+        await pump.run()
+        return fixture.scene.numbers()
+
+    assert run_virtual(scenario()) == [6, 7, 8, 9]
+
+
+def test_nothing_is_received_while_completed_events_leave_no_room():
+    """They lie above an event that is under way, and no source can be asked for zero events."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            key_concurrency=2,
+            max_in_flight_events=3,
+            batch_size_max=2,
+            key_selector=lambda event: event.sequence_number,
+        )
+        source = fixture.source = NotingSource(fixture.scene)
+        fixture.handler.call_s = 20
+        pump = await fixture.pump()
+        await fixture.checkpoints.store_by("b/1/1", -1, completed=(SequenceRange(1, 6),))
+        fixture.scene.publish(8)
+        asyncio.get_running_loop().call_later(60, lambda: pump.end(CloseReason.SHUTDOWN))
+        await pump.run()
+        return fixture.scene.numbers(), source.asked_for
+
+    numbers, asked_for = run_virtual(scenario())
+
+    assert numbers == [0, 7]
+    assert set(asked_for) <= {1, 2}
+    assert len(asked_for) < 20
+
+
+def test_events_that_a_former_owner_completed_move_the_stored_position():
+    """Although no event after them is handled."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            key_concurrency=2,
+            batch_size_max=1,
+            key_selector=lambda event: event.sequence_number,
+            checkpoint_policy=CheckpointPolicy(max_events=1),
+        )
+        pump = await fixture.pump()
+        await fixture.checkpoints.store_by("b/1/1", -1, completed=(SequenceRange(1, 6),))
+        running = RunningPump(pump)
+        fixture.scene.publish(7)
+        await seconds(5)
+        before_end = fixture.scene.checkpointed()
+        await running.end()
+        return fixture.scene.numbers(), before_end
+
+    assert run_virtual(scenario()) == ([0], 6)
+
+
+def test_a_pump_that_is_forced_delivers_an_event_whose_count_is_at_the_limit():
+    """An operator resumed the partition; otherwise the event is given up."""
+
+    async def scenario(*, is_forced: bool):
+        fixture = PumpFixture(failure_policy=FailurePolicy(deliveries_max=3))
+        fixture.scene.publish(2)
+        pump = await fixture.pump()
+        if is_forced:
+            pump.force()
+        await fixture.checkpoints.store_by("b/1/1", -1, isolation=alone(2))
+        asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
+        return await pump.run(), fixture.scene.numbers()
+
+    assert run_virtual(scenario(is_forced=True)) == (CloseReason.SHUTDOWN, [0, 1])
+    assert run_virtual(scenario(is_forced=False)) == (CloseReason.HANDLER_FAILED, [])
+
+
+def test_a_stop_ends_the_wait_for_room_at_once():
+    """The store fails, so nothing would make room; the last checkpoint is tried as ever."""
+
+    async def scenario():
+        fixture = PumpFixture(
+            checkpoint_policy=CheckpointPolicy(max_events=1, max_uncommitted_events=2),
+            batch_size_max=1,
+        )
+        running = await fixture.start()
+        fixture.checkpoints.is_failing = True
+        fixture.scene.publish(9)
+        await seconds(5)
+        waiting = fixture.scene.numbers()
+        took_s = await running.end()
+        return waiting, fixture.scene.numbers(), took_s
+
+    assert run_virtual(scenario()) == ([0, 1], [0, 1], SHUTDOWN_S)

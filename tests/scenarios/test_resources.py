@@ -1,0 +1,318 @@
+"""Named resources: each has one holder at a time, also while members and resources change."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import pytest
+
+from eventproc import Backoff, ConfigurationError, Resources
+from eventproc.testing import StoreFaults
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.resources_scene import ResourceScene, Using
+from tests.scenarios.scene import seconds
+
+KEYS = [f"key/{number}" for number in range(10)]
+EXPIRATION_S = 60.0
+CYCLE_S = 11.0
+
+
+def test_ten_keys_are_shared_by_four_processes_as_3_3_2_2():
+    """Also after one stops and joins again; names may have a slash."""
+
+    async def story():
+        scene = ResourceScene(*KEYS)
+        async with AsyncExitStack() as stack:
+            members = [scene.processor(name) for name in "abcd"]
+            for member in members:
+                await stack.enter_async_context(member)
+                await seconds(15)
+            first = sorted(map(len, scene.held().values()))
+            await members[0].stop()
+            await seconds(15)
+            without = sorted(map(len, scene.held().values()))
+            await members[0].start()
+            await seconds(15)
+            again = sorted(map(len, scene.held().values()))
+        scene.check()
+        assert {use.name for use in scene.uses} == set(KEYS)
+        return first, without, again, scene.held()
+
+    assert run_virtual(story()) == ([2, 2, 3, 3], [3, 3, 4], [2, 2, 3, 3], {})
+
+
+def test_a_resource_that_is_added_or_deleted_is_taken_or_dropped_in_the_next_cycle():
+    """The list is read every five seconds here."""
+
+    async def story():
+        scene = ResourceScene("a", "b")
+        async with scene.processor("x"), scene.processor("y"):
+            await seconds(31)
+            began_s = scene.loop.time()
+            scene.names[:] = ["b", "c"]
+            await seconds(10)
+            (dropped,), (added,) = scene.uses_of("a"), scene.uses_of("c")
+            records = scene.account.records(scene.group).ownership_by_partition
+            released = records["a"].owner_id
+            await seconds(60)
+        scene.check()
+        return dropped.ended_s - began_s, added.began_s - began_s, released
+
+    dropped_s, added_s, released = run_virtual(story())
+    assert 0 < dropped_s < 7
+    assert 0 < added_s < 7
+    assert released is None
+
+
+def test_a_group_may_have_no_resources():
+    """It begins when the first one is there."""
+
+    async def story():
+        scene = ResourceScene()
+        async with scene.processor("x") as processor:
+            await seconds(30)
+            is_balanced = processor.statistics().is_balanced
+            scene.names.append("a")
+            await seconds(7)
+            return is_balanced, scene.held()
+
+    assert run_virtual(story()) == (True, {"x": ["a"]})
+
+
+def test_a_holder_without_its_store_lets_go_before_another_one_begins():
+    """The lease is trusted for nine tenths of the expiration; the other one waits for all of it."""
+
+    async def story():
+        scene = ResourceScene("a")
+        async with scene.processor("x"):
+            await seconds(15)
+            async with scene.processor("y"):
+                await seconds(15)
+                scene.store_by_owner["x"].faults = StoreFaults(request_lost_rate=1.0)
+                lost_s = scene.loop.time()
+                await seconds(EXPIRATION_S + CYCLE_S)
+                first, second = scene.uses
+                scene.check()
+                scene.store_by_owner["x"].faults = StoreFaults()
+                await seconds(30)
+        assert len(scene.uses) == 2  # Nothing moves back.
+        return second.began_s - lost_s, second.epoch > first.epoch
+
+    closed_s, is_newer = run_virtual(story())
+    assert closed_s <= EXPIRATION_S + CYCLE_S
+    assert is_newer
+
+
+def test_a_holder_that_cannot_renew_in_time_is_suspended_and_goes_on_with_its_epoch():
+    """Nobody else took the resource meanwhile."""
+
+    async def story():
+        scene = ResourceScene("a")
+        async with scene.processor("x") as processor:
+            await seconds(15)
+            scene.store_by_owner["x"].faults = StoreFaults(request_lost_rate=1.0)
+            await seconds(100)
+            scene.store_by_owner["x"].faults = StoreFaults()
+            await seconds(15)
+            counters = processor.statistics().counters
+        scene.check()
+        first, second = scene.uses
+        return counters.suspended_count, counters.hold_error_count, first.epoch == second.epoch
+
+    assert run_virtual(story()) == (1, 0, True)
+
+
+class Draining(Using):
+    """Notes the order of calls."""
+
+    async def use(self, held, use):
+        """Note the cancellation."""
+        self.current = use
+        try:
+            await super().use(held, use)
+        except asyncio.CancelledError:
+            use.events.append("cancelled")
+            raise
+
+    async def drain(self, held):
+        """Take a second."""
+        self.current.events.append("drain")
+        await seconds(1)
+        self.current.events.append("drained")
+
+
+def test_before_a_planned_move_drain_runs_beside_hold_and_then_hold_is_cancelled():
+    """The new holder begins when both have ended."""
+
+    async def story():
+        scene = ResourceScene("a", "b")
+        async with scene.processor("x", lambda: Draining(scene, close_s=2)):
+            await seconds(15)
+            async with scene.processor("y"):
+                await seconds(30)
+                scene.check()
+                moved = next(use for use in scene.uses if use.owner_id == "y")
+                before = scene.uses_of(moved.name)[0]
+                return before.events, moved.began_s - before.ended_s
+
+    events, gap_s = run_virtual(story())
+    assert events == ["drain", "drained", "cancelled"]
+    assert 0 <= gap_s <= 0.5  # Two rebalance intervals.
+
+
+def test_a_drain_that_takes_too_long_is_cut_and_the_lease_handed_over():
+    """It has 80 % of ``shutdown_timeout``."""
+
+    class Endless(Using):
+        async def drain(self, held):
+            await seconds(1000)
+
+    async def story():
+        scene = ResourceScene("a")
+        processor = scene.processor("x", lambda: Endless(scene))
+        async with processor:
+            await seconds(15)
+            began_s = scene.loop.time()
+            await processor.stop()
+            records = scene.account.records(scene.group).ownership_by_partition
+            return scene.loop.time() - began_s, scene.held(), records["a"].owner_id
+
+    took_s, held, owner_id = run_virtual(story())
+    assert 15 < took_s < 30
+    assert (held, owner_id) == ({}, None)
+
+
+@pytest.mark.parametrize("is_returning", [True, False])
+def test_a_hold_that_ends_by_itself_is_called_again_and_then_given_to_another(is_returning, caplog):
+    """After ``failover_timeout``; a processor on which it works keeps it."""
+
+    class Failing(Using):
+        async def use(self, held, use):
+            await seconds(0.1)
+            if not is_returning:
+                raise OSError("no licence")
+
+    async def story():
+        scene = ResourceScene("a")
+        settings = {
+            "failover_timeout": timedelta(seconds=60),
+            "handler_backoff": Backoff(maximum=timedelta(seconds=10)),
+        }
+        async with scene.processor("x", lambda: Failing(scene), **settings) as failing:
+            await seconds(40)
+            shown = failing.statistics().resources[0]
+            async with scene.processor("y"):
+                await seconds(100)
+                scene.check()
+                return shown, scene.held(), len(scene.uses)
+
+    shown, held, use_count = run_virtual(story())
+    assert shown.failing_seconds > 30
+    assert ("no licence" in shown.error) is not is_returning
+    assert held == {"y": ["a"]}
+    assert 6 < use_count < 30
+    assert "hold_failed" in caplog.text
+
+
+def test_alone_a_failing_hold_is_tried_for_ever():
+    """There is no other processor to give the resource to."""
+
+    class Failing(Using):
+        async def use(self, held, use):
+            if self.scene.loop.time() < 1000:
+                raise OSError("not yet")
+            await super().use(held, use)
+
+    async def story():
+        scene = ResourceScene("a")
+        async with scene.processor("x", lambda: Failing(scene)) as processor:
+            await seconds(1100)
+            scene.check()
+            return scene.held(), processor.statistics().resources[0].error
+
+    assert run_virtual(story()) == ({"x": ["a"]}, None)
+
+
+def test_a_hold_that_ignores_its_cancellation_keeps_its_lease_and_is_reported(caplog):
+    """The next holder waits until it has ended, or until ``handoff_timeout`` is over."""
+
+    class Stubborn(Using):
+        async def use(self, held, use):
+            try:
+                await super().use(held, use)
+            except asyncio.CancelledError:
+                await seconds(100)
+                raise
+
+    async def story():
+        scene = ResourceScene("a", "b")
+        async with scene.processor(
+            "x", lambda: Stubborn(scene), handoff_timeout=timedelta(seconds=200)
+        ):
+            await seconds(15)
+            async with scene.processor("y", handoff_timeout=timedelta(seconds=200)):
+                await seconds(120)
+                scene.check()
+                return {owner: len(names) for owner, names in scene.held().items()}
+
+    assert run_virtual(story()) == {"x": 1, "y": 1}
+    assert "hold_overdue" in caplog.text
+
+
+def test_a_handler_that_cannot_be_made_is_tried_again(caplog):
+    """The error is logged; other resources are not concerned."""
+
+    async def story():
+        scene = ResourceScene("a", "b")
+        made = []
+
+        def make():
+            made.append(1)
+            if len(made) == 1:
+                raise OSError("no memory")
+            return Using(scene)
+
+        async with scene.processor("x", make):
+            await seconds(15)
+            return scene.held()
+
+    assert run_virtual(story()) == {"x": ["a", "b"]}
+    assert "no memory" in caplog.text
+
+
+def test_a_list_that_fails_keeps_the_resources_that_are_known(caplog):
+    """It is read again after ``every``; at the start the error is raised."""
+
+    async def story():
+        scene = ResourceScene("a")
+        async with scene.processor("x") as processor:
+            await seconds(15)
+            scene.is_failing = True
+            await seconds(30)
+            held = scene.held()
+            scene.is_failing = False
+            scene.names.append("b")
+            await seconds(15)
+            await processor.stop()
+            scene.is_failing = True
+            with pytest.raises(Exception, match="listing the resources failed") as failure:
+                await processor.start()
+            return held, type(failure.value).__name__
+
+    assert run_virtual(story()) == ({"x": ["a"]}, "SourceUnavailableError")
+    assert "partition_ids_failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("a", "give a list of names"),
+        ([""], "give a text"),
+        ([1], "give a text"),
+        (["x" * 513], "at most 512"),
+    ],
+)
+def test_names_that_cannot_be_stored_are_refused(names, message):
+    """When the list is given, with the name and the remedy."""
+    with pytest.raises(ConfigurationError, match=message):
+        Resources(names)

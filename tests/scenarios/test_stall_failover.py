@@ -1,0 +1,229 @@
+"""With ``failover_timeout``, a partition that completes nothing goes to another processor."""
+
+import asyncio
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+from eventproc import BlockingPartitionHandler, CloseReason, FailureAction, FailurePolicy
+from eventproc.dead_letters import MemoryDeadLetterSink
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Noting, Scene, seconds, until
+from tests.unit.eventproc._delivery.test_handler_threads import SHORT
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_a_stalled_receiver_is_given_up_after_its_time():
+    """It was reopened before, without success."""
+
+    async def story():
+        scene = Scene()
+        reasons = []
+
+        class Closing(Noting):
+            async def close(self, context, reason):
+                reasons.append((reason, round(asyncio.get_running_loop().time() - stalled_s)))
+
+        settings: dict[str, Any] = {"stall_timeout": MINUTE, "failover_timeout": 3 * MINUTE}
+        async with scene.processor(lambda: Closing(scene), **settings) as processor:
+            scene.publish(3)
+            await seconds(5)
+            stalled_s = asyncio.get_running_loop().time()
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(170)
+            during = processor.statistics(), reasons.copy()
+            await seconds(40)
+            return during, reasons[0]
+
+    (during, none), (reason, after_s) = run_virtual(story())
+
+    assert (none, during.counters.receiver_error_count) == ([], 1)
+    assert reason is CloseReason.STALLED
+    assert 175 <= after_s <= 190
+
+
+def test_a_call_that_hangs_is_given_up_with_its_partition():
+    """Another processor gets the partition. Other partitions are not affected."""
+
+    async def story():
+        scene = Scene(partition_count=2)
+        reasons, times = [], []
+
+        class Hanging(Noting):
+            async def process_events(self, context, events):
+                if context.partition_id == "0" and context.owner_id == "a":
+                    times.append(asyncio.get_running_loop().time())
+                    await asyncio.Event().wait()
+                await super().process_events(context, events)
+
+            async def close(self, context, reason):
+                reasons.append((context.owner_id, context.partition_id, reason))
+                if reasons[-1][:2] == ("a", "0"):
+                    times.append(asyncio.get_running_loop().time())
+
+        settings: dict[str, Any] = {"failover_timeout": MINUTE}
+        async with scene.processor(lambda: Hanging(scene), **settings) as one:
+            scene.publish(2, "1")
+            scene.publish(2, "0")
+            await seconds(50)
+            async with scene.processor(lambda: Hanging(scene), "b", **settings):
+                await seconds(3)
+                scene.publish(2, "1")
+                await seconds(40)
+                seen = scene.numbers("1"), scene.numbers("0"), scene.owners(), reasons.copy()
+                stalls = one.statistics().counters.stall_count
+        return seen, stalls, times[1] - times[0]
+
+    (ones, zeros, owners, reasons), stalls, after_s = run_virtual(story())
+
+    assert ones == [0, 1, 2, 3]
+    assert zeros == [0, 1]
+    assert owners["0"] == "b"
+    assert ("a", "0", CloseReason.STALLED) in reasons
+    assert stalls == 1
+    assert 60 <= after_s <= 75
+
+
+def test_a_stalled_partition_without_another_processor_is_started_again():
+    """With a new handler, after a wait."""
+
+    async def story():
+        scene = Scene()
+        handlers = []
+
+        class HangingOnce(Noting):
+            def __init__(self):
+                super().__init__(scene)
+                handlers.append(self)
+
+            async def process_events(self, context, events):
+                if len(handlers) == 1:
+                    await asyncio.Event().wait()
+                await super().process_events(context, events)
+
+        scene.publish(2)
+        async with scene.processor(HangingOnce, failover_timeout=MINUTE):
+            await seconds(90)
+        return scene.numbers(), len(handlers)
+
+    assert run_virtual(story()) == ([0, 1], 2)
+
+
+def test_an_event_that_hangs_each_time_is_given_up():
+    """A stall counts as a delivery without a result."""
+
+    async def story():
+        scene = Scene()
+        scene.publish(5)
+        sink = MemoryDeadLetterSink()
+
+        class Hanging(Noting):
+            async def process_events(self, context, events):
+                for event in events:
+                    if event.sequence_number == 3:
+                        await asyncio.Event().wait()
+                    await super().process_events(context, [event])
+                    context.done(event)
+
+        policy = FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)
+        async with scene.processor(
+            lambda: Hanging(scene), sink=sink, failure_policy=policy, failover_timeout=MINUTE
+        ):
+            await seconds(600)
+        return scene.numbers(), [letter.event.sequence_number for letter in sink.letters]
+
+    assert run_virtual(story()) == ([0, 1, 2, 4], [3])
+
+
+def test_one_lane_that_hangs_is_a_stall():
+    """Although the other lanes go on."""
+
+    async def story():
+        scene = Scene()
+        reasons = []
+
+        class OneHangs(Noting):
+            async def process_events(self, context, events):
+                if events[0].partition_key == "a":
+                    await asyncio.Event().wait()
+
+            async def close(self, context, reason):
+                reasons.append((reason, asyncio.get_running_loop().time()))
+
+        async with scene.processor(
+            lambda: OneHangs(scene), key_concurrency=2, failover_timeout=MINUTE
+        ):
+            for number in range(80):
+                key = "a" if number == 0 else "b"
+                scene.hub.publish(b"", partition_id="0", partition_key=key)
+                await seconds(1)
+        return reasons
+
+    (reason, at_s), *_ = run_virtual(story())
+
+    assert reason is CloseReason.STALLED
+    assert 60 <= at_s <= 75
+
+
+def test_on_idle_that_hangs_is_a_stall_with_key_lanes_too():
+    """No lane is busy, and none can be until it returns."""
+
+    async def scenario():
+        scene = Scene()
+        reasons = []
+
+        class Hanging(Noting):
+            async def on_idle(self, context):
+                await asyncio.Event().wait()
+
+            async def close(self, context, reason):
+                reasons.append(reason)
+
+        async with scene.processor(
+            lambda: Hanging(scene),
+            key_concurrency=2,
+            idle_timeout=timedelta(seconds=10),
+            failover_timeout=MINUTE,
+        ):
+            await seconds(90)
+        return reasons
+
+    assert run_virtual(scenario())[0] is CloseReason.STALLED
+
+
+def test_a_handler_thread_that_hangs_is_left_behind():
+    """It cannot be stopped. Its partition goes on with a new handler in a new thread."""
+    release = threading.Event()
+    handlers: list[BlockingPartitionHandler] = []
+    owned: list[tuple[bool, bool]] = []
+
+    async def story():
+        scene = Scene()
+
+        class Hanging(BlockingPartitionHandler):
+            def __init__(self):
+                handlers.append(self)
+
+            def process_event(self, context, event):
+                if len(handlers) == 1:
+                    release.wait(30)
+                    owned.append((context.is_owned, context.is_cancelled))
+                    return
+                scene.handled.append((context.partition_id, event.sequence_number))
+
+        scene.publish(2)
+        settings = {**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
+        async with scene.processor(Hanging, failover_timeout=timedelta(seconds=0.3), **settings):
+            await until(lambda: len(scene.handled) == 2)
+            release.set()
+            await until(lambda: owned)
+        return scene.numbers()
+
+    begun_s = time.monotonic()
+
+    assert asyncio.run(story()) == [0, 1]
+    assert owned == [(False, True)]
+    assert time.monotonic() - begun_s < 15

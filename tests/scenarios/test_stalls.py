@@ -1,0 +1,333 @@
+"""Stalls are noticed and reported, and end by a new receiver or by themselves."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from eventproc import CloseReason, PartitionHandler, SourceRejectedError
+from eventproc._core.delivery.stall import Condition, StallStep, stall_step
+from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.scene import Noting, Scene, seconds
+
+MINUTE = timedelta(minutes=1)
+
+
+def step(*, failover_s: float | None = None, **facts) -> StallStep:
+    """The step for these conditions; the others are those of a healthy partition."""
+    healthy = {
+        "idle_s": 0.0,
+        "call_s": None,
+        "has_work": True,
+        "is_starved": False,
+        "is_held_back": False,
+        "failing_s": 0.0,
+        "is_reported": False,
+        "was_reopened": False,
+    }
+    return stall_step(Condition(**{**healthy, **facts}), 60, failover_s)
+
+
+def test_a_stall_is_reported_once():
+    """A call that hangs is one, whatever else the partition does; waiting is none."""
+    assert step(idle_s=59, call_s=59) is StallStep.NOTHING
+    assert step(idle_s=60) is StallStep.REPORT
+    assert step(idle_s=60, is_reported=True) is StallStep.WAIT
+    assert step(idle_s=0, call_s=60, is_held_back=True) is StallStep.REPORT
+    assert step(idle_s=600, has_work=False) is StallStep.NOTHING
+    assert step(idle_s=600, is_held_back=True) is StallStep.NOTHING
+    assert step(failing_s=60, has_work=False) is StallStep.REPORT
+    assert step(failing_s=60, has_work=False, is_held_back=True) is StallStep.NOTHING
+
+
+def test_the_receiver_is_reopened_once_if_the_partition_waits_for_it():
+    """Also if a call that hangs was reported before, and not because of a call alone."""
+    assert step(idle_s=60, is_starved=True) is StallStep.REOPEN
+    assert step(idle_s=60, is_starved=True, is_reported=True, call_s=90) is StallStep.REOPEN
+    assert step(idle_s=90, is_starved=True, was_reopened=True, is_reported=True) is StallStep.WAIT
+    assert step(idle_s=10, is_starved=True, call_s=60) is StallStep.REPORT
+
+
+def test_a_stalled_partition_is_given_up_only_if_there_is_a_time_for_it():
+    """The time is that of the last progress, or of the call."""
+    assert step(idle_s=9999, call_s=9999) is StallStep.REPORT
+    assert step(idle_s=99, is_reported=True, failover_s=100) is StallStep.WAIT
+    assert step(idle_s=100, is_reported=True, failover_s=100) is StallStep.ABANDON
+    assert step(idle_s=0, call_s=100, failover_s=100) is StallStep.ABANDON
+    assert step(idle_s=100, has_work=False, failover_s=100) is StallStep.NOTHING
+    assert step(failing_s=999, has_work=False, failover_s=100) is StallStep.REPORT
+
+
+def test_a_receiver_that_returns_nothing_is_opened_again():
+    """It raised no error, although the hub has events."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            scene.publish(3)
+            await seconds(5)
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(75)
+            scene.hub.resume("0")
+            during = processor.statistics()
+            await seconds(60)
+            after = processor.statistics()
+        return scene.numbers(), during, after
+
+    numbers, during, after = run_virtual(story())
+
+    assert numbers == list(range(6))
+    assert during.pumps[0].is_stalled
+    assert (during.counters.stall_count, during.counters.receiver_error_count) == (1, 1)
+    assert not after.pumps[0].is_stalled
+    assert after.claim_count == 1
+
+
+def test_a_receiver_is_reopened_in_each_stall():
+    """Not only in the first one of a partition."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            for _ in range(2):
+                scene.hub.stall("0")
+                scene.publish(3)
+                await seconds(75)
+                scene.hub.resume("0")
+                await seconds(60)
+            return scene.numbers(), processor.statistics().counters.receiver_error_count
+
+    assert run_virtual(story()) == (list(range(6)), 2)
+
+
+def test_an_idle_partition_is_not_stalled():
+    """It has no work."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            scene.publish(3)
+            await seconds(1000)
+            return scene.numbers(), processor.statistics().counters.stall_count
+
+    assert run_virtual(story()) == (list(range(3)), 0)
+
+
+def test_time_without_events_is_no_part_of_a_stall():
+    """The watchdog begins to count anew after each ``stall_timeout`` without events."""
+
+    async def story():
+        scene = Scene()
+        async with scene.processor(stall_timeout=MINUTE) as processor:
+            scene.publish(3)
+            await seconds(615)  # just after such a time has ended
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(40)
+            early = processor.statistics().counters.stall_count
+            await seconds(80)
+            return early, processor.statistics().counters.stall_count
+
+    assert run_virtual(story()) == (0, 1)
+
+
+def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(caplog):
+    """Whether its call hangs or fails again and again: only a setting gives it up. The receiver is
+    not reopened, and the log says when the stall ends."""
+
+    async def story():
+        scene = Scene(partition_count=2)
+        goes_on = asyncio.Event()
+        calls = []
+
+        class Stuck(Noting):
+            async def process_events(self, context, events):
+                calls.append(context.partition_id)
+                if context.partition_id == "0":
+                    await goes_on.wait()
+                elif not goes_on.is_set():
+                    raise RuntimeError
+                await super().process_events(context, events)
+
+        caplog.set_level("INFO", "eventproc")
+        scene.publish(1, "0")
+        scene.publish(1, "1")
+        async with scene.processor(lambda: Stuck(scene)) as processor:
+            await seconds(3600)
+            during = processor.statistics()
+            goes_on.set()
+            await seconds(100)
+            return during, processor.statistics(), calls.count("0"), scene.numbers("0")
+
+    during, after, hung_count, numbers = run_virtual(story())
+    stalls = [r for r in caplog.records if getattr(r, "event", "").startswith("stall_")]
+
+    assert [pump.is_stalled for pump in (*during.pumps, *after.pumps)] == [True, True, False, False]
+    assert (during.counters.stall_count, during.counters.receiver_error_count) == (2, 0)
+    assert (hung_count, numbers) == (1, [0])
+    assert sorted(r.event for r in stalls) == [*["stall_detected"] * 2, *["stall_recovered"] * 2]
+    assert [r.is_reopened for r in stalls[:2]] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("is_batch", "expected"), [(False, (1, 2, 2)), (True, (1, 2, 4))], ids=["event", "batch"]
+)
+def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
+    """The one of ``process_event``; of a batch, the first and the last that is not done."""
+
+    async def story():
+        scene = Scene()
+
+        class HangsAt2(Noting):
+            async def process_events(self, context, events):
+                if not is_batch:
+                    await PartitionHandler.process_events(self, context, events)
+                    return
+                context.done(events[1])
+                await asyncio.Event().wait()
+
+            async def process_event(self, context, event):
+                if event.sequence_number == 2:
+                    await asyncio.Event().wait()
+
+        scene.publish(5)
+        processor = scene.processor(
+            lambda: HangsAt2(scene),
+            stall_timeout=MINUTE,
+            failover_timeout=2 * MINUTE,
+            shutdown_timeout=timedelta(seconds=1),
+        )
+        async with processor:
+            await seconds(125)
+
+    run_virtual(story())
+    found = {
+        r.event: (r.after_sequence_number, r.sequence_number, r.last_sequence_number)
+        for r in caplog.records
+        if getattr(r, "event", "") in {"stall_detected", "partition_abandoned"}
+    }
+
+    assert found == {"stall_detected": expected, "partition_abandoned": expected}
+
+
+def test_a_stall_without_a_call_says_after_which_event(caplog):
+    """The receiver returns nothing, and the call of the last event has ended."""
+
+    async def story():
+        scene = Scene()
+
+        class Quick(PartitionHandler):
+            async def process_event(self, context, event):
+                pass
+
+        async with scene.processor(Quick, stall_timeout=MINUTE):
+            scene.publish(3)
+            await seconds(5)
+            scene.hub.stall("0")
+            scene.publish(3)
+            await seconds(75)
+
+    run_virtual(story())
+    (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
+
+    assert (stall.after_sequence_number, stall.sequence_number) == (2, None)
+
+
+def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
+    """It names the event that hangs, and ends when the call does."""
+
+    async def story():
+        scene = Scene()
+        goes_on = asyncio.Event()
+
+        class OneHangs(Noting):
+            async def process_events(self, context, events):
+                if events[0].partition_key == "a":
+                    await goes_on.wait()
+
+        async with scene.processor(
+            lambda: OneHangs(scene), key_concurrency=2, stall_timeout=MINUTE
+        ) as processor:
+            for number in range(300):
+                scene.hub.publish(b"", partition_id="0", partition_key="b" if number else "a")
+                await seconds(1)
+            during = processor.statistics()
+            goes_on.set()
+            await seconds(20)
+            return during, processor.statistics()
+
+    during, after = run_virtual(story())
+    (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
+
+    assert (during.pumps[0].is_stalled, after.pumps[0].is_stalled) == (True, False)
+    assert (stall.sequence_number, stall.last_sequence_number) == (0, 0)
+    assert during.pumps[0].stalled_sequence_number == 0
+    assert after.pumps[0].stalled_sequence_number is None
+    assert after.counters.stall_count == 1
+
+
+def test_a_long_call_that_reports_progress_is_not_given_up():
+    """A handler that takes events one by one shows progress with each."""
+
+    async def story():
+        scene = Scene()
+
+        class Slow(Noting):
+            async def process_events(self, context, events):
+                for event in events:
+                    await asyncio.sleep(30)
+                    scene.handled.append(("0", event.sequence_number))
+                    context.done(event)
+
+        scene.publish(10)
+        async with scene.processor(lambda: Slow(scene), stall_timeout=MINUTE) as processor:
+            await seconds(320)
+            return scene.numbers(), processor.statistics().counters.stall_count
+
+    assert run_virtual(story()) == (list(range(10)), 0)
+
+
+def test_waiting_for_a_rate_limit_is_no_stall():
+    """Although the hub has more events, and nothing is completed for longer than the time-out."""
+
+    async def scenario():
+        scene = Scene()
+        scene.publish(5)
+        async with scene.processor(
+            partition_rate_max=0.005, batch_size_max=1, stall_timeout=MINUTE
+        ) as processor:
+            await seconds(450)
+            return len(scene.numbers()), processor.statistics().counters.stall_count
+
+    handled_count, stall_count = run_virtual(scenario())
+
+    assert 0 < handled_count < 5
+    assert stall_count == 0
+
+
+def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
+    """In ``process_error``. The partition is tried again after a wait."""
+
+    async def story():
+        scene = Scene()
+        reasons = []
+
+        class Closing(Noting):
+            async def close(self, context, reason):
+                reasons.append(reason)
+
+        scene.publish(3)
+        scene.hub.refuse_opening("0", SourceRejectedError("no right"))
+        async with scene.processor(lambda: Closing(scene)):
+            await seconds(30)
+            reasons_before = list(reasons)
+            scene.hub.allow_opening("0")
+            await seconds(60)
+        return set(reasons_before), scene.numbers(), reasons[-1]
+
+    assert run_virtual(story()) == (
+        {CloseReason.SOURCE_FAILED},
+        [0, 1, 2],
+        CloseReason.SHUTDOWN,
+    )

@@ -1,0 +1,281 @@
+"""Counters and gauges that OpenTelemetry's SDK reads from the statistics; on virtual time."""
+
+import asyncio
+import sys
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventproc.models import ClaimResult, WriteOutcome
+from eventproc.telemetry._reporting import Instrumentation
+from eventproc.testing import run_virtual
+from tests.scenarios.opentelemetry_sdk import Sdk
+from tests.scenarios.scene import Noting, seconds
+
+
+@pytest.fixture(name="sdk")
+def _sdk():
+    return Sdk()
+
+
+def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
+    """Lag by partition; owned, served, balanced and the least lease margin by group."""
+    scene = sdk.scene(partition_count=2)
+    values = {}
+
+    class Stuck(Noting):
+        async def process_events(self, context, events):
+            if context.partition_id == "1":
+                await context.checkpoint(events[0])
+                await asyncio.Event().wait()
+
+    async def story():
+        scene.publish(5, "0")
+        scene.publish(5, "1")
+        async with scene.processor(lambda: Stuck(scene), shutdown_timeout=timedelta(seconds=1)):
+            await seconds(31)
+            values["lag"] = sdk.by_partition("eventproc.lag.events")
+            values["lag time"] = sdk.by_partition("eventproc.lag.time")
+            for name in ("partitions.owned", "partitions.served", "lease.margin", "balanced"):
+                values[name] = sdk.value(f"eventproc.{name}")
+
+    run_virtual(story())
+
+    assert values["lag"] == {"0": 0, "1": 4}
+    assert values["lag time"] == {"0": 0, "1": 0}
+    assert (values["partitions.owned"], values["partitions.served"], values["balanced"]) == (
+        2,
+        2,
+        1,
+    )
+    assert 30 < values["lease.margin"] < 60
+    assert sdk.points("eventproc.lag.events") == []
+
+
+def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
+    """A lag of zero would hide it. The recommended alert is above this many seconds."""
+    scene = sdk.scene()
+    found = []
+
+    def look():
+        found.append(
+            (
+                sdk.by_partition("eventproc.receiver.failing"),
+                sdk.by_partition("eventproc.lag.events"),
+                sdk.value("eventproc.partitions.stalled"),
+            )
+        )
+
+    async def story():
+        async with scene.processor(stall_timeout=timedelta(seconds=30)):
+            scene.publish(1)
+            await seconds(10)
+            look()
+            scene.hub.begin_outage()
+            await seconds(120)
+            look()
+
+    run_virtual(story())
+
+    assert found == [({"0": 0}, {"0": 0}, 0), ({"0": 120}, {}, 1)]
+
+
+def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
+    """The lag in time while the handler hangs; the checkpoint's age during an outage."""
+    scene = sdk.scene()
+    release = asyncio.Event()
+    ages, lags = [], []
+
+    class Stuck(Noting):
+        async def process_events(self, context, events):
+            await super().process_events(context, events)
+            if len(scene.handled) == 2:
+                await release.wait()
+
+    def look():
+        ages.append(round(sdk.by_partition("eventproc.checkpoint.age")["0"]))
+        lags.append(round(sdk.by_partition("eventproc.lag.time")["0"]))
+
+    async def story():
+        async with scene.processor(lambda: Stuck(scene)):
+            await seconds(1)
+            scene.publish(1)
+            await seconds(1)
+            with scene.store_by_owner["a"].outage():
+                await seconds(19)
+                scene.publish(1)
+                await seconds(1)
+                look()
+            await seconds(19)
+            look()
+            release.set()
+            await seconds(10)
+            look()
+
+    run_virtual(story())
+
+    assert ages == [21, 0, 0]
+    assert lags == [20, 20, 0]
+
+
+def test_counters_equal_the_statistics_and_never_decrease(sdk):
+    """Over a stop and a second start, and over two processors in one process."""
+    scene = sdk.scene(partition_count=4)
+    seen, true = [], []
+
+    def look(*processors):
+        counts = [processor.statistics() for processor in processors]
+        true.append((sum(c.claim_count for c in counts), sum(c.hand_over_count for c in counts)))
+        seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
+
+    async def story():
+        first, second = scene.processor(owner_id="a"), scene.processor(owner_id="b")
+        async with first:
+            await seconds(10)
+            async with second:
+                await seconds(30)
+                look(first, second)
+            await seconds(10)
+        seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
+        async with first:
+            await seconds(10)
+            look(first, second)
+
+    run_virtual(story())
+
+    assert seen[0] == true[0] == (6, 2)
+    assert seen[1] == (8, 2)
+    assert seen[2] == (12, 2)
+    assert true[1][0] == 6, "the statistics are of the newest start"
+
+
+def test_the_duration_of_cycles_is_measured_even_if_they_fail(sdk):
+    """An outage of the store is an error type."""
+    scene = sdk.scene()
+
+    async def story():
+        async with scene.processor():
+            await seconds(25)
+            with scene.store_by_owner["a"].outage():
+                await seconds(15)
+            await seconds(15)
+
+    run_virtual(story())
+
+    assert sdk.count("eventproc.cycle.duration") > 5
+    assert sdk.count("eventproc.cycle.duration", error_type="StoreUnavailableError") > 1
+
+
+def test_metrics_may_be_read_in_another_thread(sdk, caplog):
+    """Again and again, while partitions come and go."""
+    scene = sdk.scene(partition_count=16)
+    is_over = threading.Event()
+
+    def read():
+        while not is_over.is_set():
+            sdk.reader.get_metrics_data()
+
+    async def story():
+        async with scene.processor(owner_id="a"):
+            for number in range(10):
+                async with scene.processor(owner_id=f"b{number}"):
+                    await seconds(20)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    run_virtual(story())
+    is_over.set()
+    reading.join()
+
+    assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
+
+
+@pytest.fixture(name="busy_threads")
+def _busy_threads():
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval_s)
+
+
+@pytest.mark.usefixtures("busy_threads")
+def test_processors_may_start_and_stop_while_another_thread_reads(sdk, caplog):
+    """A hundred at a time, with as many thread switches as possible."""
+    scene = sdk.scene()
+    still = scene.processor().statistics()
+    is_over = threading.Event()
+
+    def come_and_go():
+        while not is_over.is_set():
+            started = [
+                Instrumentation(sdk.telemetry, scene.group, lambda: still) for _ in range(100)
+            ]
+            for each in started:
+                each.begin()
+            for each in started:
+                each.end()
+
+    coming = threading.Thread(target=come_and_go)
+    coming.start()
+    for _ in range(400):
+        sdk.reader.get_metrics_data()
+    is_over.set()
+    coming.join()
+
+    assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
+
+
+def test_several_processors_of_a_process_report_the_worst_of_them(sdk):
+    """A sum of lease margins, or of flags, would hide the one that is about to lose its leases."""
+    scene = sdk.scene(partition_count=2)
+    found: dict[str, Any] = {}
+
+    async def story():
+        async with scene.processor(owner_id="a") as a, scene.processor(owner_id="b") as b:
+            await seconds(60)
+            scene.store_by_owner["a"].is_out = True
+            await seconds(20)
+            margins = [p.statistics().lease_margin_seconds for p in (a, b)]
+            found["margins"] = margins
+            found["margin"] = sdk.value("eventproc.lease.margin")
+            found["balanced"] = sdk.value("eventproc.balanced")
+            scene.store_by_owner["a"].is_out = False
+            await seconds(60)
+
+    run_virtual(story())
+    mine, others = found["margins"]
+
+    assert 0 < mine < others
+    assert found["margin"] == mine
+    assert found["balanced"] == 1
+
+
+def test_the_lease_margin_is_that_of_the_lease_that_is_trusted_for_the_shortest(sdk):
+    """Only one of two leases is not renewed."""
+    scene = sdk.scene(partition_count=2)
+
+    async def story():
+        async with scene.processor() as processor:
+            await seconds(60)
+            store: Any = scene.store_by_owner["a"]
+            original = store.claim_ownership
+
+            async def claim(group, claims):
+                won = await original(group, [c for c in claims if c.partition_id == "0"])
+                others = [c for c in claims if c.partition_id != "0"]
+                unknown = [ClaimResult(claim=c, outcome=WriteOutcome.UNKNOWN) for c in others]
+                return [*won, *unknown]
+
+            store.claim_ownership = claim
+            await seconds(25)
+            run = processor._run
+            assert run is not None
+            left_s = [run.leases.remaining_s(partition_id) for partition_id in ("0", "1")]
+            return left_s, sdk.value("eventproc.lease.margin")
+
+    (renewed_s, old_s), margin_s = run_virtual(story())
+
+    assert 0 < old_s < renewed_s
+    assert margin_s == old_s
