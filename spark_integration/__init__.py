@@ -8,20 +8,6 @@ fleet of processors. The pages that ``docs/spark.md`` names say what each of the
 Importing this package needs neither PySpark nor Java, and takes a few milliseconds: a name is
 imported when it is first used. Each of Spark's Python processes imports this package, and most need
 little of it.
-
-Modules to build on, for other code that runs inside Spark:
-
-- ``recipes.SourceRecipe``, ``StoreRecipe``, ``NetworkRecipe``, ``secrets.Secret``: sent to other
-  machines instead of a connection. There ``recipe.make()`` returns an async context manager.
-- ``options.parse_source_options``: reads and checks options; an unknown option is an error.
-- ``positions``, ``source.planning``, ``source.offsets``: pure functions.
-- ``source.reading.read_ranges``: reads planned ranges of events, without Spark.
-- ``columns.SCHEMA``: the columns, in the order that the whole package uses.
-
-``pyspark`` and ``pyarrow`` are imported only in the upper layers: ``columns``, ``datasource``,
-``source.batch_reader``, ``source.stream_reader``, ``source.tasks``, in ``sink`` the modules
-``batch``, ``events``, ``rows``, ``stream_writer`` and ``task``, and in ``publish`` the modules
-``rows``, ``task`` and ``writer``. Functions elsewhere import them when they are called.
 """
 
 import importlib

@@ -146,7 +146,7 @@ def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
         )
         # In a running loop, a test harness works in a thread, and the test waits for it.
         guard.functions["threading.Lock.acquire"].can_block_in(
-            "harness/harness.py", {"_call", "__exit__"}
+            "_harness/harness.py", {"_call", "__exit__"}
         )
         yield
 

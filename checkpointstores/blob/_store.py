@@ -1,6 +1,6 @@
 """The checkpoint store in an Azure Blob container, which Azure's own processors can share.
 
-Each record is one blob; ``round_trips.py`` makes the requests, and finds out the outcomes of
+Each record is one blob; ``_round_trips.py`` makes the requests, and finds out the outcomes of
 writes.
 """
 

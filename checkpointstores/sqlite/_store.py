@@ -3,7 +3,7 @@
 Rule 1: every write reads the ETag and writes the record within one ``BEGIN IMMEDIATE``
 transaction, so no other process can write in between.
 Rule 2: the event loop never waits for the disk, because all calls run in a thread of the store.
-Rule 3: the time is that of a clock in the file, read inside the transaction (``clock.py``).
+Rule 3: the time is that of a clock in the file, read inside the transaction (``_clock.py``).
 Rule 4: after each transaction the path must still lead to the file that was opened.
 """
 

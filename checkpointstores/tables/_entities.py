@@ -1,4 +1,4 @@
-"""Convert between entities and records. All functions are pure; ``store.py`` makes the requests.
+"""Convert between entities and records. All functions are pure; ``_store.py`` makes the requests.
 
 Every write has a random id, the property ``write``. After an attempt without an answer, an entity
 with that id shows that the write succeeded.
@@ -99,7 +99,7 @@ def checkpoint_values(update: CheckpointUpdate, write: str) -> dict[str, Value]:
 
 
 def as_checkpoint(entity: Entity, state: bytes | None) -> Checkpoint:
-    """Return the checkpoint in an entity, with a state that ``contents.py`` has read."""
+    """Return the checkpoint in an entity, with a state that ``_contents.py`` has read."""
     values: dict[str, Any] = dict(entity.values)
     return Checkpoint(
         partition_id=values["partition_id"],

@@ -1,7 +1,7 @@
 """The checkpoint store in an Azure Storage table: each record is one entity.
 
-``round_trips.py`` makes the requests and finds out the outcomes of writes, ``renewals.py`` puts
-renewals into transactions, ``contents.py`` stores what is too large for an entity.
+``_round_trips.py`` makes the requests and finds out the outcomes of writes, ``_renewals.py`` puts
+renewals into transactions, ``_contents.py`` stores what is too large for an entity.
 """
 
 import asyncio

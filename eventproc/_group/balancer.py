@@ -1,7 +1,7 @@
 """One cycle of the ownership half: read the group's records, decide, write.
 
-``core/ownership/cycle.py`` decides what to write; this module reads the records before that, and
-writes after it, on the store's loop. ``runtime/run.py`` passes the result to the pumps.
+``_core/ownership/cycle.py`` decides what to write; this module reads the records before that, and
+writes after it, on the store's loop. ``_runtime/run.py`` passes the result to the pumps.
 """
 
 import asyncio

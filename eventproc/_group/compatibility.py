@@ -6,7 +6,7 @@ may start at once, and then at least one of them sees the other.
 
 Two processors with different offset formats would read one checkpoint as different positions, and
 skip or repeat the events in between. That would cause no error, so ``start`` refuses it.
-``partition/start.py`` checks the format of each checkpoint again before it begins, because an Azure
+``_delivery/start.py`` checks the format of each checkpoint again before it begins, because an Azure
 SDK processor joins without any check.
 """
 

@@ -13,7 +13,7 @@ the record stays as it is, and the start continues.
 A holder that was away for longer than that wait is too late: the other processor has joined, and
 the holder yields. The age of the other's record shows this; or, if the other one renews its record,
 for how long the holder has acted on nothing that it read. If both consider the id theirs, exactly
-one yields (``core/ownership/members/rivals.py``).
+one yields (``_core/ownership/members.py``).
 
 Makes a processor's member record from its configuration.
 """

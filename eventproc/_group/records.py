@@ -1,6 +1,6 @@
 """Reads and writes the schema of a group that follows a published plan.
 
-What is published is decided by ``core/ownership/schemas.py``.
+What is published is decided by ``_core/ownership/schemas.py``.
 
 Reads the group's record of pauses, in each cycle in which it changed.
 """

@@ -1,6 +1,6 @@
 """The processors that users run: ``EventProcessor`` and ``ResourceProcessor``.
 
-They check the arguments; ``runtime/processor.py`` starts, runs and stops both.
+They check the arguments; ``group_processor.py`` starts, runs and stops both.
 """
 
 from collections.abc import Callable

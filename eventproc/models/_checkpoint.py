@@ -151,7 +151,7 @@ class Checkpoint:
 
     isolation: Isolation = NOT_BEGUN
     """How the events after this position were delivered by a pump that did not close normally
-    (``core/deliveries.py``)."""
+    (``_core/delivery/failure.py``)."""
 
     is_partial: bool = False
     """True for a checkpoint of a listing. It lacks state, ``completed`` and ``isolation``, so

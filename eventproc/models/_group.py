@@ -234,10 +234,10 @@ class Member:
     """Its number in a numbered set of processors."""
 
     load: str = ""
-    """The loads of its partitions, as it measured them: see ``core/placement/loads.py``."""
+    """The loads of its partitions, as it measured them: see ``_core/placement/loads.py``."""
 
     placement: str = "Even"
-    """The name of the placement that it would follow: see ``agreed`` in ``core/placement``."""
+    """The name of the placement that it would follow: see ``agreed`` in ``_core/placement``."""
 
     deployment_id: str = ""
     """The deployment that it belongs to; empty if it was not given."""

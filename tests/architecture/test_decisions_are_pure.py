@@ -1,4 +1,4 @@
-"""Modules in ``eventproc/core`` get the time and random numbers as arguments."""
+"""Modules in ``eventproc/_core`` get the time and random numbers as arguments."""
 
 import ast
 
@@ -20,7 +20,7 @@ def impure_calls(tree: ast.Module) -> list[str]:
 
 
 def test_core_reads_no_clock_and_no_global_random_generator(shipped):
-    """No call in ``eventproc/core`` reads a clock, ``random``, ``os``, ``secrets`` or ``uuid``."""
+    """No call in ``eventproc/_core`` reads a clock, ``random``, ``os``, ``secrets`` or ``uuid``."""
     impure = {
         file.name: impure_calls(file.tree)
         for file in shipped

@@ -35,7 +35,7 @@ IDLE_S: Final = 15.0
 
 CONNECTIONS_MAX: Final = 32
 """Probes and scrapers need a few; a processor has descriptors to spare for so many (``SPARE`` in
-``runtime/descriptors.py``)."""
+``_runtime/descriptors.py``)."""
 
 BODY_BYTES_MAX: Final = 64 * 1024
 """The largest body of a request; a larger one is refused with the status 413."""

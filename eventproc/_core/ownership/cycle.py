@@ -7,7 +7,7 @@ A cycle has four parts, in this order:
 2. ``observe(memory, listing, rules, now)`` in ``memory.py``: what the group is, and since when.
 3. ``decide(memory, rules)`` here: the plan, and everything that this processor writes, as
    ``Actions``. ``memory.waiting_for(actions.waits)`` is what the next cycle begins with.
-4. *carry out*, in ``ownership/balancer.py``, in the order of the fields of ``Actions``.
+4. *carry out*, in ``_group/balancer.py``, in the order of the fields of ``Actions``.
 
 Between 2 and 4 nothing is read. So "given this listing, what is written?" has one answer, and a
 write can only be refused if another processor wrote in between.

@@ -1,6 +1,6 @@
 """What one processor's decisions depend on besides the records: its names, strategy and times.
 
-``ownership/balancer.py`` makes these values from the configuration, which ``core`` does not know.
+``_group/balancer.py`` makes these values from the configuration, which ``_core`` does not know.
 """
 
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ Rule 4: what the schema does not cover stays as it is: the resources of a member
 any more, and new resources. The leader plans for these in its next cycle.
 Rule 5: the leader plans from the schema, not from the records, so a plan that is being carried out
 does not change. It publishes a schema only if it differs from the one before.
-Rule 6: the leader also plans for members that a roster expects (``members/expected.py``). What is
+Rule 6: the leader also plans for members that a roster expects (``members.py``). What is
 planned for one that has not come yet stays as it is, by rule 4.
 """
 

@@ -23,7 +23,7 @@ from eventproc._core.placement.plan import plan
 from eventproc.errors import ConfigurationError
 
 COOL_DOWN: Final = timedelta(minutes=6)
-"""The least time between moves because of load: the half-life in ``ownership/load_meter.py``."""
+"""The least time between moves because of load: the half-life in ``_group/load_meter.py``."""
 
 HOUR: Final = timedelta(hours=1)
 

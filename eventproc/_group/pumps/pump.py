@@ -2,7 +2,7 @@
 
 A *pump* runs while one lease is held. The run of a processor starts and ends pumps; it does not
 know what they do. ``Work`` says what a group shares, and makes the pumps: for the partitions of a
-hub in ``eventproc/partition``, for named resources in ``eventproc/resources``.
+hub in ``_runtime/partitions.py``, for named resources in ``_group/resources/work.py``.
 """
 
 from abc import ABC, abstractmethod

@@ -1,16 +1,6 @@
 """Events from Azure Event Hubs, or from its emulator.
 
-Layers, each of which imports only those below it:
-
-- ``dead_letters``, ``dead_letter_reader``
-- ``source``, ``publisher``
-- ``public_path``, ``producer``
-- ``direct_path``: ``path`` > ``receiver``, ``management`` > ``azure_internals``, ``lazy_event``,
-  ``credit`` > ``annotations``, ``frames``
-- ``client``
-- ``event``, ``batch``, ``errors``, ``letter_parts``, ``options``
-
-Only ``client``, ``azure_internals``, ``public_path``, ``producer`` and ``batch`` import
+Only ``_client``, ``_direct_path/azure_internals``, ``_public_path`` and ``_producer`` import
 ``azure.eventhub``.
 """
 

@@ -1,6 +1,6 @@
 """Build Azure's clients: address, credential, TLS and proxy. Nothing connects here.
 
-``direct_path/azure_internals.py`` then uses its private attributes, ``public_path.py`` only its
+``_direct_path/azure_internals.py`` then uses its private attributes, ``_public_path.py`` only its
 public methods.
 """
 

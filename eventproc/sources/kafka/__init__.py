@@ -1,16 +1,6 @@
 """Events of any Kafka broker, and of Event Hubs through its Kafka endpoint.
 
-Layers, each of which imports only those below it:
-
-- ``source``, ``publisher``
-- ``receiver``
-- ``reader``, ``queries``
-- ``feed``, ``client``, ``columns``, which needs Arrow
-- ``batch``
-- ``event``
-- ``offsets``, ``errors``, ``options``, ``producer_config``, ``address``
-
-Only ``client`` imports ``confluent_kafka``.
+Only ``_client`` imports ``confluent_kafka``, and only ``_columns`` needs Arrow.
 """
 
 from eventproc._base import public as _public

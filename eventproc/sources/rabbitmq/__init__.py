@@ -1,14 +1,6 @@
 """Partition queues of RabbitMQ: keyed messages, in order, on durable quorum queues.
 
-Layers, each of which imports only those below it:
-
-- ``source``, ``publisher``, ``dead_letters``
-- ``receiver``, ``held_messages``
-- ``amqp``
-- ``event``
-- ``frames``, ``names``, ``options``
-
-Only ``amqp`` and ``frames`` import ``aio_pika``.
+Only ``_amqp`` and ``_frames`` import ``aio_pika``.
 """
 
 from eventproc._base import public as _public

@@ -4,14 +4,6 @@ Messages of one publisher resemble each other: their fields have the same names,
 the first message is decoded field by field, which gives a *pattern*; numpy then finds one field
 after another of the pattern in all other messages at once. A message that matches no pattern is
 decoded alone.
-
-Layers, each of which imports only those below it:
-
-- ``maps``
-- ``values``, ``forms``
-- ``pattern``
-- ``messages``
-- ``buffer``
 """
 
 from eventproc._base.extras import needing

@@ -5,8 +5,7 @@ The client's public receive methods sleep 50 ms between reads, request the parti
 start and take a second to stop; decoding costs 20 us and more for each event. So the client opens
 the link (address, credential, token, TLS, proxy), and this module reads from it, without the
 client's sleeps, keep-alive task, buffer and decoder (measurements: ``docs/decisions/``). It depends
-on about forty private names. If one is missing, the source uses ``public_path.py`` instead. The
-other module that uses them is ``management.py``.
+on about forty private names. If one is missing, the source uses ``_public_path.py`` instead.
 
 Rule: every exception of Azure's client leaves this module as one of ``eventproc.errors``.
 """
@@ -33,7 +32,7 @@ MAINTAIN_EVERY_S: Final = 1.0
 
 TOKEN_RENEWAL_S: Final = 240.0
 """The link presents a new token this long before the former one expires, or after 60 % of its
-lifetime if that is later; Azure's client waits for 90 %. ``eventproc/identity/`` requests tokens a
+lifetime if that is later; Azure's client waits for 90 %. ``_base/identity.py`` requests tokens a
 minute earlier, so the new one is available by then."""
 
 BYTES_AT_ONCE: Final = 256 * 1024

@@ -97,7 +97,7 @@ group; with a lower level this processor could not read there."""
 
 
 class DirectPath:
-    """The operations of a source through ``azure_internals`` and ``management``."""
+    """The operations of a source through ``azure_internals``."""
 
     needs_own_client: ClassVar = False
 

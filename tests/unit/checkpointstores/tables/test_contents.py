@@ -44,7 +44,7 @@ class MemoryTable:
 
 
 def empty_table() -> Any:
-    """Return a table for the functions of ``contents.py``."""
+    """Return a table for the functions of ``_contents.py``."""
     return MemoryTable()
 
 
