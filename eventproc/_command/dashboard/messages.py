@@ -32,7 +32,7 @@ class Shown:
 def sample_of(shown: Shown, number: int = 0) -> Sample:
     """Return the totals of a reading."""
     partitions = shown.group.partitions
-    lags = [p.end.lag for p in partitions if p.end is not None]
+    lags = [p.lag for p in partitions if p.lag is not None]
     return Sample(
         number=number,
         at_s=shown.group.at_s,
@@ -132,7 +132,7 @@ def _partitions(shown: Shown, numbers: _Numbers) -> Json:
         "renewed": [_rounded(p.renewed_ago_s) for p in partitions],
         "position": [p.position for p in partitions],
         "written": [_rounded(p.written_ago_s) for p in partitions],
-        "lag": [None if p.end is None else p.end.lag for p in partitions],
+        "lag": [p.lag for p in partitions],
         "arrival": [_rounded(each.arrival_per_s) for each in known],
         "drain": [_rounded(each.drain_per_s) for each in known],
     }
@@ -150,8 +150,8 @@ def _members(shown: Shown, expiration_s: float) -> list[Json]:
             "partitions": counts[member.owner_id],
             "drain": _rounded(_total(rates[member.owner_id])),
             "silent": _rounded(member.silent_s),
-            "version": member.version,
-            "placement": member.placement,
+            "version": member.record.version,
+            "placement": member.record.placement if member.has_record else "",
             "is_foreign": not member.has_record,
         }
         for member in shown.group.members
@@ -161,11 +161,11 @@ def _members(shown: Shown, expiration_s: float) -> list[Json]:
 def _state(member: WatchedMember, expiration_s: float) -> str:
     if not member.is_live:
         return "dead"
-    if member.status is MemberStatus.RESTARTING:
+    if member.record.status is MemberStatus.RESTARTING:
         return "restarting"
     if is_late(member.silent_s, expiration_s):
         return "late"
-    return member.status.name.lower()
+    return member.record.status.name.lower()
 
 
 def _finding(finding: Finding, numbers: _Numbers) -> Json:

@@ -7,18 +7,16 @@ version of it, and one for a schema. The hub is asked for at most ``ENDS_MAX`` p
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from eventproc._base.tasks import together
 from eventproc._command.group.connection import Connection
 from eventproc._command.group.readings import Readings, read_group
-from eventproc._command.group.view import MemberRow, PartitionRow, view_of
-from eventproc._core.delivery.checkpoints import is_moved_by_operator
-from eventproc._core.watching.group import HubEnd, WatchedGroup, WatchedMember, WatchedPartition
-from eventproc._group.resources.names import name_of
+from eventproc._command.group.view import view_of
+from eventproc._core.watching.group import WatchedGroup, WatchedPartition
 from eventproc.errors import SourceError, StoreCorruptError
-from eventproc.models import NOT_BEGUN, Checkpoint, Member, PartitionProperties
+from eventproc.models import Checkpoint, PartitionProperties
 from eventproc.ports import EventSource
 
 ENDS_MAX: Final = 100
@@ -131,101 +129,21 @@ class GroupReader:
 
     def _watched(self, readings: Readings, at_s: float) -> WatchedGroup:
         view = view_of(self.connection.group, readings, expiration=self._expiration)
-        checkpoints = {c.partition_id: c for c in readings.checkpoints}
-        partitions = tuple(
-            self._partition(row, checkpoints.get(row.partition_id), at_s, view.as_of)
-            for row in view.partitions
-        )
+        etags = {c.partition_id: c.etag for c in readings.checkpoints}
         return WatchedGroup(
             at_s=at_s,
-            partitions=partitions,
-            members=_members(readings, view.members, partitions),
+            partitions=tuple(
+                self._partition(p, self._whole.get((p.partition_id, etags.get(p.partition_id, ""))))
+                for p in view.partitions
+            ),
+            members=(*view.members, *view.dead),
         )
 
-    def _partition(
-        self, row: PartitionRow, checkpoint: Checkpoint | None, at_s: float, now: datetime
-    ) -> WatchedPartition:
-        has_names = self.connection.group.is_of_resources
-        whole = (
-            None
-            if checkpoint is None
-            else self._whole.get((checkpoint.partition_id, checkpoint.etag))
-        )
-        return WatchedPartition(
-            partition_id=row.partition_id,
-            name=name_of(row.partition_id) if has_names else row.partition_id,
-            owner_id=row.owner_id,
-            is_expired=row.is_expired,
-            renewed_ago_s=_seconds(row.record_age),
-            position=row.sequence_number,
-            written_ago_s=_seconds(row.checkpoint_age),
-            is_moved_by_operator=checkpoint is not None and is_moved_by_operator(checkpoint),
-            error=row.checkpoint_error,
-            pause=row.pause,
-            isolation=NOT_BEGUN if whole is None else whole.isolation,
-            done_above_count=0
-            if whole is None
-            else sum(done.last - done.first + 1 for done in whole.completed),
-            end=self._end(row, at_s, now),
-        )
-
-    def _end(self, row: PartitionRow, at_s: float, now: datetime) -> HubEnd | None:
-        if self._ends is None or row.lag is None or self.hub_failure is not None:
-            return None
-        found = self._ends.by_id[row.partition_id]
-        newest = found.last_enqueued_time
-        return HubEnd(
-            at_s=self._ends.at_s.get(row.partition_id, at_s),
-            last=found.last_enqueued_sequence_number,
-            lag=row.lag,
-            newest_ago_s=None if newest is None else max(0.0, (now - newest).total_seconds()),
-        )
-
-
-def _members(
-    readings: Readings, live: Collection[MemberRow], partitions: Collection[WatchedPartition]
-) -> tuple[WatchedMember, ...]:
-    """Return the live members, and the owners that did not renew in time."""
-    records = {member.owner_id: member for member in readings.present.members}
-    heard = {
-        owner_id: (readings.present.as_of - record.last_modified).total_seconds()
-        for owner_id, record in records.items()
-        if record.last_modified is not None
-    }
-    for p in partitions:
-        if p.owner_id is not None and p.renewed_ago_s is not None:
-            heard[p.owner_id] = min(p.renewed_ago_s, heard.get(p.owner_id, p.renewed_ago_s))
-    live_ids = {row.owner_id for row in live}
-    owners = {p.owner_id for p in partitions if p.owner_id is not None}
-    return tuple(
-        _member(owner_id, records.get(owner_id), owner_id in live_ids, heard.get(owner_id))
-        for owner_id in sorted(live_ids | owners)
-    )
-
-
-def _member(
-    owner_id: str, record: Member | None, is_live: bool, silent_s: float | None
-) -> WatchedMember:
-    silent_s = None if silent_s is None else max(0.0, silent_s)
-    if record is None:
-        return WatchedMember(
-            owner_id=owner_id,
-            is_live=is_live,
-            has_record=False,
-            hands_over=False,
-            silent_s=silent_s,
-        )
-    return WatchedMember(
-        owner_id=owner_id,
-        is_live=is_live,
-        incarnation=record.incarnation,
-        status=record.status,
-        hands_over=record.hands_over,
-        silent_s=silent_s,
-        placement=record.placement,
-        version=record.version,
-    )
-
-
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()
+    def _partition(self, p: WatchedPartition, whole: Checkpoint | None) -> WatchedPartition:
+        """Add what only the whole checkpoint says, and when the hub was asked."""
+        if whole is not None:
+            count = sum(done.last - done.first + 1 for done in whole.completed)
+            p = replace(p, isolation=whole.isolation, done_above_count=count)
+        if self._ends is None or p.end is None or self.hub_failure is not None:
+            return replace(p, end=None)
+        return replace(p, end=replace(p.end, at_s=self._ends.at_s[p.partition_id]))

@@ -4,13 +4,12 @@ The names, units and order of the fields are stable: ``docs/command.md`` lists t
 """
 
 from dataclasses import asdict
-from datetime import timedelta
 from typing import Final
 
 from eventproc._command.group.records import group_json
-from eventproc._command.group.view import GroupView, PartitionRow
+from eventproc._command.group.view import GroupView
 from eventproc._command.terminal.console import csv_lines
-from eventproc._group.resources.names import name_of
+from eventproc._core.watching.group import WatchedMember, WatchedPartition
 
 PARTITION_FIELDS: Final = (
     "partition_id",
@@ -42,37 +41,53 @@ def as_json(view: GroupView) -> dict[str, object]:
                 "partitions": [_partition_json(row) for row in view.partitions],
             }
         ),
-        "members": [asdict(row) for row in view.members],
+        "members": [_member_json(member) for member in view.members],
     }
 
 
-def _partition_json(row: PartitionRow) -> dict[str, object]:
+def _partition_json(row: WatchedPartition) -> dict[str, object]:
     return {
         "partition_id": row.partition_id,
         "owner_id": row.owner_id,
         "is_expired": row.is_expired,
-        "record_age_s": _seconds(row.record_age),
-        "sequence_number": row.sequence_number,
-        "checkpoint_age_s": _seconds(row.checkpoint_age),
-        "checkpoint_error": row.checkpoint_error,
+        "record_age_s": _rounded(row.renewed_ago_s),
+        "sequence_number": row.position,
+        "checkpoint_age_s": _rounded(row.written_ago_s),
+        "checkpoint_error": row.error,
         "lag": row.lag,
         "paused_since": None if row.pause is None else row.pause.since.isoformat(),
         "pause_reason": None if row.pause is None else row.pause.reason,
     }
 
 
-def _resource_json(row: PartitionRow) -> dict[str, object]:
+def _resource_json(row: WatchedPartition) -> dict[str, object]:
     return {
-        "name": name_of(row.partition_id),
+        "name": row.name,
         "owner_id": row.owner_id,
         "epoch": row.epoch,
         "is_expired": row.is_expired,
-        "record_age_s": _seconds(row.record_age),
+        "record_age_s": _rounded(row.renewed_ago_s),
     }
 
 
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else round(span.total_seconds(), 3)
+def _member_json(member: WatchedMember) -> dict[str, object]:
+    record = member.record
+    return {
+        "owner_id": member.owner_id,
+        "partition_count": member.partition_count,
+        "has_member_record": member.has_record,
+        "is_leaving": record.is_leaving,
+        "hands_over": record.hands_over,
+        "placement": record.placement if member.has_record else None,
+        "weight": record.weight,
+        "capacity": record.capacity,
+        "ordinal": record.ordinal,
+        "version": record.version,
+    }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def csv_rows(view: GroupView, *, header: bool = True) -> str:

@@ -5,7 +5,7 @@ Nothing in this module writes, claims a partition or opens a receiver.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from eventproc._base.tasks import together
@@ -23,7 +23,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore, EventSource
 
-SOUND_FOR: Final = timedelta(minutes=1)
+SOUND_FOR_S: Final = 60.0
 """A checkpoint that the partition's owner wrote within this time is not checked for damage."""
 
 
@@ -134,7 +134,7 @@ async def _damage(
     suspects = [
         c
         for c in checkpoints
-        if age_of(c.last_modified, owned.as_of) > SOUND_FOR
+        if age_s(c.last_modified, owned.as_of) > SOUND_FOR_S
         or (c.writer is not None and (c.partition_id, pump_owner(c.writer)) not in owners)
     ]
 
@@ -156,6 +156,6 @@ async def _damage(
     return {partition_id: error for partition_id, error in found.items() if error is not None}
 
 
-def age_of(then: datetime, now: datetime) -> timedelta:
-    """Return how old something was, at least 0."""
-    return max(timedelta(0), now - then)
+def age_s(then: datetime, now: datetime) -> float:
+    """Return how old something was in seconds, at least 0."""
+    return max(0.0, (now - then).total_seconds())

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -11,11 +12,11 @@ from rich.text import Text
 from eventproc._base.logs import printable
 from eventproc._command.arguments.options import format_duration
 from eventproc._command.group.records import title_of
-from eventproc._command.group.view import GroupView, MemberRow, PartitionRow, SchemaRow, in_order
+from eventproc._command.group.view import GroupView, SchemaRow, in_order
 from eventproc._command.terminal.console import cell
 from eventproc._core.ownership.pauses import Pause, Pauses
 from eventproc._core.placement.even import Even
-from eventproc._group.resources.names import name_of
+from eventproc._core.watching.group import WatchedMember, WatchedPartition
 
 CHECK_NAMES: Final = "check --eventhub, --consumer-group, --namespace and --store."
 """What to do if the store knows nothing of a hub's group."""
@@ -70,9 +71,9 @@ def empty_text(view: GroupView) -> str:
 def damage_lines(view: GroupView) -> list[str]:
     """What of the group's records cannot be read, and the remedy."""
     lines = [
-        printable(f"partition {row.partition_id} is not served: {row.checkpoint_error}")
+        printable(f"partition {row.partition_id} is not served: {row.error}")
         for row in view.partitions
-        if row.checkpoint_error is not None
+        if row.error is not None
     ]
     if view.schema is not None and view.schema.error is not None:
         lines.append(printable(f"the schema cannot be read: {view.schema.error}"))
@@ -82,7 +83,7 @@ def damage_lines(view: GroupView) -> list[str]:
 def absence_lines(view: GroupView) -> list[str]:
     """What is said of a hub's group without records: its name may be mistyped."""
     is_known = view.members or any(
-        row.record_age is not None or row.checkpoint_age is not None for row in view.partitions
+        row.renewed_ago_s is not None or row.written_ago_s is not None for row in view.partitions
     )
     if is_known or not view.partitions:
         return []
@@ -129,9 +130,9 @@ def partition_cells(view: GroupView) -> Cells:
             numbers=frozenset({"record", "epoch"}),
             rows=[
                 (
-                    cell(name_of(row.partition_id)),
+                    cell(row.name),
                     _owner(row),
-                    _record_age(row),
+                    _ago(row.renewed_ago_s),
                     cell(str(row.epoch)),
                 )
                 for row in view.partitions
@@ -144,8 +145,8 @@ def partition_cells(view: GroupView) -> Cells:
             (
                 cell(row.partition_id),
                 _owner(row),
-                _record_age(row),
-                cell("" if row.sequence_number is None else f"{row.sequence_number:,}"),
+                _ago(row.renewed_ago_s),
+                cell("" if row.position is None else f"{row.position:,}"),
                 _checkpoint(row),
                 cell("?" if row.lag is None else f"{row.lag:,}"),
             )
@@ -154,17 +155,17 @@ def partition_cells(view: GroupView) -> Cells:
     )
 
 
-def _record_age(row: PartitionRow) -> Text:
-    return cell("" if row.record_age is None else f"{format_duration(row.record_age)} ago")
+def _ago(seconds: float | None) -> Text:
+    return cell("" if seconds is None else f"{format_duration(timedelta(seconds=seconds))} ago")
 
 
-def _checkpoint(row: PartitionRow) -> Text:
-    if row.checkpoint_error is not None:
+def _checkpoint(row: WatchedPartition) -> Text:
+    if row.error is not None:
         return cell("not served", style="red")
-    return cell("" if row.checkpoint_age is None else f"{format_duration(row.checkpoint_age)} ago")
+    return _ago(row.written_ago_s)
 
 
-def _owner(row: PartitionRow) -> Text:
+def _owner(row: WatchedPartition) -> Text:
     if row.owner_id is None:
         return cell("unowned", style="yellow")
     if row.is_expired:
@@ -180,12 +181,12 @@ def member_cells(view: GroupView) -> Cells:
     extra = _placement_columns(view.members)
     rows = []
     for number, row in enumerate(view.members):
-        remarks = [f"eventproc {row.version}" if row.version else ""]
-        if row.is_leaving:
+        remarks = [f"eventproc {row.record.version}" if row.record.version else ""]
+        if row.record.is_leaving:
             remarks.append("leaving")
-        if not row.has_member_record:
+        if not row.has_record:
             remarks.append("no member record: a foreign member, or the record could not be written")
-        elif not row.hands_over:
+        elif not row.record.hands_over:
             remarks.append("does not hand over")
         values = [column[number] for column in extra.values()]
         text = ", ".join(filter(None, remarks))
@@ -199,15 +200,21 @@ def member_cells(view: GroupView) -> Cells:
     )
 
 
-def _placement_columns(rows: Sequence[MemberRow]) -> dict[str, list[str]]:
+def _placement_columns(members: Sequence[WatchedMember]) -> dict[str, list[str]]:
     """The columns that have something to say, with a text for each member."""
     columns: dict[str, list[str]] = {}
-    if any(row.placement not in {None, Even().name} for row in rows):
-        columns["placement"] = [row.placement or "" for row in rows]
-        if any(row.ordinal is not None for row in rows):
-            columns["ordinal"] = ["" if row.ordinal is None else str(row.ordinal) for row in rows]
-    if any(row.weight != 1 for row in rows):
-        columns["weight"] = [f"{row.weight:g}" if row.has_member_record else "" for row in rows]
-    if any(row.capacity is not None for row in rows):
-        columns["capacity"] = ["" if row.capacity is None else str(row.capacity) for row in rows]
+    records = [each.record if each.has_record else None for each in members]
+    known = [record for record in records if record is not None]
+    if any(record.placement != Even().name for record in known):
+        columns["placement"] = ["" if r is None else r.placement for r in records]
+        if any(record.ordinal is not None for record in known):
+            columns["ordinal"] = [_text(None if r is None else r.ordinal) for r in records]
+    if any(record.weight != 1 for record in known):
+        columns["weight"] = ["" if r is None else f"{r.weight:g}" for r in records]
+    if any(record.capacity is not None for record in known):
+        columns["capacity"] = [_text(None if r is None else r.capacity) for r in records]
     return columns
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)

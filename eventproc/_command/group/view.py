@@ -5,16 +5,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from eventproc._command.group.readings import Readings, age_of
-from eventproc._core.delivery.checkpoints import handled_in_hub, is_of_other_hub, is_older_than_hub
+from eventproc._command.group.readings import Readings, age_s
+from eventproc._core.delivery.checkpoints import (
+    handled_in_hub,
+    is_moved_by_operator,
+    is_of_other_hub,
+    is_older_than_hub,
+)
 from eventproc._core.delivery.offset_format import offset_format_in
 from eventproc._core.ownership.group import active_members
 from eventproc._core.ownership.liveness import fresh_owners, live_members
-from eventproc._core.ownership.pauses import NO_PAUSES, Pause, Pauses
+from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
 from eventproc._core.ownership.schemas import leader
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.names import most_named
 from eventproc._core.placement.published import PREFIX
+from eventproc._core.watching.group import HubEnd, WatchedMember, WatchedPartition
+from eventproc._group.resources.names import name_of
 from eventproc.errors import HubRecreatedError
 from eventproc.models import (
     Checkpoint,
@@ -25,57 +32,6 @@ from eventproc.models import (
     OffsetFormat,
     PartitionProperties,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRow:
-    """One partition of a group."""
-
-    partition_id: str
-    owner_id: str | None
-    """``None`` if the partition was never claimed or was released."""
-
-    record_age: timedelta | None
-    """Time since the ownership record was last written: by a claim, a renewal or a release."""
-
-    epoch: int
-    """The fencing token of the newest claim; 0 if the record has none."""
-
-    is_expired: bool
-    """The owner did not renew in time, so another processor may claim the partition."""
-
-    sequence_number: int | None
-    """The position of the checkpoint."""
-
-    checkpoint_age: timedelta | None
-    checkpoint_error: str | None
-    """If it cannot be read or is of a former hub, the error and its remedy: it is not served."""
-
-    lag: int | None
-    """Events in the hub after the checkpoint; ``None`` if the hub was not asked."""
-
-    pause: Pause | None = None
-    """What pauses it: its own pause, or that of the whole group."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberRow:
-    """One processor of a group."""
-
-    owner_id: str
-    partition_count: int
-    has_member_record: bool
-    """False for a foreign member, which is known by its ownership records only."""
-
-    is_leaving: bool
-    hands_over: bool
-    placement: str | None
-    """The name of its own placement; ``None`` without a member record."""
-
-    weight: float
-    capacity: int | None
-    ordinal: int | None
-    version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +62,11 @@ class GroupView:
     schema: SchemaRow | None
     """What is published, if the group follows a published plan."""
 
-    partitions: tuple[PartitionRow, ...]
-    members: tuple[MemberRow, ...]
+    partitions: tuple[WatchedPartition, ...]
+    members: tuple[WatchedMember, ...]
+    dead: tuple[WatchedMember, ...] = ()
+    """Owners that did not renew in time."""
+
     pauses: Pauses = NO_PAUSES
 
     @property
@@ -127,26 +86,28 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
     for partition_id in in_order({*ownership_by_id, *checkpoint_by_id, *readings.ends}):
         record = ownership_by_id.get(partition_id)
         checkpoint = checkpoint_by_id.get(partition_id)
-        age = None if record is None else age_of(record.last_modified, now)
-        position = None if checkpoint is None else checkpoint.sequence_number
         owner_id = None if record is None else record.owner_id
         rows.append(
-            PartitionRow(
+            WatchedPartition(
                 partition_id=partition_id,
+                name=name_of(partition_id) if group.is_of_resources else partition_id,
                 owner_id=owner_id,
-                record_age=age,
-                epoch=0 if record is None else record.epoch,
                 is_expired=owner_id is not None and partition_id not in live,
-                sequence_number=position,
-                checkpoint_age=(
-                    None if checkpoint is None else age_of(checkpoint.last_modified, now)
+                renewed_ago_s=None if record is None else age_s(record.last_modified, now),
+                epoch=0 if record is None else record.epoch,
+                position=None if checkpoint is None else checkpoint.sequence_number,
+                written_ago_s=(
+                    None if checkpoint is None else age_s(checkpoint.last_modified, now)
                 ),
-                checkpoint_error=readings.damage.get(partition_id)
+                is_moved_by_operator=checkpoint is not None and is_moved_by_operator(checkpoint),
+                error=readings.damage.get(partition_id)
                 or _recreation(readings, partition_id, checkpoint),
-                lag=_lag(readings, partition_id, checkpoint),
                 pause=readings.pauses.of(partition_id),
+                end=_end(readings, partition_id, checkpoint),
             )
         )
+    fresh = {member.owner_id for member in live_members(readings.present, (), expiration)}
+    members = _members(readings, rows, fresh.union(live.values()))
     sharing = _sharing(readings.present, rows, expiration)
     placement = _placement(sharing)
     return GroupView(
@@ -155,7 +116,8 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         placement=placement,
         schema=_schema_row(placement, sharing, readings),
         partitions=tuple(rows),
-        members=_members(readings.present, rows, expiration),
+        members=tuple(member for member in members if member.is_live),
+        dead=tuple(member for member in members if not member.is_live),
         pauses=readings.pauses,
     )
 
@@ -172,13 +134,19 @@ def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | 
     return str(HubRecreatedError(partition_id, number, is_older_than_hub=is_older, last=last))
 
 
-def _lag(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> int | None:
-    """Return the lag, if the hub was asked; a queue has only what is not done."""
+def _end(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> HubEnd | None:
+    """Return the partition's end with the lag; of a queue, this is what is not done."""
     end = readings.ends.get(partition_id)
     if end is None:
         return None
     counted = None if _counted_from(checkpoint) is None else checkpoint
-    return lag_of(end, counted, readings.hub_created_at)
+    now, newest = readings.owned.as_of, end.last_enqueued_time
+    return HubEnd(
+        at_s=now.timestamp(),
+        last=end.last_enqueued_sequence_number,
+        lag=lag_of(end, counted, readings.hub_created_at),
+        newest_ago_s=None if newest is None else age_s(newest, now),
+    )
 
 
 def _counted_from(checkpoint: Checkpoint | None) -> int | None:
@@ -201,36 +169,36 @@ def lag_of(
 
 
 def _members(
-    present: MembershipSnapshot, rows: Sequence[PartitionRow], expiration: timedelta
-) -> tuple[MemberRow, ...]:
-    """Return the owners of partitions that are not expired, and all live members."""
-    counts = Counter(row.owner_id for row in rows if row.owner_id and not row.is_expired)
-    by_id = {member.owner_id: member for member in present.members}
-    fresh = {member.owner_id for member in live_members(present, (), expiration)}
+    readings: Readings, rows: Sequence[WatchedPartition], live: Collection[str]
+) -> tuple[WatchedMember, ...]:
+    """Return the members with a fresh record, and all owners; *live* are the live owners."""
+    present, counts = readings.present, Counter(row.owner_id for row in rows if not row.is_expired)
+    records = {member.owner_id: member for member in present.members}
+    silent_s = {
+        owner_id: age_s(record.last_modified, present.as_of)
+        for owner_id, record in records.items()
+        if record.last_modified is not None
+    }
+    for row in rows:
+        if row.owner_id is not None and row.renewed_ago_s is not None:
+            known_s = silent_s.get(row.owner_id, row.renewed_ago_s)
+            silent_s[row.owner_id] = min(row.renewed_ago_s, known_s)
+    owners = {row.owner_id for row in rows if row.owner_id is not None}
     return tuple(
-        _member(owner_id, by_id.get(owner_id), counts[owner_id])
-        for owner_id in sorted({*counts, *fresh})
-    )
-
-
-def _member(owner_id: str, record: Member | None, partition_count: int) -> MemberRow:
-    known = record or Member(owner_id=owner_id, incarnation="", hands_over=False)
-    return MemberRow(
-        owner_id=owner_id,
-        partition_count=partition_count,
-        has_member_record=record is not None,
-        is_leaving=known.is_leaving,
-        hands_over=known.hands_over,
-        placement=None if record is None else record.placement,
-        weight=known.weight,
-        capacity=known.capacity,
-        ordinal=known.ordinal,
-        version=known.version,
+        WatchedMember(
+            record=records.get(owner_id)
+            or Member(owner_id=owner_id, incarnation="", hands_over=False),
+            has_record=owner_id in records,
+            is_live=owner_id in live,
+            partition_count=counts[owner_id],
+            silent_s=silent_s.get(owner_id),
+        )
+        for owner_id in sorted(owners.union(live))
     )
 
 
 def _sharing(
-    present: MembershipSnapshot, rows: Sequence[PartitionRow], expiration: timedelta
+    present: MembershipSnapshot, rows: Sequence[WatchedPartition], expiration: timedelta
 ) -> dict[str, Member | None]:
     """Return the members that have a share; a foreign one has no record."""
     owners = {row.partition_id: row.owner_id for row in rows if row.owner_id and not row.is_expired}

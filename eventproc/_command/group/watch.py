@@ -26,8 +26,8 @@ from eventproc._command.group.tables import (
     pause_lines,
     title_text,
 )
-from eventproc._command.group.view import GroupView, PartitionRow
-from eventproc._group.resources.names import name_of
+from eventproc._command.group.view import GroupView
+from eventproc._core.watching.group import WatchedPartition
 from eventproc.errors import EventProcError
 
 
@@ -40,19 +40,19 @@ class RowOrder(StrEnum):
     CHECKPOINT = "checkpoint"
 
 
-def _by_lag(row: PartitionRow) -> tuple[bool, int]:
-    return row.checkpoint_error is None, -(row.lag or 0)
+def _by_lag(row: WatchedPartition) -> tuple[bool, int]:
+    return row.error is None, -(row.lag or 0)
 
 
-def _by_owner(row: PartitionRow) -> tuple[bool, str]:
+def _by_owner(row: WatchedPartition) -> tuple[bool, str]:
     return row.owner_id is not None, row.owner_id or ""
 
 
-def _by_checkpoint(row: PartitionRow) -> timedelta:
-    return -(row.checkpoint_age or timedelta(0))
+def _by_checkpoint(row: WatchedPartition) -> float:
+    return -(row.written_ago_s or 0.0)
 
 
-_KEYS: Final[Mapping[RowOrder, Callable[[PartitionRow], Any]]] = {
+_KEYS: Final[Mapping[RowOrder, Callable[[WatchedPartition], Any]]] = {
     RowOrder.LAG: _by_lag,
     RowOrder.OWNER: _by_owner,
     RowOrder.CHECKPOINT: _by_checkpoint,
@@ -72,15 +72,15 @@ def select(view: GroupView, order: RowOrder, text: str) -> GroupView:
     """
     rows = [row for row in view.partitions if not text or _is_selected(view, row, text.lower())]
     if view.group.is_of_resources:
-        rows.sort(key=lambda row: name_of(row.partition_id))
+        rows.sort(key=lambda row: row.name)
     if order in _KEYS:
         rows.sort(key=_KEYS[order])
     return replace(view, partitions=tuple(rows))
 
 
-def _is_selected(view: GroupView, row: PartitionRow, text: str) -> bool:
+def _is_selected(view: GroupView, row: WatchedPartition, text: str) -> bool:
     if view.group.is_of_resources:
-        is_named = text in name_of(row.partition_id).lower()
+        is_named = text in row.name.lower()
     else:
         is_named = text == row.partition_id.lower()
     return is_named or text in (row.owner_id or "unowned").lower()

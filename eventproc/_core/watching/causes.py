@@ -15,7 +15,7 @@ from eventproc._core.delivery.failure import deliveries_of
 from eventproc._core.watching.finding import Finding, Kind, WatchRules
 from eventproc._core.watching.group import WatchedGroup, listed, span_text
 from eventproc._core.watching.memory import CHANGES_SPAN_S, RATE_SPAN_S, Memory, PartitionMemory
-from eventproc.models import IN_PART, MemberStatus
+from eventproc.models import IN_PART
 
 CHANGES_THAT_CONFLICT: Final = 4
 """This many changes of the owner within ``CHANGES_SPAN_S``, among at most ``RIVALS_MAX`` members,
@@ -73,10 +73,8 @@ class Case:
         is_observed = points[-1].at_s - points[0].at_s >= RATE_SPAN_S / 2
         # A checkpoint that rests does not show a slow handler: it fails, hangs, or has stopped.
         is_moving = self.group.at_s - known.moved_at_s < RATE_SPAN_S / 2
-        end = known.seen.end
-        assert end is not None, "it has work"
         # What arrives within some seconds may wait for the next checkpoint.
-        is_backlog = end.lag > arrival * RATE_SPAN_S
+        is_backlog = (known.seen.lag or 0) > arrival * RATE_SPAN_S
         return is_observed and is_moving and is_backlog and arrival > SURPLUS * (drain or 0)
 
     def finding(self, kind: Kind, key: str, stuck: Sequence[PartitionMemory]) -> Finding:
@@ -141,7 +139,7 @@ def _damaged(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
 def _unowned(case: Case, owner_id: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     since_s = min(each.unserved_since_s or 0 for each in stuck)
     lasted = span_text(case.group.at_s - since_s)
-    active = [m for m in case.group.members if m.is_live and m.status is not MemberStatus.LEAVING]
+    active = [m for m in case.group.members if m.is_live and not m.record.is_leaving]
     why = (
         f"its owner {owner_id} does not renew its leases any more"
         if owner_id
@@ -164,7 +162,7 @@ def _unowned(case: Case, owner_id: str, stuck: Sequence[PartitionMemory]) -> _Ex
 def _not_moving(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     since_s = min(max(each.moved_at_s, each.works_since_s or 0) for each in stuck)
     first = stuck[0].seen
-    waiting = sum(each.seen.end.lag for each in stuck if each.seen.end is not None)
+    waiting = sum(each.seen.lag or 0 for each in stuck)
     has = "has" if len(stuck) == 1 else "have"
     known = (
         f"{_subject(stuck)} {has} made no progress for {span_text(case.group.at_s - since_s)}, "
@@ -259,7 +257,7 @@ def _conflict(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
 def _paused(_: Case, __: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     pause = stuck[0].seen.pause
     assert pause is not None, "it is paused"
-    waiting = sum(each.seen.end.lag for each in stuck if each.seen.end is not None)
+    waiting = sum(each.seen.lag or 0 for each in stuck)
     waits = f" {waiting:,} events wait." if waiting else ""
     verb = "is" if len(stuck) == 1 else "are"
     return (

@@ -149,10 +149,14 @@ def _of_member(
         return ("left", f"{former.owner_id} {says}", Tone.PLAIN) if was_live else None
     if former is None or now.is_live is not former.is_live:
         return _of_life(former, now, before) if now.is_live or was_live else None
-    if former.incarnation != now.incarnation and former.has_record and now.has_record:
+    if former.record.incarnation != now.record.incarnation and former.has_record and now.has_record:
         return "restarted", f"{now.owner_id} was started anew", Tone.PLAIN
-    if now.is_live and former.status is not now.status and now.status in _STATUS:
-        return now.status.value, f"{now.owner_id} {_STATUS[now.status]}", Tone.PLAIN
+    if (
+        now.is_live
+        and former.record.status is not now.record.status
+        and now.record.status in _STATUS
+    ):
+        return now.record.status.value, f"{now.owner_id} {_STATUS[now.record.status]}", Tone.PLAIN
     return None
 
 
@@ -225,9 +229,9 @@ def _kind(
     if p.owner_id is None:
         return "released"
     if former.owner_id in after.live_ids:
-        return "moved" if after.member_by_id[former.owner_id].hands_over else "stolen"
+        return "moved" if after.member_by_id[former.owner_id].record.hands_over else "stolen"
     member = before.member_by_id.get(former.owner_id)
-    is_leaving = member is not None and member.status is MemberStatus.LEAVING
+    is_leaving = member is not None and member.record.is_leaving
     is_gone = former.owner_id not in after.member_by_id
     has_renewed = not former.is_expired and (member is None or member.has_record)
     return "followed" if is_leaving or (is_gone and has_renewed) else "taken over"

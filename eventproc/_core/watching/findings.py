@@ -37,7 +37,7 @@ def findings_of(memory: Memory, group: WatchedGroup, rules: WatchRules) -> tuple
 
 
 def _not_running(memory: Memory, group: WatchedGroup) -> Finding:
-    waiting = [p.end.lag for p in group.partitions if p.end is not None]
+    waiting = [p.lag for p in group.partitions if p.lag is not None]
     since_s = max(
         (each.unserved_since_s for each in memory.values() if each.unserved_since_s is not None),
         default=group.at_s,
@@ -64,7 +64,7 @@ def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
     owned = Counter(p.owner_id for p in group.partitions)
     for member in group.members:
         # A restarting member is away on purpose; it may stay away for longer than a renewal.
-        is_expected = member.is_live and member.status is not MemberStatus.RESTARTING
+        is_expected = member.is_live and member.record.status is not MemberStatus.RESTARTING
         if not (is_expected and is_late(member.silent_s, rules.expiration_s)):
             continue
         silent_s = member.silent_s or 0
@@ -83,7 +83,7 @@ def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
 
 
 def _placements(group: WatchedGroup) -> Iterable[Finding]:
-    names = sorted({m.placement for m in group.members if m.is_live and m.placement})
+    names = sorted({m.record.placement for m in group.members if m.is_live and m.has_record})
     if len(names) > 1:
         yield Finding(
             kind=Kind.PLACEMENTS,

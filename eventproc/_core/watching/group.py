@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eventproc._core.ownership.pauses import Pause
-from eventproc.models import NOT_BEGUN, Isolation, MemberStatus
+from eventproc.models import NOT_BEGUN, Isolation, Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,11 @@ class WatchedPartition:
     """Its owner did not renew in time."""
 
     renewed_ago_s: float | None = None
-    """Seconds since the ownership record was written; ``None`` without a record."""
+    """Seconds since the ownership record was written, by a claim, a renewal or a release; ``None``
+    without a record."""
+
+    epoch: int = 0
+    """The fencing token of the newest claim; 0 if the record has none."""
 
     position: int | None = None
     """The sequence number of the last handled event, by the checkpoint."""
@@ -56,7 +60,8 @@ class WatchedPartition:
     """An operator moved the checkpoint, and no owner has begun there yet."""
 
     error: str | None = None
-    """Why the checkpoint cannot be read."""
+    """If the checkpoint cannot be read or is of a former hub, why, with the remedy: the partition
+    is not served."""
 
     isolation: Isolation = NOT_BEGUN
     """As in ``Checkpoint``; 0 as long as the whole checkpoint was not read."""
@@ -65,7 +70,7 @@ class WatchedPartition:
     """Events above the position that are handled; 0 as long as that was not read."""
 
     pause: Pause | None = None
-    """What an operator's pause says, if it is paused."""
+    """What pauses it: its own pause, or that of the whole group."""
 
     end: HubEnd | None = None
     """``None`` if this was not read from the hub."""
@@ -76,28 +81,35 @@ class WatchedPartition:
         return None if self.is_expired else self.owner_id
 
     @property
+    def lag(self) -> int | None:
+        """Events in the hub after the checkpoint; ``None`` if the hub was not asked."""
+        return None if self.end is None else self.end.lag
+
+    @property
     def has_work(self) -> bool:
         """Whether events wait to be handled now, as far as is known: not during a pause."""
-        return self.pause is None and self.end is not None and self.end.lag > 0
+        return self.pause is None and bool(self.lag)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedMember:
-    """One processor, by its member record or, of an Azure SDK, by its ownership records."""
+    """One processor."""
 
-    owner_id: str
-    is_live: bool = True
+    record: Member
+    """Its member record; of a processor of an Azure SDK, which writes none, what is known of it."""
+
     has_record: bool = True
-    incarnation: str = ""
-    status: MemberStatus = MemberStatus.ACTIVE
-    hands_over: bool = True
-    """False: others have to steal from it."""
+    is_live: bool = True
+    partition_count: int = 0
+    """How many partitions it owns."""
 
     silent_s: float | None = None
     """Seconds since it wrote any record; ``None`` if that is not known."""
 
-    placement: str = ""
-    version: str = ""
+    @property
+    def owner_id(self) -> str:
+        """Its owner id."""
+        return self.record.owner_id
 
 
 @dataclass(frozen=True, kw_only=True)

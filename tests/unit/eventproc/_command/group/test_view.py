@@ -109,7 +109,7 @@ def test_members_are_live_owners_and_processors_with_a_member_record():
     ]
     found = view([owned("0", "azure", 1), owned("1", "dead", 99)], members)
 
-    assert [(m.owner_id, m.partition_count, m.has_member_record) for m in found.members] == [
+    assert [(m.owner_id, m.partition_count, m.has_record) for m in found.members] == [
         ("azure", 1, False),
         ("new", 0, True),
     ]
@@ -378,7 +378,7 @@ def test_a_checkpoint_of_a_hub_that_was_created_again_is_shown(position, last, c
     """It is older than the hub (checkpoints here are 3 s old), or lies beyond the end: that may
     have other causes, which the message names."""
     found = view(checkpoints=[("0", position)], ends=[end("0", last)], hub_created_at=created)
-    error = found.partitions[0].checkpoint_error
+    error = found.partitions[0].error
 
     assert (error is None) if shown is None else (shown in (error or ""))
     assert ("set to a wrong number" in (error or "")) is (last < position)

@@ -1,13 +1,15 @@
 """Builders of groups as a reading shows them."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from eventproc._core.watching.finding import WatchRules
 from eventproc._core.watching.findings import findings_of
 from eventproc._core.watching.group import HubEnd, WatchedGroup, WatchedMember, WatchedPartition
 from eventproc._core.watching.memory import Memory, remember
+from eventproc.models import Member
 
 RULES = WatchRules(expiration_s=30, stuck_after_s=60)
+RECORD_FIELDS = {field.name for field in fields(Member)}
 
 
 def partition(partition_id, owner_id="a", **changes):
@@ -30,7 +32,9 @@ def end(at_s, last, position=10, newest_ago_s=None):
 
 def member(owner_id, **changes):
     """Return a live member that renewed a second ago."""
-    return replace(WatchedMember(owner_id=owner_id, silent_s=1.0), **changes)
+    of_record = {name: changes.pop(name) for name in RECORD_FIELDS & changes.keys()}
+    record = Member(owner_id=owner_id, **{"incarnation": "", **of_record})
+    return replace(WatchedMember(record=record, silent_s=1.0), **changes)
 
 
 def group(at_s, partitions, members=None):
