@@ -16,7 +16,12 @@ DEFINITION = re.compile(r"^ {0,3}\[([^\]]+)\]: *(\S+)", re.MULTILINE)
 USE = re.compile(r"\[[^\]]*\]\[([^\]]+)\]")
 PAGE = re.compile(r"docs/[\w./-]+\.md\b")
 SELECTION = re.compile(r"((?:tests/\S+\.py )+)-k (?:\"([^\"]+)\"|(\w+))")
-PATH = re.compile(r"(?<![\w./-])(?:tests|examples|benchmarks)/[a-z0-9_./-]*[a-z0-9_]")
+PATH = re.compile(
+    r"(?<![\w./:{}-])(?:tests|examples|benchmarks|checkpointstores|spark_integration|_[a-z]+"
+    r"|eventproc(?=/[a-z_/]*(?:\.py|_[a-z]+/)))/[a-z0-9_./-]*[a-z0-9_]"
+)
+FOLDERS = ("", "eventproc", "spark_integration")
+"""What paths in pages are relative to."""
 
 
 def pages_below(root):
@@ -73,13 +78,13 @@ def test_every_link_leads_somewhere(root):
 
 
 def test_every_path_in_a_page_exists(root):
-    """Paths below ``tests``, ``examples`` and ``benchmarks`` that a page names exist."""
+    """Files and folders of the product, tests, examples and benchmarks that a page names exist."""
     gone = sorted(
         {
             f"{page.relative_to(root)}: {path}"
             for page in pages_below(root)
             for path in PATH.findall(page.read_text("utf-8"))
-            if not (root / path).exists()
+            if not any((root / folder / path).exists() for folder in FOLDERS)
         }
     )
 
