@@ -156,9 +156,10 @@ $(uv): bootstrap/uv.py
 	$(say) 'uv, the package installer'
 	@"$(PYTHON)" bootstrap/uv.py $@
 
+# Compiled now, by all cores: the first test would take three times as long.
 .venv/.done: pyproject.toml uv.lock | $(uv)
 	$(say) 'Python packages'
-	@$(uv) sync --quiet --frozen --python "$(PYTHON)" $(extras)
+	@$(uv) sync --quiet --frozen --compile-bytecode --python "$(PYTHON)" $(extras)
 	@touch $@
 
 .tools/node/bin/node: bootstrap/node.sh | venv

@@ -3,17 +3,6 @@
 The upper plot shows each partition over time in its owner's colour, and black where no processor
 serves it. The lower ones show the spread, the number of processes if a scaler decides it, and the
 storage operations.
-
-Colours of processors in a plot. Pure.
-
-The colours can be told apart with every common kind of colour blindness: they are those of
-M. Okabe and K. Ito (https://jfly.uni-koeln.de/color/), with a grey in place of their black, which
-stands for partitions that no processor serves. Where there are more processors than colours, the
-later ones are lighter or darker.
-
-Draws the partitions over time, each in its owner's colour, with the owners' names.
-
-Draws how the number of processes followed the load.
 """
 
 from collections.abc import Sequence
@@ -24,6 +13,7 @@ from eventproc._base.extras import needing
 from eventproc._simulation.draw.picture import (
     Row,
     caption_of,
+    colour_of,
     levels,
     owners_of,
     per_minute,
@@ -33,46 +23,14 @@ from eventproc._simulation.history import History
 from eventproc._simulation.report import HOUR_S, Report, steps_of
 from eventproc.errors import ConfigurationError
 
-Rgb = tuple[float, float, float]
-"""Red, green and blue, each from 0 to 1."""
-
-PALETTE: Final[tuple[Rgb, ...]] = (
-    (0.337, 0.706, 0.914),
-    (0.902, 0.624, 0.000),
-    (0.000, 0.620, 0.451),
-    (0.800, 0.475, 0.655),
-    (0.941, 0.894, 0.259),
-    (0.000, 0.447, 0.698),
-    (0.835, 0.369, 0.000),
-    (0.780, 0.780, 0.780),
-)
-WHITE: Final[Rgb] = (1.0, 1.0, 1.0)
-BLACK: Final[Rgb] = (0.0, 0.0, 0.0)
-
-
-def colour_of(number: int) -> Rgb:
-    """Return the colour of a processor, by its number in the order of the first start, from 0.
-
-    24 processors have different colours; then they repeat.
-    """
-    colour = PALETTE[number % len(PALETTE)]
-    match number // len(PALETTE) % 3:
-        case 1:
-            return _mixed(colour, WHITE, 0.5)
-        case 2:
-            return _mixed(colour, BLACK, 0.4)
-        case _:
-            return colour
-
-
-def _mixed(colour: Rgb, other: Rgb, part: float) -> Rgb:
-    red, green, blue = (a + (b - a) * part for a, b in zip(colour, other, strict=True))
-    return red, green, blue
-
-
 with needing("plot"):
     import numpy as np
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 COLUMNS: Final = 1600
 """Horizontal resolution: moments shown, from left to right."""
@@ -133,10 +91,6 @@ def _blocks(names: Sequence[str]) -> list[tuple[float, str]]:
     return [((begin + end) / 2, names[begin]) for begin, end in zip(begins, ends, strict=True)]
 
 
-with needing("plot"):
-    from matplotlib.axes import Axes
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
 BACKLOG: Final = (0.86, 0.65, 0.32)
 
 
@@ -165,14 +119,6 @@ def draw_scaling(axes: Axes, history: History) -> None:
         each.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         each.tick_params(labelsize=7)
 
-
-with needing("plot"):
-    from matplotlib.axes import Axes
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
-    from matplotlib.patches import Patch
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 SUFFIXES: Final = {".svg", ".png"}
 UNPLANNED: Final = (0.86, 0.37, 0.16)

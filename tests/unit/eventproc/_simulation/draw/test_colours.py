@@ -5,7 +5,7 @@ from math import dist
 
 import pytest
 
-from eventproc._simulation.draw.plot import PALETTE, colour_of
+from eventproc._simulation.draw.picture import PALETTE, colour_of
 
 # How colours appear without one kind of cones, as factors of linear red, green and blue:
 # G. Machado, M. Oliveira, L. Fernandes, "A Physiologically-based Model for Simulation of Color

@@ -5,7 +5,6 @@ import pytest
 from eventproc import ConfigurationError
 from eventproc._core.placement.placement import MemberFacts
 from eventproc._simulation.draw.picture import levels, per_minute, rows_of
-from eventproc._simulation.draw.plot import check_path, draw
 from eventproc._simulation.history import (
     Change,
     Count,
@@ -89,6 +88,9 @@ def test_captions_that_would_overlap_get_different_levels():
 @pytest.mark.parametrize(("suffix", "head"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_a_history_is_drawn(tmp_path, suffix, head):
     """In either format."""
+    # It needs matplotlib, which would take a second of every collection.
+    from eventproc._simulation.draw.plot import draw  # noqa: PLC0415
+
     history = history_of_a_crash()
     draw(history, report_of(history), "a title", tmp_path / f"one{suffix}")
 
@@ -98,5 +100,7 @@ def test_a_history_is_drawn(tmp_path, suffix, head):
 @pytest.mark.parametrize("name", ["plot.gif", "no/such/folder/plot.png"])
 def test_a_file_that_cannot_be_written_is_refused(tmp_path, name):
     """Before anything is simulated."""
+    from eventproc._simulation.draw.plot import check_path  # noqa: PLC0415 - as above
+
     with pytest.raises(ConfigurationError, match="plot"):
         check_path(tmp_path / name)
