@@ -28,7 +28,7 @@ from eventproc._base.http.address import (
 from eventproc._base.http.server import ServerThread
 from eventproc._base.logs import ConditionLogger, Logger, get_logger, with_fields_of_processor
 from eventproc._base.settings import PositiveSpan, checked
-from eventproc._base.version import EVENTPROC_VERSION
+from eventproc._base.version import __version__
 from eventproc._core.watching.health import Pulse, parts, readiness
 from eventproc.models._statistics import (
     GroupStatistics,
@@ -171,7 +171,7 @@ class Watch:
             **partitions,
             "ok": not reasons,
             "reasons": reasons,
-            "version": EVENTPROC_VERSION,
+            "version": __version__,
             "pid": os.getpid(),
             **self._figures(),
         }

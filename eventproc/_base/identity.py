@@ -1,19 +1,10 @@
-"""Makes a token credential usable on every event loop, and keeps its tokens.
+"""Token credentials of Azure for any number of event loops, and the one of a process.
 
 The store has a thread and an event loop of its own, but asynchronous credentials of
 ``azure.identity.aio`` work only on the loop on which they were opened. So a blocking credential is
 called in a thread, and an asynchronous one on its own loop. A token is renewed some minutes before
 it expires. If that takes long or fails, the former token is used while it is valid, so neither a
 blocked event loop nor a short outage of Entra ID stops the store.
-
-Why a credential gave no token, in one line. Pure.
-
-``DefaultAzureCredential`` tries one credential after another and reports all failures, in over a
-dozen lines. Most only mean that a credential is not set up; this module keeps the others.
-
-The credential that is found in the environment; the only module that imports azure-identity.
-
-Certificates, proxy and identity of every connection to Azure.
 """
 
 import asyncio
@@ -33,48 +24,6 @@ from weakref import WeakKeyDictionary
 
 from eventproc._base.extras import needing
 from eventproc._base.network import HttpProxy
-
-REMEDY: Final = (
-    "In Azure, give the machine or the pod a managed identity or a workload identity; on your own "
-    "machine, sign in with `az login`"
-)
-
-REASON_MAX: Final = 300
-"""Most characters of a credential's own reason."""
-
-_ATTEMPT: Final = re.compile(r"^\s*(\w+Credential): (.*)$", re.MULTILINE)
-_NOT_SET_UP: Final = re.compile(
-    r"unavailable|not (?:fully )?configured|not found|could not be found|not installed"
-    r"|No accounts|requires the .* package|Please run 'az login'|unexpected content type"
-    r"|no response from the IMDS|No managed identity endpoint",
-    re.IGNORECASE,
-)
-"""Matches the failure of a credential that is not set up on this machine."""
-
-_REQUESTED: Final = re.compile(r"AADSTS\d|request error|authentication failed", re.IGNORECASE)
-"""Matches the failure of a credential that is set up, but whose request for a token failed."""
-
-
-def no_token_reason(error: BaseException) -> str:
-    """Return the reason, with the remedy."""
-    text = str(error) or type(error).__name__
-    attempts = _ATTEMPT.findall(text)
-    if len(attempts) > 1:
-        failed = [
-            f"{name} failed: {_short(reason)}"
-            for name, reason in attempts
-            if _REQUESTED.search(reason) or not _NOT_SET_UP.search(reason)
-        ]
-        if not failed:
-            return f"no credential was found. {REMEDY}"
-        return f"no credential gave a token. {'; '.join(failed)}"
-    return f"the credential gave no token: {_short(text)}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= REASON_MAX else f"{line[: REASON_MAX - 3]}..."
-
 
 RENEWAL_S: Final = 300.0
 """A token is renewed this long before it expires, or after half of its lifetime if that is
@@ -130,6 +79,21 @@ class NoTokenError(Exception):
 
     Never leaves an adapter, which turns it into an error of its port.
     """
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The newest token for some scopes, and the request for the next one."""
+
+    token: Token | None = None
+    renew_at: float = 0.0
+    request: "Future[Token] | None" = None
+    requested_at: float = 0.0
+
+    @property
+    def given_up_s(self) -> float:
+        """How long the request may take."""
+        return FIRST_GIVEN_UP_S if self.token is None else GIVEN_UP_S
 
 
 class SharedCredential:
@@ -188,7 +152,7 @@ class SharedCredential:
             return former
 
     def _request(
-        self, kept: "_Kept", scopes: tuple[str, ...], options: Mapping[str, Any]
+        self, kept: _Kept, scopes: tuple[str, ...], options: Mapping[str, Any]
     ) -> "Future[Token]":
         """Begin a request; its callback stores the token."""
 
@@ -216,19 +180,53 @@ class SharedCredential:
         return request
 
 
-@dataclass(slots=True)
-class _Kept:
-    """The newest token for some scopes, and the request for the next one."""
+def shared(credential: T) -> T | SharedCredential:
+    """Return a token credential as a shared one; a key or a signature as it is."""
+    if isinstance(credential, SharedCredential) or not hasattr(credential, "get_token"):
+        return credential
+    return SharedCredential(cast("AnyTokenCredential", credential))
 
-    token: Token | None = None
-    renew_at: float = 0.0
-    request: "Future[Token] | None" = None
-    requested_at: float = 0.0
 
-    @property
-    def given_up_s(self) -> float:
-        """How long the request may take."""
-        return FIRST_GIVEN_UP_S if self.token is None else GIVEN_UP_S
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Certificates and proxy of every connection to Azure."""
+
+    ca_bundle: str | None = None
+    """A file with the certificates to trust; by default those of ``certifi``."""
+
+    proxy: HttpProxy | None = None
+
+    def credential(self) -> SharedCredential:
+        """Return the identity of this process, the same one for hub and storage account.
+
+        Raises:
+            MissingExtraError: azure-identity is not installed.
+        """
+        return _credential(self)
+
+
+DIRECT: Final = Network()
+"""The default certificates, and the proxy of the environment variables, if any."""
+
+
+@cache
+def _credential(network: Network) -> SharedCredential:
+    """Return the first credential that is set up; no token is requested yet.
+
+    It is one of environment variables, workload identity, managed identity, the Azure CLI, other
+    developer tools. ``AZURE_CLIENT_ID`` chooses among several managed identities.
+    """
+    with needing("identity"):
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - it is an extra
+
+    # If logging is not set up, azure-identity prints a dozen lines before our one-line error.
+    logging.getLogger("azure.identity").addHandler(logging.NullHandler())
+    settings: dict[str, Any] = {}
+    if network.ca_bundle is not None:
+        settings["connection_verify"] = network.ca_bundle
+    if network.proxy is not None:
+        settings["proxies"] = {"https": network.proxy.url_with_user}
+    return SharedCredential(DefaultAzureCredential(**settings))
 
 
 async def _answer_to(request: "Future[Token]") -> Token:
@@ -277,60 +275,47 @@ def _in_thread(ask: Callable[[], Token]) -> "Future[Token]":
     return request
 
 
-def shared(credential: T) -> T | SharedCredential:
-    """Return a token credential as a shared one; a key or a signature as it is."""
-    if isinstance(credential, SharedCredential) or not hasattr(credential, "get_token"):
-        return credential
-    return SharedCredential(cast("AnyTokenCredential", credential))
+REMEDY: Final = (
+    "In Azure, give the machine or the pod a managed identity or a workload identity; on your own "
+    "machine, sign in with `az login`"
+)
+
+REASON_MAX: Final = 300
+"""Most characters of a credential's own reason."""
+
+_ATTEMPT: Final = re.compile(r"^\s*(\w+Credential): (.*)$", re.MULTILINE)
+_NOT_SET_UP: Final = re.compile(
+    r"unavailable|not (?:fully )?configured|not found|could not be found|not installed"
+    r"|No accounts|requires the .* package|Please run 'az login'|unexpected content type"
+    r"|no response from the IMDS|No managed identity endpoint",
+    re.IGNORECASE,
+)
+"""Matches the failure of a credential that is not set up on this machine."""
+
+_REQUESTED: Final = re.compile(r"AADSTS\d|request error|authentication failed", re.IGNORECASE)
+"""Matches the failure of a credential that is set up, but whose request for a token failed."""
 
 
-def default_credential(
-    *, ca_bundle: str | None = None, http_proxy: HttpProxy | None = None
-) -> SharedCredential:
-    """Return the credential of this process, without asking for a token yet.
+def no_token_reason(error: BaseException) -> str:
+    """Return why a credential gave no token, with the remedy, in one line.
 
-    The first one that is set up is used: environment variables, workload identity, managed
-    identity, the Azure CLI, other developer tools. ``AZURE_CLIENT_ID`` chooses among several
-    managed identities.
-
-    Args:
-        ca_bundle: A file with the certificates to trust; by default those of ``certifi``.
-        http_proxy: The proxy to reach Entra ID through.
+    ``DefaultAzureCredential`` tries one credential after another, and reports all failures in over
+    a dozen lines. Most only mean that a credential is not set up; this leaves those out.
     """
-    with needing("identity"):
-        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - it is an extra
-
-    # If logging is not set up, azure-identity prints a dozen lines before our one-line error.
-    logging.getLogger("azure.identity").addHandler(logging.NullHandler())
-    settings: dict[str, Any] = {}
-    if ca_bundle is not None:
-        settings["connection_verify"] = ca_bundle
-    if http_proxy is not None:
-        settings["proxies"] = {"https": http_proxy.url_with_user}
-    return SharedCredential(DefaultAzureCredential(**settings))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Network:
-    """Certificates and proxy of every connection to Azure."""
-
-    ca_bundle: str | None = None
-    proxy: HttpProxy | None = None
-
-    def credential(self) -> SharedCredential:
-        """Return the identity of this process, the same one for hub and storage account.
-
-        Raises:
-            MissingExtraError: azure-identity is not installed.
-        """
-        return _credential(self)
+    text = str(error) or type(error).__name__
+    attempts = _ATTEMPT.findall(text)
+    if len(attempts) > 1:
+        failed = [
+            f"{name} failed: {_short(reason)}"
+            for name, reason in attempts
+            if _REQUESTED.search(reason) or not _NOT_SET_UP.search(reason)
+        ]
+        if not failed:
+            return f"no credential was found. {REMEDY}"
+        return f"no credential gave a token. {'; '.join(failed)}"
+    return f"the credential gave no token: {_short(text)}"
 
 
-DIRECT: Final = Network()
-"""The default certificates, and the proxy of the environment variables, if any."""
-
-
-@cache
-def _credential(network: Network) -> SharedCredential:
-
-    return default_credential(ca_bundle=network.ca_bundle, http_proxy=network.proxy)
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= REASON_MAX else f"{line[: REASON_MAX - 3]}..."

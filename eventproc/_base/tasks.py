@@ -1,18 +1,10 @@
-"""Run and cancel several tasks together, and wait for tasks despite a cancellation.
-
-Finds out whether an event loop is running.
-
-A base class for work in a thread while a ``with`` block runs.
-"""
+"""Tasks: several that run together, waits despite a cancellation, and calls of the user's code."""
 
 import asyncio
-import threading
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from eventproc.errors import HandlerAbortedError, HandlerCancelledError
 
@@ -220,33 +212,3 @@ def is_loop_running() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-class Background(ABC):
-    """Base of classes that work in a daemon thread while their ``with`` block runs.
-
-    Leaving the block does not wait for the thread.
-    """
-
-    def __init__(self, thread_name: str) -> None:
-        self._thread_name = thread_name
-        self._ended = threading.Event()
-        """Set when the block ends."""
-
-    def __enter__(self) -> Self:
-        """Start the thread."""
-        threading.Thread(target=self._run, name=self._thread_name, daemon=True).start()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Ask the thread to end."""
-        self._ended.set()
-
-    @abstractmethod
-    def _run(self) -> None:
-        """Work until ``_ended`` is set. Called in the thread."""

@@ -1,20 +1,45 @@
-"""Calls functions in threads, while a coroutine waits for the outcome.
-
-An event loop in a thread of its own.
-
-Garbage collection in processes that live long.
-"""
+"""Threads: a call in one while a coroutine waits, an event loop in one, and work beside a block."""
 
 import asyncio
 import gc
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from functools import cache, partial
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from eventproc._base.tasks import end, retrieve_outcome
+
+T = TypeVar("T")
+
+
+def in_own_thread(function: Callable[[], object], thread_name: str) -> asyncio.Future[None]:
+    """Call a function in a daemon thread of its own, with the context variables of the caller."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    work = partial(call_and_settle, partial(copy_context().run, function), done)
+    threading.Thread(target=work, name=thread_name, daemon=True).start()
+    return done
+
+
+async def to_its_end(
+    call: asyncio.Future[None], on_cancel: Callable[[], None] = lambda: None
+) -> None:
+    """Wait for a call in a thread, to its end even if this task is cancelled once.
+
+    At the first cancellation *on_cancel* asks the thread to return. A second one is raised at once,
+    while the thread continues.
+    """
+    call.add_done_callback(retrieve_outcome)
+    try:
+        await asyncio.shield(call)
+    except asyncio.CancelledError:
+        on_cancel()
+        await asyncio.wait([call])
+        raise
 
 
 def call_and_settle(function: Callable[[], object], done: asyncio.Future[None]) -> bool:
@@ -47,54 +72,16 @@ def _settle(done: asyncio.Future[None], error: BaseException | None) -> None:
         done.set_exception(error)
 
 
-def in_own_thread(function: Callable[[], object], thread_name: str) -> asyncio.Future[None]:
-    """Call a function in a daemon thread of its own, with the context variables of the caller."""
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    work = partial(call_and_settle, partial(copy_context().run, function), done)
-    threading.Thread(target=work, name=thread_name, daemon=True).start()
-    return done
-
-
-async def to_its_end(
-    call: asyncio.Future[None], on_cancel: Callable[[], None] = lambda: None
-) -> None:
-    """Wait for a call in a thread, to its end even if this task is cancelled once.
-
-    At the first cancellation *on_cancel* asks the thread to return. A second one is raised at once,
-    while the thread continues.
-    """
-    call.add_done_callback(retrieve_outcome)
-    try:
-        await asyncio.shield(call)
-    except asyncio.CancelledError:
-        on_cancel()
-        await asyncio.wait([call])
-        raise
-
-
-T = TypeVar("T")
-
-
-def ping(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
-    """Have a function called on a loop soon, if that still runs; called from any thread."""
-    with suppress(RuntimeError):  # The loop is closed; that may happen at any moment.
-        loop.call_soon_threadsafe(function)
-
-
-async def end_others() -> None:
-    """Cancel all tasks of the running loop besides the one that calls this, and await their end."""
-    await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
-
-
 class LoopThread:
     """An event loop that runs in a daemon thread until it is closed."""
 
-    def __init__(self, thread_name: str, *, at_end: Callable[[], object] = lambda: None) -> None:
-        """Start the thread, which calls *at_end* before it ends."""
+    def __init__(self, thread_name: str) -> None:
+        """Start the thread."""
         self.loop = asyncio.new_event_loop()
         """For ``run_coroutine_threadsafe``."""
 
-        self._at_end = at_end
+        self._ended: Future[None] = Future()
+        self._ended.set_running_or_notify_cancel()  # No waiter that is cancelled cancels it.
         self._thread = threading.Thread(target=self._run, name=thread_name, daemon=True)
         self._thread.start()
 
@@ -102,7 +89,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
         self.loop.close()
-        self._at_end()
+        self._ended.set_result(None)
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop; return its result or raise its error."""
@@ -117,20 +104,65 @@ class LoopThread:
         """Whether the thread has ended."""
         return self.loop.is_closed()
 
-    def begin_close(self) -> None:
-        """Cancel what still runs on the loop, and end the thread then; do not wait for it."""
-        cancelled = asyncio.run_coroutine_threadsafe(self._cancel_all(), self.loop)
-        cancelled.add_done_callback(lambda _: self.call_soon(self.loop.stop))
-
     def close(self) -> None:
         """Cancel what still runs on the loop, and end the thread."""
-        self.begin_close()
+        self._begin_close()
         self._thread.join()
+
+    async def end(self) -> None:
+        """Close it, and let another loop run meanwhile; if cancelled, the thread ends later."""
+        self._begin_close()
+        await asyncio.wrap_future(self._ended)
+
+    def _begin_close(self) -> None:
+        cancelled = asyncio.run_coroutine_threadsafe(self._cancel_all(), self.loop)
+        cancelled.add_done_callback(lambda _: self.call_soon(self.loop.stop))
 
     async def _cancel_all(self) -> None:
         await end_others()
         await self.loop.shutdown_asyncgens()
         await asyncio.sleep(0)  # A closed transport closes its socket in the loop's next turn.
+
+
+def ping(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
+    """Have a function called on a loop soon, if that still runs; called from any thread."""
+    with suppress(RuntimeError):  # The loop is closed; that may happen at any moment.
+        loop.call_soon_threadsafe(function)
+
+
+async def end_others() -> None:
+    """Cancel all tasks of the running loop besides the one that calls this, and await their end."""
+    await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+
+
+class Background(ABC):
+    """Base of classes that work in a daemon thread while their ``with`` block runs.
+
+    Leaving the block does not wait for the thread.
+    """
+
+    def __init__(self, thread_name: str) -> None:
+        self._thread_name = thread_name
+        self._ended = threading.Event()
+        """Set when the block ends."""
+
+    def __enter__(self) -> Self:
+        """Start the thread."""
+        threading.Thread(target=self._run, name=self._thread_name, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Ask the thread to end."""
+        self._ended.set()
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Work until ``_ended`` is set. Called in the thread."""
 
 
 @cache

@@ -4,14 +4,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 
-def _eventproc_version() -> str:
+def _version() -> str:
     try:
         return version("eventproc")
     except PackageNotFoundError:
         return "0"
 
 
-EVENTPROC_VERSION: Final = _eventproc_version()
+__version__: Final = _version()
 """Read once, at import: reading it is file access, which would block an event loop."""
-
-__version__: Final = EVENTPROC_VERSION

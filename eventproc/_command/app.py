@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from eventproc._base.extras import needing
-from eventproc._base.version import EVENTPROC_VERSION
+from eventproc._base.version import __version__
 from eventproc._command.terminal.help import HeadedCommand, PlainCommand
 
 DURATION_NOTE: Final = "A DURATION is a number with its unit: 500ms, 10s, 2m, 1.5h."
@@ -159,7 +159,7 @@ def _epilog(heading: str, lines: Sequence[str]) -> str:
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        print(f"eventproc {EVENTPROC_VERSION}")
+        print(f"eventproc {__version__}")
         raise typer.Exit
 
 

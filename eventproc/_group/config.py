@@ -106,11 +106,11 @@ class GroupConfig:
     def __post_init__(self) -> None:
         """Refuse settings that cannot work; each error names the remedy."""
         check_settings(self)
-        least = INTERVALS_PER_EXPIRATION_MIN * self.load_balancing_interval
-        if self.ownership_expiration < least:
+        least_s = INTERVALS_PER_EXPIRATION_MIN * self.load_balancing_interval.total_seconds()
+        if self.ownership_expiration.total_seconds() < least_s:
             raise ConfigurationError(
-                f"give at least {INTERVALS_PER_EXPIRATION_MIN} intervals, that is {shown(least)}: "
-                "a processor that misses one poll must not count as dead",
+                f"give at least {INTERVALS_PER_EXPIRATION_MIN} intervals, that is {least_s:g} s: a "
+                "processor that misses one poll must not count as dead",
                 setting="ownership_expiration",
                 value=shown(self.ownership_expiration),
                 beside={"load_balancing_interval": shown(self.load_balancing_interval)},

@@ -25,7 +25,7 @@ from datetime import timedelta
 from typing import Final, TypeAlias
 
 from eventproc._base.logs import Logger
-from eventproc._base.version import EVENTPROC_VERSION
+from eventproc._base.version import __version__
 from eventproc._core.ownership.liveness import fresh_owners, live_members, recorded_owners
 from eventproc._core.ownership.members import (
     MemberStep,
@@ -321,7 +321,7 @@ def own_member(config: GroupConfig, owner_id: str, offset_format: OffsetFormat) 
         placement=config.placement.name,
         deployment_id=config.deployment_id,
         offset_format=offset_format,
-        version=EVENTPROC_VERSION,
+        version=__version__,
     )
     config.placement.check(MemberFacts.of(member))
     return member

@@ -38,11 +38,7 @@ class StoreExecutor(ABC):
             StoreUnavailableError: the executor is closed or closing: a handler still runs after the
                 stop.
         """
-        try:
-            require_process("the processor's store", self._process_id)
-        except ConfigurationError:
-            coroutine.close()
-            raise
+        self._require_process(coroutine)
         if self._is_closed:
             coroutine.close()
             raise StoreUnavailableError("the processor has stopped, and its store is closed")
@@ -52,9 +48,21 @@ class StoreExecutor(ABC):
         """Refuse further calls, cancel those that still run, and then run this one.
 
         A call may still run although its caller was cancelled, for example at the start.
+
+        Raises:
+            ConfigurationError: the thread is one of another process.
         """
+        self._require_process(coroutine)
         self._is_closed = True
         await asyncio.shield(self._start(self._after_others(coroutine)))
+
+    def _require_process(self, coroutine: Coroutine[object, object, object]) -> None:
+        """Refuse a call in a child of a fork: there the thread does not run."""
+        try:
+            require_process("the processor's store", self._process_id)
+        except ConfigurationError:
+            coroutine.close()
+            raise
 
     async def _after_others(self, coroutine: Coroutine[object, object, None]) -> None:
         try:
@@ -123,12 +131,7 @@ class ThreadExecutor(StoreExecutor):
     def __init__(self, name: str) -> None:
         super().__init__()
         self._home = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = self._home.create_future()
-        self._thread = LoopThread(name, at_end=lambda: self.call_soon(self._note_end))
-
-    def _note_end(self) -> None:
-        if not self._ended.done():
-            self._ended.set_result(None)
+        self._thread = LoopThread(name)
 
     def _start(self, coroutine: Coroutine[object, object, _T]) -> asyncio.Future[_T]:
         future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._thread.loop))
@@ -149,8 +152,7 @@ class ThreadExecutor(StoreExecutor):
         If the caller gives up because a store blocks the thread, it ends when the store lets it.
         """
         self._is_closed = True  # A call accepted after the cancellation below would never end.
-        self._thread.begin_close()
-        await asyncio.shield(self._ended)
+        await self._thread.end()
 
     async def _end_others(self) -> None:
         await end_others()

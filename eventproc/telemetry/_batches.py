@@ -10,7 +10,7 @@ from typing import Final
 
 from opentelemetry.metrics import Counter, MeterProvider, get_meter
 
-from eventproc._base.version import EVENTPROC_VERSION
+from eventproc._base.version import __version__
 from eventproc.models import ConsumerGroup
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.telemetry._reporting import group_attributes
@@ -51,5 +51,5 @@ def count_batch(
 
 @cache
 def _counters(meter_provider: MeterProvider | None) -> Mapping[str, Counter]:
-    meter = get_meter(SCOPE, EVENTPROC_VERSION, meter_provider=meter_provider)
+    meter = get_meter(SCOPE, __version__, meter_provider=meter_provider)
     return {name: meter.create_counter(name, "{event}", what) for name, what in _COUNTED.items()}

@@ -29,7 +29,7 @@ from opentelemetry.metrics import (
 from opentelemetry.trace import Span, SpanKind, TracerProvider
 
 from eventproc._base.tasks import CallEndedEarlyError
-from eventproc._base.version import EVENTPROC_VERSION
+from eventproc._base.version import __version__
 from eventproc._delivery.handler import BatchError, PartitionContext, PartitionHandler, RowError
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
@@ -83,12 +83,12 @@ class Telemetry:
         """For each group, the counts of processors that have stopped."""
         self._shown: Counter[tuple[tuple[str, str, str], str]] = Counter()
         self._attributes: dict[tuple[str, str, str], Attributes] = {}
-        self.tracer = trace.get_tracer(SCOPE, EVENTPROC_VERSION, tracer_provider=tracer_provider)
+        self.tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=tracer_provider)
         self._is_tracing = tracer_provider is not None
         self.meter_provider = meter_provider
         """The meter provider; ``None`` for the global one."""
 
-        meter = get_meter(SCOPE, EVENTPROC_VERSION, meter_provider=meter_provider)
+        meter = get_meter(SCOPE, __version__, meter_provider=meter_provider)
         self.process_duration = _histogram(
             meter, "messaging.process.duration", "Calls of process_events."
         )

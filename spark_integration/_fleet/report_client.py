@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from eventproc._base.tasks import Background
+from eventproc._base.threads import Background
 from spark_integration._fleet.job import FleetJob
 from spark_integration._fleet.report_server import HOLD_S, STOP
 from spark_integration._fleet.statistics import Report, encode

@@ -29,8 +29,8 @@ from types import FrameType
 from typing import Final
 
 from eventproc._base.logs import ConditionLogger, Listener, get_logger
-from eventproc._base.tasks import Background, end
-from eventproc._base.threads import exclude_imports_from_collections
+from eventproc._base.tasks import end
+from eventproc._base.threads import Background, exclude_imports_from_collections
 from eventproc._runtime.processors import EventProcessor
 from eventproc.errors import ConfigurationError, DuplicateOwnerError
 from eventproc.models._statistics import ProcessorStatistics

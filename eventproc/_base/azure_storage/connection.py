@@ -1,12 +1,9 @@
 """A connection to one container or table of a storage account: for stores and for dead letters.
 
 Each request is made once, without retries, and every exception of Azure's clients becomes one of
-``eventproc.errors`` or ``ConditionFailedError``.
-
-The HTTP transport of the blob and table stores.
-
-It counts sends, refuses answers of other servers, sends large bodies in pieces, and loads the
-trusted certificates once: Azure's own transport would load them for each request.
+``eventproc.errors`` or ``ConditionFailedError``. The HTTP transport counts sends, refuses answers
+of other servers, sends large bodies in pieces, and loads the trusted certificates once: Azure's own
+transport would load them for each request.
 """
 
 import asyncio
@@ -43,119 +40,11 @@ from eventproc._base.logs import get_logger
 from eventproc._base.network import ForeignAnswerError, HttpProxy, require_own_answer
 from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 
+T = TypeVar("T")
+
 _PIECE_BYTES_MAX: Final = 256 * 1024
 
 _sends: ContextVar[list[None] | None] = ContextVar("eventproc_store_sends", default=None)
-
-
-def new_transport(
-    request_timeout: timedelta, ssl_context: ssl.SSLContext | None
-) -> AioHttpTransport:
-    """Return a transport for one client, which closes it.
-
-    Without an SSL context the certificates of the operating system are trusted.
-    """
-    timeout_s = request_timeout.total_seconds()
-    if not hasattr(AioHttpTransport, "_get_request_data"):
-        get_logger("eventproc.stores").warning("body_pieces_unavailable", azure_core=__version__)
-    return _Transport(
-        session=_new_session(ssl_context), connection_timeout=timeout_s, read_timeout=timeout_s
-    )
-
-
-def ssl_context_for(ca_bundle: str | None) -> ssl.SSLContext | None:
-    """Load the certificates to trust; ``None`` for the default. It takes some 10 ms.
-
-    Raises:
-        ConfigurationError: *ca_bundle* cannot be read as certificates.
-    """
-    if ca_bundle is None:
-        return None
-    try:
-        return ssl.create_default_context(cafile=ca_bundle)
-    except OSError as error:  # ssl.SSLError is one
-        raise ConfigurationError(
-            f"cannot be read as certificates: {error}",
-            setting="ca_bundle",
-            value=repr(ca_bundle),
-        ) from error
-
-
-@contextmanager
-def counted(sends: list[None]) -> Iterator[None]:
-    """Append an item to *sends* for each request that is sent in the context."""
-    token = _sends.set(sends)
-    try:
-        yield
-    finally:
-        _sends.reset(token)
-
-
-async def _count_send(*_: object) -> None:
-    sends = _sends.get()
-    if sends is not None:
-        sends.append(None)
-
-
-async def _check_answer(_: object, __: object, ended: aiohttp.TraceRequestEndParams) -> None:
-    try:
-        require_own_answer(ended.response.status, ended.response.headers)
-    except ForeignAnswerError:
-        ended.response.close()
-        raise
-
-
-def _new_session(ssl_context: ssl.SSLContext | None) -> aiohttp.ClientSession:
-    """Return a session that counts how often it sends a request, and checks who answers.
-
-    aiohttp repeats a PUT by itself if a reused connection breaks before the answer. The second PUT
-    then fails its ETag condition because of the first, and must not count as a lost race.
-    """
-    trace = aiohttp.TraceConfig()
-    trace.on_request_headers_sent.append(_count_send)
-    trace.on_request_end.append(_check_answer)
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=True if ssl_context is None else ssl_context),
-        trace_configs=[trace],
-        # Looking up proxies costs as much as the rest of a request, so only if any are set.
-        trust_env=bool(getproxies_environment()),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-    )
-
-
-class _Transport(AioHttpTransport):  # type: ignore[misc]  # azure-core loads it lazily, untyped
-    """Sends a large body in pieces, so that it does not block the event loop.
-
-    It overrides a private method of Azure's. In a release without that, bodies are sent at once.
-    """
-
-    def _get_request_data(self, request: HttpRequest) -> object:
-        data: object = super()._get_request_data(request)
-        if isinstance(data, bytes) and len(data) > _PIECE_BYTES_MAX:
-            return BytesIO(data)
-        return data
-
-
-T = TypeVar("T")
-
-
-def account_in(connection_string: str, service: Service[Any]) -> tuple[str, Any]:
-    """Return the URL of an account's service, and the credential, from a connection string.
-
-    Raises:
-        ConfigurationError: the text is not a connection string of a storage account, or names only
-            other services of it.
-    """
-    connection_string = require_endpoint(connection_string, service.kind)
-    try:
-        return service.account_of(connection_string)
-    except (ValueError, TypeError):
-        # ``from None``: the client's message may quote the connection string, with the key.
-        raise ConfigurationError(
-            "this is not the connection string of a storage account: it has AccountName=... "
-            "and AccountKey=... (one of Event Hubs, with Endpoint=sb://..., is for the source)"
-        ) from None
 
 
 class Connection(Generic[ClientT]):
@@ -281,6 +170,24 @@ class Connection(Generic[ClientT]):
         return at
 
 
+def account_in(connection_string: str, service: Service[Any]) -> tuple[str, Any]:
+    """Return the URL of an account's service, and the credential, from a connection string.
+
+    Raises:
+        ConfigurationError: the text is not a connection string of a storage account, or names only
+            other services of it.
+    """
+    connection_string = require_endpoint(connection_string, service.kind)
+    try:
+        return service.account_of(connection_string)
+    except (ValueError, TypeError):
+        # ``from None``: the client's message may quote the connection string, with the key.
+        raise ConfigurationError(
+            "this is not the connection string of a storage account: it has AccountName=... "
+            "and AccountKey=... (one of Event Hubs, with Endpoint=sb://..., is for the source)"
+        ) from None
+
+
 def if_is(etag: str) -> dict[str, Any]:
     """Return the clients' arguments for the condition that a record still has this ETag."""
     return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
@@ -304,3 +211,95 @@ def _request_of(error: HttpResponseError) -> tuple[str, datetime | None]:
 def _date(response: AsyncHttpResponse) -> datetime | None:
     date = response.headers.get("Date")
     return parsedate_to_datetime(date) if date else None
+
+
+# The transport.
+
+
+def new_transport(
+    request_timeout: timedelta, ssl_context: ssl.SSLContext | None
+) -> AioHttpTransport:
+    """Return a transport for one client, which closes it.
+
+    Without an SSL context the certificates of the operating system are trusted.
+    """
+    timeout_s = request_timeout.total_seconds()
+    if not hasattr(AioHttpTransport, "_get_request_data"):
+        get_logger("eventproc.stores").warning("body_pieces_unavailable", azure_core=__version__)
+    return _Transport(
+        session=_new_session(ssl_context), connection_timeout=timeout_s, read_timeout=timeout_s
+    )
+
+
+def ssl_context_for(ca_bundle: str | None) -> ssl.SSLContext | None:
+    """Load the certificates to trust; ``None`` for the default. It takes some 10 ms.
+
+    Raises:
+        ConfigurationError: *ca_bundle* cannot be read as certificates.
+    """
+    if ca_bundle is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca_bundle)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigurationError(
+            f"cannot be read as certificates: {error}",
+            setting="ca_bundle",
+            value=repr(ca_bundle),
+        ) from error
+
+
+@contextmanager
+def counted(sends: list[None]) -> Iterator[None]:
+    """Append an item to *sends* for each request that is sent in the context."""
+    token = _sends.set(sends)
+    try:
+        yield
+    finally:
+        _sends.reset(token)
+
+
+async def _count_send(*_: object) -> None:
+    sends = _sends.get()
+    if sends is not None:
+        sends.append(None)
+
+
+async def _check_answer(_: object, __: object, ended: aiohttp.TraceRequestEndParams) -> None:
+    try:
+        require_own_answer(ended.response.status, ended.response.headers)
+    except ForeignAnswerError:
+        ended.response.close()
+        raise
+
+
+def _new_session(ssl_context: ssl.SSLContext | None) -> aiohttp.ClientSession:
+    """Return a session that counts how often it sends a request, and checks who answers.
+
+    aiohttp repeats a PUT by itself if a reused connection breaks before the answer. The second PUT
+    then fails its ETag condition because of the first, and must not count as a lost race.
+    """
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(_count_send)
+    trace.on_request_end.append(_check_answer)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=True if ssl_context is None else ssl_context),
+        trace_configs=[trace],
+        # Looking up proxies costs as much as the rest of a request, so only if any are set.
+        trust_env=bool(getproxies_environment()),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+    )
+
+
+class _Transport(AioHttpTransport):  # type: ignore[misc]  # azure-core loads it lazily, untyped
+    """Sends a large body in pieces, so that it does not block the event loop.
+
+    It overrides a private method of Azure's. In a release without that, bodies are sent at once.
+    """
+
+    def _get_request_data(self, request: HttpRequest) -> object:
+        data: object = super()._get_request_data(request)
+        if isinstance(data, bytes) and len(data) > _PIECE_BYTES_MAX:
+            return BytesIO(data)
+        return data

@@ -1,6 +1,4 @@
-"""The address that a server listens on.
-
-A request and its answer, as plain values; and the combined answer for several processors.
+"""What a server gets and gives as plain values: its address, requests and answers.
 
 So the code that answers can be tested without a server.
 """
@@ -14,6 +12,8 @@ from eventproc.errors import ConfigurationError
 LOOPBACK: Final = "127.0.0.1"
 PORT_MAX: Final = 65_535
 UNIX: Final = "unix:"
+OK: Final = 200
+UNAVAILABLE: Final = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,6 @@ def parse_address(text: str, name: str) -> ListenAddress:
         )
     return ListenAddress(host or LOOPBACK, int(port))
 
-
-OK: Final = 200
-UNAVAILABLE: Final = 503
 
 Body: TypeAlias = dict[str, Any]
 

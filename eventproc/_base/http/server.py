@@ -1,16 +1,15 @@
-"""Serves answers over HTTP, for as long as a block lasts.
+"""Serves answers over HTTP: for as long as a block lasts, or in a thread.
 
-A server in a thread of its own: it answers while the program's event loop is blocked.
+A server in a thread of its own answers while the program's event loop is blocked.
 """
 
 import asyncio
 import errno
 import logging
 import ssl
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from eventproc._base.http.guard import is_own_host, own_names
 from eventproc._base.http.listener import Listener
 from eventproc._base.logs import Logger, shown
 from eventproc._base.tasks import end
+from eventproc._base.threads import LoopThread
 from eventproc.errors import ConfigurationError
 
 with needing("http"):
@@ -252,16 +252,14 @@ class ServerThread:
                 healthy.
             log: That error is logged here.
         """
-        self._address = address
-        self._routes = routes
-        self._name = name
         self._beside = beside
         self._log = log
-        self._bound: Future[ListenAddress] = Future()
-        self._ended: Future[None] = Future()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_asked = asyncio.Event()
-        threading.Thread(target=self._run, name="eventproc-http", daemon=True).start()
+        self._bound: Future[ListenAddress] = Future()
+        self._thread = LoopThread("eventproc-http")
+        self._serving = asyncio.run_coroutine_threadsafe(
+            self._serve(serve(address, routes, name)), self._thread.loop
+        )
 
     async def bound(self) -> ListenAddress:
         """Return the address with its port as soon as it is listened on.
@@ -273,32 +271,22 @@ class ServerThread:
 
     async def stop(self) -> None:
         """Close the server, and return when the thread has ended."""
-        with suppress(ConfigurationError):
-            await self.bound()
-        if self._loop is not None:
-            with suppress(RuntimeError):  # It has ended already.
-                self._loop.call_soon_threadsafe(self._stop_asked.set)
-        await asyncio.shield(asyncio.wrap_future(self._ended))
+        self._thread.call_soon(self._stop_asked.set)
+        await asyncio.shield(asyncio.wrap_future(self._serving))
+        await self._thread.end()
 
-    def _run(self) -> None:
+    async def _serve(self, server: AbstractAsyncContextManager[ListenAddress]) -> None:
         try:
-            asyncio.run(self._serve())
+            async with server as bound:
+                self._bound.set_result(bound)
+                beside = asyncio.ensure_future(self._beside())
+                asked = asyncio.ensure_future(self._stop_asked.wait())
+                await asyncio.wait([asked, beside], return_when=asyncio.FIRST_COMPLETED)
+                await end([asked, beside])
+                if not beside.cancelled():
+                    beside.result()  # Raises its error.
         except Exception as error:  # noqa: BLE001 - a thread has no caller
             if self._bound.done():
                 self._log.error("http_server_failed", error=shown(error), exc_info=error)
             else:
                 self._bound.set_exception(error)
-        finally:
-            self._ended.set_result(None)
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        async with serve(self._address, self._routes, self._name) as bound:
-            beside = asyncio.ensure_future(self._beside())
-            asked = asyncio.ensure_future(self._stop_asked.wait())
-            self._bound.set_result(bound)
-            await asyncio.wait([asked, beside], return_when=asyncio.FIRST_COMPLETED)
-            error = beside.exception() if beside.done() else None
-            await end([asked, beside])
-        if error is not None:
-            raise error

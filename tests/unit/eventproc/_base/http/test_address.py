@@ -1,11 +1,13 @@
-"""``parse_address``: where to listen, by default for this machine alone."""
+"""Where to listen, by default for this machine alone; and one answer for several processors."""
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc import ConfigurationError
-from eventproc._base.http.address import ListenAddress, parse_address
+from eventproc._base.http.address import ListenAddress, parse_address, verdict
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,24 @@ def test_the_text_of_an_address_is_parsed_as_the_same_address(host, port):
     address = ListenAddress(host, port)
 
     assert parse_address(str(address), "") == address
+
+
+ENTRIES = st.lists(st.fixed_dictionaries({"ok": st.booleans()}))
+
+
+@given(ENTRIES)
+def test_an_answer_is_green_if_each_processor_is(entries):
+    """Without any it is green: there is nothing to complain of."""
+    answer = verdict(entries)
+
+    assert answer.status == (503 if {"ok": False} in entries else 200)
+    assert answer.body == {"ok": answer.status == 200, "processors": entries}
+
+
+@given(ENTRIES, ENTRIES)
+def test_the_answers_of_several_processes_are_joined_by_their_lists(one, other):
+    """The joined answer is the one that a single process would give for all."""
+    bodies: list[Any] = [verdict(each).body for each in (one, other)]
+    joined = verdict(entry for body in bodies for entry in body["processors"])
+
+    assert joined == verdict([*one, *other])

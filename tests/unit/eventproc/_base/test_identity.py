@@ -1,13 +1,26 @@
-"""A credential is asked where it can answer, and a valid token outlives a failed renewal."""
+"""A credential for every event loop, the one of the process, and why one gives no token."""
 
 import asyncio
 import os
+import ssl
+import sys
 import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 
 import pytest
+import trustme
 
-from eventproc._base.identity import NoTokenError, SharedCredential, shared
+from eventproc._base.identity import (
+    Network,
+    NoTokenError,
+    SharedCredential,
+    no_token_reason,
+    shared,
+)
+from eventproc._base.network import HttpProxy
+from eventproc.errors import MissingExtraError
 from tests.scenarios.forks import forked
 
 SCOPE = "https://eventhubs.azure.net//.default"
@@ -233,3 +246,142 @@ def test_keys_and_shared_credentials_stay_what_they_are(credential):
     assert shared(key) is key
     assert shared(credential) is credential
     assert isinstance(shared(OnOneLoop()), SharedCredential)
+
+
+class Refusing(HTTPServer):
+    """Answers every request with 404, and keeps its first line."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        seen = self.lines
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                seen.append(self.requestline)
+                self.send_error(404)
+
+            do_POST = do_GET  # noqa: N815 - the names that it looks for
+            do_CONNECT = do_GET  # noqa: N815
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def handle_error(self, *_):
+        """Clients that do not trust the certificate end the handshake."""
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+def ask(network):
+    """Request a token."""
+    credential = network.credential()
+    asyncio.run(credential.get_token(SCOPE))
+
+
+@pytest.fixture
+def ca(tmp_path):
+    """Return a CA, whose certificate is in a file of the test's folder."""
+    made = trustme.CA()
+    made.cert_pem.write_to_path(tmp_path / "ca.pem")
+    return made
+
+
+@pytest.fixture
+def entra(ca, monkeypatch):
+    """Yield the server; the environment names it and a service principal."""
+    with Refusing() as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        ca.issue_cert("127.0.0.1").configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in {
+            "AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential",
+            "AZURE_AUTHORITY_HOST": f"127.0.0.1:{server.server_port}",
+            # For this name MSAL does not ask Microsoft's own host about the authority first.
+            "AZURE_TENANT_ID": "adfs",
+            "AZURE_CLIENT_ID": "the-client",
+            "AZURE_CLIENT_SECRET": "secret",
+        }.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+def test_the_ca_that_is_given_is_trusted(entra, tmp_path):
+    """The request arrives, so the certificate was accepted."""
+    with pytest.raises(NoTokenError):
+        ask(Network(ca_bundle=str(tmp_path / "ca.pem")))
+
+    assert any("/adfs/" in line for line in entra.lines)
+
+
+@pytest.mark.long
+def test_the_proxy_that_is_given_is_used(entra):
+    """It is asked for a tunnel to Entra ID."""
+    with Refusing() as proxy:
+        address = HttpProxy(host="127.0.0.1", port=proxy.server_port)
+        with suppress(NoTokenError):
+            ask(Network(proxy=address))
+
+    assert f"CONNECT 127.0.0.1:{entra.server_port} HTTP/1.1" in [
+        line.replace("HTTP/1.0", "HTTP/1.1") for line in proxy.lines
+    ]
+    assert entra.lines == []
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    """The message has the command that installs it."""
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'eventproc\[identity\]'"):
+        Network(ca_bundle="its.pem").credential()
+
+
+TRIED = """DefaultAzureCredential failed to retrieve a token from the included credentials.
+Attempted credentials:
+\tEnvironmentCredential: EnvironmentCredential authentication unavailable. Not configured.
+Visit https://aka.ms/azsdk to troubleshoot this issue.
+\tWorkloadIdentityCredential: {workload}
+\tAzureCliCredential: Azure CLI not found on path
+To mitigate this issue, see the guidelines."""
+UNAVAILABLE = "WorkloadIdentityCredential authentication unavailable."
+
+
+def test_if_nothing_is_set_up_the_remedy_is_named():
+    """Which of a dozen credentials are missing helps nobody."""
+    assert no_token_reason(ValueError(TRIED.format(workload=UNAVAILABLE))).startswith(
+        "no credential was found. In Azure, give the machine or the pod a managed identity"
+    )
+
+
+def test_a_credential_that_is_set_up_and_failed_is_named_alone():
+    """Also if its reason contains the words of one that is missing."""
+    text = no_token_reason(ValueError(TRIED.format(workload="AADSTS700016: not found here")))
+
+    assert text == (
+        "no credential gave a token. WorkloadIdentityCredential failed: AADSTS700016: not found "
+        "here"
+    )
+
+
+def test_another_error_is_kept_and_shortened():
+    """It stays on one line."""
+    assert no_token_reason(ValueError("a\n b")) == "the credential gave no token: a b"
+    assert no_token_reason(KeyError()) == "the credential gave no token: KeyError"
+    assert len(no_token_reason(ValueError("x" * 5000))) < 400
+
+
+def test_a_process_has_one_credential_for_each_way_to_reach_entra_id():
+    """Hub and storage account share it, so that its tokens are requested once."""
+    proxy = HttpProxy(host="proxy", port=8080)
+
+    assert Network().credential() is Network().credential()
+    assert Network(proxy=proxy).credential() is Network(proxy=proxy).credential()
+    assert Network(proxy=proxy).credential() is not Network().credential()
