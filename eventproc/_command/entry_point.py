@@ -1,8 +1,8 @@
 """Entry point of the ``eventproc`` command: handles signals before the longer imports.
 
-Importing the library, the command and a user's handler takes a second or more, and a supervisor may
-send a signal in that time. What is imported before the signal handlers are installed takes a few
-milliseconds: ``eventproc`` imports its names when they are first used.
+Importing the library, the command and a user's handler takes a second or more, and Kubernetes or
+systemd may send a signal in that time. What is imported before the signal handlers are installed
+takes a few milliseconds: ``eventproc`` imports its names when they are first used.
 
 Verbs install their own signal handlers as soon as they have something to stop.
 """
@@ -41,7 +41,7 @@ def main() -> int:
 def keep_exit_code(code: int) -> None:
     """Let no signal replace the exit code from here on, while Python shuts down.
 
-    A supervisor would take -15 for a process that was killed, and start it again.
+    With -15 systemd or Kubernetes would take the process for one that was killed.
     """
 
     def end(_: int, __: FrameType | None) -> None:

@@ -73,7 +73,7 @@ class Transactions(AsyncResource):
         Args:
             is_blocking: Whether ``db`` is used by ordinary functions, in another thread.
             idle_max: The server ends a transaction that has no statement for so long, so that a
-                frozen process does not keep its locks.
+                suspended process does not keep its locks.
 
         Raises:
             StoreError: the store did not answer, or refused.

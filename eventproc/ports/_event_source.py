@@ -364,7 +364,7 @@ class QueueSource(EventSource):
     def suit(self, expiration: timedelta) -> None:
         """Learn the group's ``ownership_expiration``; called once, before ``open``.
 
-        A service with consumers of its own should notice a frozen one within that time.
+        A service with consumers of its own should notice a suspended one within that time.
         """
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """The driver's requests to the hub: for partition ids, ends of partitions, and single events.
 
-Each request opens and closes its own connection, so that a driver that is killed or frozen between
-two requests leaves no receiver open on the service.
+Each request opens and closes its own connection, so that a driver that is killed or suspended
+between two requests leaves no receiver open on the service.
 
 Logs the begin and end of an outage of the hub, and computes the waits between attempts.
 """

@@ -35,7 +35,7 @@ ERROR_PREFIX: Final = "eventproc: "
 
 
 def exit_code_of(error: EventProcError) -> int:
-    """Return the exit code, by which a supervisor decides whether to retry."""
+    """Return the exit code, by which Kubernetes or systemd decides whether to start it again."""
     is_refused = isinstance(error, StoreError) and error.is_final
     is_wrong = isinstance(error, ConfigurationError | SourceRejectedError | SuspectSettingError)
     if is_refused or is_wrong:

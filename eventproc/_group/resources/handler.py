@@ -19,7 +19,7 @@ class HeldResource:
         """The fencing token: higher than that of every earlier holder of this name.
 
         Send it with each request. An outside system that refuses requests below the highest one it
-        has seen for this name is safe, even from a holder that was frozen and woke up.
+        has seen for this name is safe, even from a holder that was suspended and woke up.
         """
 
         self.owner_id = owner_id
