@@ -12,7 +12,7 @@ from eventproc._delivery.config import EventProcessorConfig
 from eventproc._group.balancer import Balancer
 from eventproc.models import Member, MemberStatus, OwnershipClaim
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 LOG = get_logger("eventproc.test")
 
@@ -46,15 +46,15 @@ class BalancerFixture:
         partition_count: int,
         placement: Placement | None = None,
     ) -> None:
-        self.scene = Scene()
-        self.store = SlowListing(self.scene.account)
+        self.setup = Setup()
+        self.store = SlowListing(self.setup.account)
         self.partition_ids = [str(number) for number in range(partition_count)]
         self.placement = placement or Even()
         self.config = EventProcessorConfig(uses_store_thread=False, placement=self.placement)
         clock = asyncio.get_running_loop().time
         self.balancer = Balancer(
             self.store,
-            self.scene.group,
+            self.setup.group,
             Member(
                 owner_id="me",
                 incarnation="1",
@@ -92,12 +92,12 @@ class BalancerFixture:
             status=status,
             placement=self.placement.name,
         )
-        await self.store.announce_member(self.scene.group, member)
+        await self.store.announce_member(self.setup.group, member)
 
     async def renew(self, owner_id: str) -> None:
         """Write the member record of another processor again."""
-        found = self.scene.account.records(self.scene.group).member_by_owner[owner_id]
-        await self.store.announce_member(self.scene.group, found)
+        found = self.setup.account.records(self.setup.group).member_by_owner[owner_id]
+        await self.store.announce_member(self.setup.group, found)
 
     async def record(self, partition_id: str, owner_id: str) -> None:
         """Write an ownership record of the given owner."""
@@ -106,7 +106,7 @@ class BalancerFixture:
             owner_id=owner_id,
             expected_etag=self.etags.get(partition_id),
         )
-        await self.store.claim_ownership(self.scene.group, [claim])
+        await self.store.claim_ownership(self.setup.group, [claim])
 
     def replace_between_listings(self) -> None:
         """Before ownership is listed next, have a second processor "me" join and claim "0"."""
@@ -114,7 +114,7 @@ class BalancerFixture:
 
         async def list_after_twin_claimed(group):
             self.store.list_ownership = listing  # type: ignore[method-assign]
-            mine = self.scene.account.records(group).member_by_owner["me"]
+            mine = self.setup.account.records(group).member_by_owner["me"]
             await self.store.announce_member(group, replace(mine, incarnation="2"))
             await self.record("0", "me")
             return await listing(group)
@@ -124,7 +124,7 @@ class BalancerFixture:
     @property
     def etags(self) -> dict[str, str]:
         """The ETag of each ownership record."""
-        records = self.scene.account.records(self.scene.group).ownership_by_partition
+        records = self.setup.account.records(self.setup.group).ownership_by_partition
         return {p: record.etag for p, record in records.items()}
 
 

@@ -9,7 +9,7 @@ from eventproc._core.ownership.members import member_step
 from eventproc._group.membership import Membership
 from eventproc.models import Member
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 from tests.unit.eventproc._core.ownership.listings import RULES
 
 EXPIRATION = timedelta(seconds=60)
@@ -42,9 +42,9 @@ class MembershipFixture:
     """A store, and processors with different owner ids or with one."""
 
     def __init__(self) -> None:
-        self.scene = Scene()
-        self.store = MemoryCheckpointStore(self.scene.account)
-        self.slow = SlowStore(self.scene.account)
+        self.setup = Setup()
+        self.store = MemoryCheckpointStore(self.setup.account)
+        self.slow = SlowStore(self.setup.account)
 
     def membership(
         self,
@@ -56,7 +56,7 @@ class MembershipFixture:
         """The membership of one processor, which has not joined."""
         return Membership(
             self.slow if is_slow else self.store,
-            self.scene.group,
+            self.setup.group,
             Member(owner_id=owner_id, incarnation=incarnation),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
@@ -75,7 +75,7 @@ class MembershipFixture:
         """Carry out what is decided on a new listing."""
         clock = asyncio.get_running_loop().time
         asked_at_s = clock()
-        present = await self.store.list_members(self.scene.group)
+        present = await self.store.list_members(self.setup.group)
         membership.note(present, asked_at_s)
         step = member_step(
             membership.own,
@@ -90,7 +90,7 @@ class MembershipFixture:
 
     def member(self, owner_id: str = "me") -> Member | None:
         """The member record of this owner id."""
-        return self.scene.account.records(self.scene.group).member_by_owner.get(owner_id)
+        return self.setup.account.records(self.setup.group).member_by_owner.get(owner_id)
 
     def incarnation(self) -> str | None:
         """The incarnation in the member record of "me"."""

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import messaging_attributes
 
 from eventproc.telemetry import Telemetry
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 
 
 class Sdk:
@@ -24,11 +24,11 @@ class Sdk:
             meter_provider=MeterProvider([self.reader]), tracer_provider=tracers
         )
 
-    def scene(self, partition_count=1) -> Scene:
-        """A scene whose processors report to this SDK."""
-        scene = Scene(partition_count)
-        scene.telemetry = self.telemetry
-        return scene
+    def setup(self, partition_count=1) -> Setup:
+        """A setup whose processors report to this SDK."""
+        setup = Setup(partition_count)
+        setup.telemetry = self.telemetry
+        return setup
 
     def points(self, name):
         """The data points of a metric, by collecting now."""

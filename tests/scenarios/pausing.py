@@ -1,4 +1,4 @@
-"""An operator who pauses and resumes the group of a scene, as the commands do."""
+"""An operator who pauses and resumes the group of a setup, as the commands do."""
 
 from datetime import timedelta
 
@@ -10,20 +10,20 @@ POLLED_S = 15.0
 """Longer than a poll of a balanced group, with its variation."""
 
 
-def store_of(scene):
+def store_of(setup):
     """Return an operator's own connection to the store."""
-    return MemoryCheckpointStore(scene.account)
+    return MemoryCheckpointStore(setup.account)
 
 
-async def pause(scene, *partition_ids, reason="a test"):
+async def pause(setup, *partition_ids, reason="a test"):
     """Pause as the command does."""
-    async with store_of(scene) as store:
+    async with store_of(setup) as store:
         return await pause_group(
-            store, scene.group, partition_ids or None, reason=reason, expiration=EXPIRATION
+            store, setup.group, partition_ids or None, reason=reason, expiration=EXPIRATION
         )
 
 
-async def resume(scene, *partition_ids):
+async def resume(setup, *partition_ids):
     """Resume as the command does."""
-    async with store_of(scene) as store:
-        return await resume_group(store, scene.group, partition_ids or None)
+    async with store_of(setup) as store:
+        return await resume_group(store, setup.group, partition_ids or None)

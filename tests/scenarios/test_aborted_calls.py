@@ -21,8 +21,8 @@ from eventproc import (
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.five_events import BOTH, LETTER, served
-from tests.scenarios.resources_scene import ResourceScene
-from tests.scenarios.scene import Noting, Scene, seconds, until
+from tests.scenarios.group_setup import Noting, Setup, seconds, until
+from tests.scenarios.resource_setup import ResourceSetup
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 
@@ -67,8 +67,8 @@ class Aborting(Noting):
 
     process_events = PartitionHandler.process_events
 
-    def __init__(self, scene: Scene, abort: Callable[[], Any], *methods: str) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: Setup, abort: Callable[[], Any], *methods: str) -> None:
+        super().__init__(setup)
         self.abort = abort
         self.methods = methods
         self.called: list[str] = []
@@ -89,7 +89,7 @@ class Aborting(Noting):
             await self.abort()
         if event.sequence_number == 2:
             await self._do("process_event")
-        self.scene.handled.append((context.partition_id, event.sequence_number))
+        self.setup.handled.append((context.partition_id, event.sequence_number))
 
     async def on_idle(self, context):
         """Abort twice, if asked to."""
@@ -115,23 +115,23 @@ def logged(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]
 def test_an_abort_is_a_failure_of_its_event_alone(lanes, abort, error, caplog):
     """Its number is in the log, the failure policy applies, and the pump goes on."""
     sink = MemoryDeadLetterSink()
-    scene, made, _ = served(
-        lambda scene: Aborting(scene, abort), lanes=lanes, sink=sink, failure_policy=LETTER
+    setup, made, _ = served(
+        lambda setup: Aborting(setup, abort), lanes=lanes, sink=sink, failure_policy=LETTER
     )
     (letter,) = sink.letters
     (failure,) = logged(caplog, "handler_failed")
 
-    assert sorted(scene.numbers()) == [0, 1, 3, 4]
+    assert sorted(setup.numbers()) == [0, 1, 3, 4]
     assert (letter.event.sequence_number, letter.attempt_count) == (2, 2)
     assert letter.error_type == f"eventproc.errors.{error.__name__}"
     assert failure["sequence_number"] == 2
-    assert (scene.checkpointed(), len(made)) == (4, 1)
+    assert (setup.checkpointed(), len(made)) == (4, 1)
 
 
 def test_the_letter_of_a_panic_has_its_text_and_traceback():
     """Otherwise nobody finds the cause."""
     sink = MemoryDeadLetterSink()
-    served(lambda scene: Aborting(scene, panic), sink=sink, failure_policy=LETTER)
+    served(lambda setup: Aborting(setup, panic), sink=sink, failure_policy=LETTER)
     (letter,) = sink.letters
 
     assert (
@@ -145,19 +145,19 @@ def test_the_letter_of_a_panic_has_its_text_and_traceback():
 def test_an_abort_in_another_method_is_logged_and_every_event_handled(abort, error, method, caplog):
     """The handler is not made again, and its progress is stored."""
 
-    def make(scene: Scene) -> Aborting:
-        return Aborting(scene, abort, method, *(["process_event"] * (method == "process_error")))
+    def make(setup: Setup) -> Aborting:
+        return Aborting(setup, abort, method, *(["process_event"] * (method == "process_error")))
 
-    scene, made, _ = served(
+    setup, made, _ = served(
         make,
         idle_timeout=timedelta(seconds=1),
         checkpoint_policy=CheckpointPolicy.manual(),
     )
     event = "error_handler_failed" if method == "process_error" else "handler_failed"
 
-    assert scene.numbers() == [0, 1, 2, 3, 4]
+    assert setup.numbers() == [0, 1, 2, 3, 4]
     assert any(error.__name__ in failure["error"] for failure in logged(caplog, event))
-    assert (scene.checkpointed(), len(made)) == (4, 1)
+    assert (setup.checkpointed(), len(made)) == (4, 1)
 
 
 @pytest.mark.parametrize("raised", [Panic, SystemExit])
@@ -165,15 +165,15 @@ def test_an_abort_in_the_factory_is_logged_and_tried_again_after_a_wait(raised, 
     """No handler is made thirty times a second."""
     attempts: list[int] = []
 
-    def make(scene: Scene) -> Noting:
+    def make(setup: Setup) -> Noting:
         attempts.append(1)
         if len(attempts) < 4:
             raise raised
-        return Noting(scene)
+        return Noting(setup)
 
-    scene, _, _ = served(make)
+    setup, _, _ = served(make)
 
-    assert sorted(scene.numbers()) == [0, 1, 2, 3, 4]
+    assert sorted(setup.numbers()) == [0, 1, 2, 3, 4]
     assert len(logged(caplog, "pump_failed")) in {2, 3}  # The first may be a check at the start.
 
 
@@ -187,12 +187,12 @@ def test_an_abort_in_the_key_selector_is_a_failure_of_its_event(raised):
             raise raised
         return event.partition_key
 
-    scene, made, _ = served(
+    setup, made, _ = served(
         Noting, lanes=3, key_selector=key_selector, sink=sink, failure_policy=LETTER
     )
     (letter,) = sink.letters
 
-    assert sorted(scene.numbers()) == [0, 1, 3, 4]
+    assert sorted(setup.numbers()) == [0, 1, 3, 4]
     assert letter.event.sequence_number == 2
     assert letter.error_type == "eventproc.errors.HandlerAbortedError"
     assert len(made) == 1
@@ -213,15 +213,15 @@ def test_a_sink_that_aborts_has_not_stored_the_letter(abort, error, caplog):
     async def fail() -> None:
         raise ValueError
 
-    scene, made, _ = served(
-        lambda scene: Aborting(scene, fail),
+    setup, made, _ = served(
+        lambda setup: Aborting(setup, fail),
         sink=FunctionDeadLetterSink(store),
         failure_policy=LETTER,
     )
 
     assert [letter.event.sequence_number for letter in letters] == [2]
     assert error.__name__ in logged(caplog, "dead_letter_failed")[0]["error"]
-    assert (scene.checkpointed(), len(made)) == (4, 1)
+    assert (setup.checkpointed(), len(made)) == (4, 1)
 
 
 @pytest.mark.parametrize("raised", [Panic, SystemExit, KeyboardInterrupt])
@@ -237,15 +237,15 @@ def test_an_abort_in_a_handler_thread_is_a_failure_of_its_event(raised, lanes):
                 raise raised
             handled.append(event.sequence_number)
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
-        async with scene.processor(
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        async with setup.processor(
             Raising, sink=sink, failure_policy=LETTER, key_concurrency=lanes, **SHORT
         ):
             await until(lambda: len(handled) == 2 and sink.letters)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
     assert handled == [0, 2]
     assert sink.letters[0].event.sequence_number == 1
@@ -254,8 +254,8 @@ def test_an_abort_in_a_handler_thread_is_a_failure_of_its_event(raised, lanes):
 class Swallowing(PartitionHandler):
     """Ignores its cancellation, and returns as if its event were handled."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
 
     async def process_event(self, context, event):
         """Handle the first event only."""
@@ -264,7 +264,7 @@ class Swallowing(PartitionHandler):
         try:
             await asyncio.sleep(10_000)
         except asyncio.CancelledError:
-            self.scene.handled.append((context.partition_id, event.sequence_number))
+            self.setup.handled.append((context.partition_id, event.sequence_number))
 
 
 @BOTH
@@ -272,16 +272,16 @@ class Swallowing(PartitionHandler):
 def test_an_event_whose_call_ignores_its_cancellation_is_delivered_again(lanes, count, caplog):
     """Half of its work may be missing. The log names it, and no pump has failed."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(count)
-        processor = scene.processor(lambda: Swallowing(scene), key_concurrency=lanes)
+    async def scenario():
+        setup = Setup()
+        setup.publish(count)
+        processor = setup.processor(lambda: Swallowing(setup), key_concurrency=lanes)
         await processor.start()
         await seconds(5)
         await processor.stop()
-        return scene.numbers(), scene.checkpointed(), processor.statistics().counters
+        return setup.numbers(), setup.checkpointed(), processor.statistics().counters
 
-    swallowed, stored, counters = run_virtual(story())
+    swallowed, stored, counters = run_virtual(scenario())
     (cancelled,) = logged(caplog, "handler_cancelled")
 
     assert (swallowed, stored, counters.handled_count) == ([1], 0, 1)
@@ -315,12 +315,12 @@ def test_context_variables_that_a_handler_sets_are_kept_for_its_next_calls():
 @pytest.mark.parametrize("method", ["hold", "drain"])
 def test_an_abort_in_a_resource_handler_is_a_failure_of_its_call(abort, error, method, caplog):
     """``hold`` is called again after a wait; ``drain`` is over."""
-    scene_held: list[str] = []
+    setup_held: list[str] = []
 
     class Holding(ResourceHandler):
         async def hold(self, held):
-            scene_held.append(held.name)
-            if method == "hold" and len(scene_held) < 3:
+            setup_held.append(held.name)
+            if method == "hold" and len(setup_held) < 3:
                 await abort()
             await asyncio.Event().wait()
 
@@ -328,15 +328,15 @@ def test_an_abort_in_a_resource_handler_is_a_failure_of_its_call(abort, error, m
             if method == "drain":
                 await abort()
 
-    async def story():
-        scene = ResourceScene("a")
-        async with scene.processor("p", Holding):
+    async def scenario():
+        setup = ResourceSetup("a")
+        async with setup.processor("p", Holding):
             await seconds(60)
 
-    run_virtual(story())
+    run_virtual(scenario())
     failures = logged(caplog, f"{method}_failed")
 
-    assert len(scene_held) == (3 if method == "hold" else 1)
+    assert len(setup_held) == (3 if method == "hold" else 1)
     assert failures
     assert error.__name__ in failures[0]["error"]
 
@@ -355,10 +355,10 @@ def test_a_call_that_cancels_its_task_and_catches_that_has_handled_its_event(lan
             except asyncio.CancelledError:
                 await super().process_events(context, events)
 
-    scene, made, _ = served(TimingOut, lanes=lanes)
+    setup, made, _ = served(TimingOut, lanes=lanes)
 
-    assert sorted(scene.numbers()) == [0, 1, 2, 3, 4]
-    assert (scene.checkpointed(), len(made)) == (4, 1)
+    assert sorted(setup.numbers()) == [0, 1, 2, 3, 4]
+    assert (setup.checkpointed(), len(made)) == (4, 1)
 
 
 INTERRUPTED = """

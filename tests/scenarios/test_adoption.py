@@ -15,7 +15,7 @@ from eventproc import (
 )
 from eventproc.models import CheckpointResult, WriteOutcome
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.unit.eventproc._delivery.checkpoint_fixture import (
     CheckpointFixture,
     former_and_next,
@@ -28,8 +28,8 @@ def test_an_adoption_that_another_write_overtook_is_repeated_by_the_owner_alone(
     """After a wait, and with the checkpoint as it is then."""
 
     async def scenario() -> Any:
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)
         fixture.owner = "b"
         verified = 0
 
@@ -44,12 +44,12 @@ def test_an_adoption_that_another_write_overtook_is_repeated_by_the_owner_alone(
         if is_lost_meanwhile:
             with pytest.raises(OwnershipLostError):
                 await fixture.adopt(following)
-            return writer_of(scene), scene.checkpointed()
+            return writer_of(setup), setup.checkpointed()
         adopted = await fixture.adopt(following)
         assert adopted is not None
         assert following.stored == adopted
         assert asyncio.get_running_loop().time() > 0, "it waits before it tries again"
-        return writer_of(scene), adopted.sequence_number
+        return writer_of(setup), adopted.sequence_number
 
     expected = ("elsewhere", 7) if is_lost_meanwhile else ("b/1/2", 7)
 
@@ -60,11 +60,11 @@ def test_a_processor_that_lost_the_partition_adopts_nothing():
     """Its write would fence the newer owner."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)  # The owner is still the former one.
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)  # The owner is still the former one.
         with pytest.raises(OwnershipLostError):
             await fixture.adopt(following)
-        return writer_of(scene)
+        return writer_of(setup)
 
     assert run_virtual(scenario()) == "a/1/1"
 
@@ -73,10 +73,10 @@ def test_a_partition_without_checkpoint_gets_one_only_if_reading_begins_at_the_f
     """It fences a former owner; before an event that is not known, there is no position."""
 
     async def scenario():
-        scene = Scene()
-        fixture = CheckpointFixture(scene)
+        setup = Setup()
+        fixture = CheckpointFixture(setup)
         await fixture.store.open()
-        nothing = await fixture.adopt(fixture.checkpointer("a")), scene.checkpoint()
+        nothing = await fixture.adopt(fixture.checkpointer("a")), setup.checkpoint()
         first = await fixture.adopt(fixture.checkpointer("a"), is_from_first=True)
         assert first is not None
         again = await fixture.adopt(fixture.checkpointer("a"), is_from_first=True)
@@ -89,11 +89,11 @@ def test_a_checkpoint_is_adopted_as_it_is_wherever_reading_would_begin_without_o
     """Its position does not go back to the first event."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)
         fixture.owner = "b"
         adopted = await fixture.adopt(following, is_from_first=True)
-        return adopted and adopted.sequence_number, scene.checkpointed()
+        return adopted and adopted.sequence_number, setup.checkpointed()
 
     assert run_virtual(scenario()) == (5, 5)
 
@@ -102,14 +102,14 @@ def test_a_checkpoint_without_offset_is_begun_at_and_not_written_back():
     """Some .NET versions write such; the first checkpoint fences the former owner."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)
-        stored = scene.checkpoint()
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)
+        stored = setup.checkpoint()
         assert stored is not None
         found = replace(stored, offset=None)
-        scene.account.records(scene.group).checkpoint_by_partition["0"] = found
+        setup.account.records(setup.group).checkpoint_by_partition["0"] = found
         fixture.owner = "b"
-        return await fixture.adopt(following) == found, scene.checkpoint() == found
+        return await fixture.adopt(following) == found, setup.checkpoint() == found
 
     assert run_virtual(scenario()) == (True, True)
 
@@ -118,8 +118,8 @@ def test_an_adoption_is_repeated_after_longer_and_longer_waits():
     """Another program writes the checkpoint all the time, and this processor owns the partition."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)
         fixture.owner = "b"
 
         async def overtake():
@@ -144,8 +144,8 @@ def test_a_refused_adoption_is_shown_until_one_succeeds(error, call):
     """An operator has to act then; an outage ends by itself."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)
         fixture.owner = "b"
         arrives = fixture.write
 
@@ -172,14 +172,14 @@ def test_offsets_of_another_protocol_end_the_pump_without_a_write():
     """Their numbers cannot be compared with those of this source."""
 
     async def scenario():
-        scene = Scene()
-        fixture, former, _ = await former_and_next(scene)
+        setup = Setup()
+        fixture, former, _ = await former_and_next(setup)
         await fixture.store_by("elsewhere", 9, offset="kafka:9")
         former.progress.advance(10, "10")
         former.note(1)
         with pytest.raises(OwnershipLostError):
             await former.flush()
-        return writer_of(scene), scene.checkpointed()
+        return writer_of(setup), setup.checkpointed()
 
     assert run_virtual(scenario()) == ("elsewhere", 9)
 
@@ -194,17 +194,17 @@ def test_a_handler_that_ignores_the_loss_of_its_checkpoint_does_not_keep_the_par
                 await context.checkpoint(events[-1])
 
     async def scenario():
-        scene = Scene()
-        fixture = CheckpointFixture(scene)
+        setup = Setup()
+        fixture = CheckpointFixture(setup)
         await fixture.store.open()
         manual = CheckpointPolicy.manual()
-        scene.publish(3)
-        async with scene.processor(lambda: Ignoring(scene), checkpoint_policy=manual):
+        setup.publish(3)
+        async with setup.processor(lambda: Ignoring(setup), checkpoint_policy=manual):
             await seconds(1)
             await fixture.store_by("elsewhere", 7, offset="kafka:7")
             for _ in range(10):
-                scene.publish(1)
+                setup.publish(1)
                 await seconds(1)
-        return scene.numbers(), scene.checkpointed()
+        return setup.numbers(), setup.checkpointed()
 
     assert run_virtual(scenario()) == ([0, 1, 2, 3], 7)

@@ -10,8 +10,8 @@ import pytest
 from eventproc import BlockingPartitionHandler, CloseReason, EventProcessorConfig
 from eventproc.errors import ConfigurationError
 from eventproc.testing import run_virtual
-from tests.scenarios.columns_scene import BatchScene, Rows
-from tests.scenarios.scene import Noting, Scene, seconds, source_of, until
+from tests.scenarios.column_setup import BatchSetup, Rows
+from tests.scenarios.group_setup import Noting, Setup, seconds, source_of, until
 
 TEN: Any = {"batch_min": 10, "batch_wait": timedelta(seconds=5)}
 
@@ -19,59 +19,59 @@ TEN: Any = {"batch_min": 10, "batch_wait": timedelta(seconds=5)}
 class Calls(Noting):
     """Records when each call began, and how many events it had."""
 
-    def __init__(self, scene):
-        super().__init__(scene)
+    def __init__(self, setup):
+        super().__init__(setup)
         self.calls = []
         self.closed = []
 
     async def process_events(self, context, events):
         """Record it."""
-        self.calls.append((round(self.scene.now_s, 2), len(events)))
+        self.calls.append((round(self.setup.now_s, 2), len(events)))
         await super().process_events(context, events)
 
     async def close(self, context, reason):
         """Record when and why."""
-        self.closed.append((round(self.scene.now_s, 2), reason))
+        self.closed.append((round(self.setup.now_s, 2), reason))
 
 
 class ColumnCalls(Rows):
     """The same for columns."""
 
-    def __init__(self, scene):
-        super().__init__(scene)
+    def __init__(self, setup):
+        super().__init__(setup)
         self.at = []
 
     async def process_columns(self, context, columns):
         """Record it."""
-        self.at.append((round(self.scene.now_s, 2), columns.num_rows))
+        self.at.append((round(self.setup.now_s, 2), columns.num_rows))
         await super().process_columns(context, columns)
 
 
-def played(acts, handler_class=Calls, scene_class=Scene, **settings):
-    """Run acts of (second, what to do with scene and processor), until second 100."""
+def result_of(acts, handler_class=Calls, setup_class=Setup, **settings):
+    """Run acts of (second, what to do with setup and processor), until second 100."""
 
-    async def story():
-        scene = scene_class()
-        handler = handler_class(scene)
-        processor = scene.processor(lambda: handler, **settings)
+    async def scenario():
+        setup = setup_class()
+        handler = handler_class(setup)
+        processor = setup.processor(lambda: handler, **settings)
         async with processor:
             for at_s, act in acts:
-                await seconds(at_s - scene.now_s)
-                act(scene, processor)
-            await seconds(100 - scene.now_s)
-        return scene, handler, processor
+                await seconds(at_s - setup.now_s)
+                act(setup, processor)
+            await seconds(100 - setup.now_s)
+        return setup, handler, processor
 
-    return run_virtual(story())
+    return run_virtual(scenario())
 
 
 def publishing(count):
     """An act: publish so many events."""
-    return lambda scene, _: scene.publish(count)
+    return lambda setup, _: setup.publish(count)
 
 
 def test_by_default_a_call_begins_with_the_first_event():
     """And has what was received by then."""
-    _, handler, _ = played([(20, publishing(1)), (20.5, publishing(3))])
+    _, handler, _ = result_of([(20, publishing(1)), (20.5, publishing(3))])
 
     assert handler.calls == [(20.0, 1), (20.5, 3)]
 
@@ -90,19 +90,19 @@ def test_by_default_a_call_begins_with_the_first_event():
 @pytest.mark.parametrize("is_of_columns", [False, True], ids=["events", "columns"])
 def test_a_call_waits_for_enough_events_or_for_so_long(acts, calls, is_of_columns):
     """The time counts from the first event; a call has no more than ``batch_size_max``."""
-    kinds = (ColumnCalls, BatchScene) if is_of_columns else (Calls, Scene)
-    scene, handler, _ = played(
+    kinds = (ColumnCalls, BatchSetup) if is_of_columns else (Calls, Setup)
+    setup, handler, _ = result_of(
         [(at_s, publishing(count)) for at_s, count in acts], *kinds, **TEN, batch_size_max=30
     )
 
     assert (handler.at if is_of_columns else handler.calls) == calls
-    assert scene.numbers() == list(range(sum(count for _, count in acts)))
+    assert setup.numbers() == list(range(sum(count for _, count in acts)))
 
 
 def test_without_batch_min_a_call_waits_until_it_is_full():
     """Or for ``batch_wait``."""
     acts = [(20, publishing(4)), (21, publishing(30))]
-    _, handler, _ = played(acts, batch_wait=timedelta(seconds=5), batch_size_max=20)
+    _, handler, _ = result_of(acts, batch_wait=timedelta(seconds=5), batch_size_max=20)
 
     assert handler.calls == [(21.0, 20), (26.0, 14)]
 
@@ -111,7 +111,7 @@ def test_a_call_of_columns_waits_ten_milliseconds_by_default():
     """Or for 4,096 rows."""
     acts = [(20, publishing(1)), (20.005, publishing(2)), (20.02, publishing(1))]
     acts += [(30, publishing(2000)), (30.004, publishing(3000))]
-    _, handler, _ = played(acts, ColumnCalls, BatchScene, batch_size_max=10_000)
+    _, handler, _ = result_of(acts, ColumnCalls, BatchSetup, batch_size_max=10_000)
 
     assert handler.at == [(20.01, 3), (20.03, 1), (30.0, 5000)]
 
@@ -128,18 +128,18 @@ def test_a_blocking_handler_gets_batches_in_the_same_way():
             if sum(self.sizes) == 25:
                 self.done.set()
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(Blocking, batch_min=10, batch_wait=timedelta(seconds=0.2)):
-            await until(lambda: scene.owners().get("0"))
-            scene.publish(5)
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(Blocking, batch_min=10, batch_wait=timedelta(seconds=0.2)):
+            await until(lambda: setup.owners().get("0"))
+            setup.publish(5)
             await asyncio.sleep(0)
-            scene.publish(5)
+            setup.publish(5)
             await until(lambda: Blocking.sizes)
-            scene.publish(15)
+            setup.publish(15)
             await until(Blocking.done.is_set)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
     assert Blocking.sizes == [10, 15]
 
@@ -150,49 +150,49 @@ LONG: Any = {"batch_min": 10, "batch_wait": timedelta(seconds=60)}
 def test_a_stop_does_not_wait_for_a_batch():
     """Nor are its events handled: the next owner receives them again."""
 
-    async def story():
-        scene = Scene()
-        handler = Calls(scene)
-        async with scene.processor(lambda: handler, **LONG):
+    async def scenario():
+        setup = Setup()
+        handler = Calls(setup)
+        async with setup.processor(lambda: handler, **LONG):
             await seconds(20)
-            scene.publish(3)
+            setup.publish(3)
             await seconds(1)
-            begin_s = scene.now_s
-        took_s = scene.now_s - begin_s
-        async with scene.processor(lambda: handler):
+            begin_s = setup.now_s
+        took_s = setup.now_s - begin_s
+        async with setup.processor(lambda: handler):
             await seconds(20)
-        return scene, took_s
+        return setup, took_s
 
-    scene, took_s = run_virtual(story())
+    setup, took_s = run_virtual(scenario())
 
     assert took_s < 1
-    assert scene.numbers() == [0, 1, 2]
+    assert setup.numbers() == [0, 1, 2]
 
 
 def test_a_hand_over_does_not_wait_for_a_batch():
     """The partition's events are handled by its new owner, each once."""
 
-    async def story():
-        scene = Scene(2)
-        handlers = {owner: Calls(scene) for owner in ("a", "b")}
-        async with scene.processor(lambda: handlers["a"], **LONG):
+    async def scenario():
+        setup = Setup(2)
+        handlers = {owner: Calls(setup) for owner in ("a", "b")}
+        async with setup.processor(lambda: handlers["a"], **LONG):
             await seconds(20)
             for partition_id in ("0", "1"):
-                scene.publish(3, partition_id)
+                setup.publish(3, partition_id)
             await seconds(1)
-            begin_s = scene.now_s
-            async with scene.processor(lambda: handlers["b"], "b"):
+            begin_s = setup.now_s
+            async with setup.processor(lambda: handlers["b"], "b"):
                 await seconds(30)
-                owners = set(scene.owners().values())
+                owners = set(setup.owners().values())
         closed_s = [s for s, why in handlers["a"].closed if why is CloseReason.HANDED_OVER]
-        return scene, owners, closed_s[0] - begin_s, handlers["b"].calls
+        return setup, owners, closed_s[0] - begin_s, handlers["b"].calls
 
-    scene, owners, took_s, calls = run_virtual(story())
+    setup, owners, took_s, calls = run_virtual(scenario())
 
     assert owners == {"a", "b"}
     assert took_s < 15
     assert [count for _, count in calls] == [3]
-    assert len(scene.handled) == len(set(scene.handled))
+    assert len(setup.handled) == len(set(setup.handled))
 
 
 def test_a_pause_does_not_wait_and_loses_no_event():
@@ -203,20 +203,20 @@ def test_a_pause_does_not_wait_and_loses_no_event():
         (30, lambda _, processor: processor.resume("0")),
         (31, publishing(7)),
     ]
-    scene, handler, _ = played(acts, **LONG)
+    setup, handler, _ = result_of(acts, **LONG)
 
     assert handler.calls == [(31.0, 10)]
-    assert scene.numbers() == list(range(10))
+    assert setup.numbers() == list(range(10))
 
 
 def test_a_link_that_breaks_ends_the_wait():
     """What was received is handled; a link that breaks often must not keep it for ever."""
-    acts = [(20, publishing(3)), (22, lambda scene, _: scene.hub.break_links())]
-    scene, handler, processor = played([*acts, (30, publishing(10))], **LONG)
+    acts = [(20, publishing(3)), (22, lambda setup, _: setup.hub.break_links())]
+    setup, handler, processor = result_of([*acts, (30, publishing(10))], **LONG)
 
     assert [count for _, count in handler.calls] == [3, 10]
     assert handler.calls[0][0] == 22.0
-    assert scene.numbers() == list(range(13))
+    assert setup.numbers() == list(range(13))
     assert processor.statistics().counters.receiver_error_count == 1
 
 
@@ -224,18 +224,18 @@ def test_a_displaced_link_delivers_nothing_of_its_batch():
     """The new receiver gets the same events; this owner still owns, and reads them again."""
     acts = [
         (20, publishing(3)),
-        (22, lambda scene, _: scene.hub.displace("0", group="$Default")),
+        (22, lambda setup, _: setup.hub.displace("0", group="$Default")),
         (30, publishing(7)),
     ]
-    scene, handler, _ = played(acts, **LONG)
+    setup, handler, _ = result_of(acts, **LONG)
 
     assert handler.calls == [(30.0, 10)]
-    assert scene.numbers() == list(range(10))
+    assert setup.numbers() == list(range(10))
 
 
 def test_a_rate_limit_below_batch_min_bounds_the_batch():
     """A call never waits for more than it may have."""
-    _, handler, _ = played([(20, publishing(4))], **LONG, rate_max=2.0)
+    _, handler, _ = result_of([(20, publishing(4))], **LONG, rate_max=2.0)
 
     assert handler.calls
     assert handler.calls[0][0] < 25
@@ -245,7 +245,7 @@ def test_a_rate_limit_below_batch_min_bounds_the_batch():
 def test_a_batch_that_waits_is_no_stall():
     """Although the hub has events that are not handled."""
     acts = [(20, publishing(3))]
-    _, handler, processor = played(acts, **LONG, stall_timeout=timedelta(seconds=10))
+    _, handler, processor = result_of(acts, **LONG, stall_timeout=timedelta(seconds=10))
 
     assert handler.calls == [(80.0, 3)]
     assert processor.statistics().counters.stall_count == 0
@@ -255,9 +255,9 @@ def test_a_batch_does_not_keep_the_loop_busy():
     """Its wait is one timer, however long it is: virtual time would show a loop that polls."""
     waits = []
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(lambda: Calls(scene), **LONG)
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(lambda: Calls(setup), **LONG)
         async with processor:
             await seconds(20)
             receive = type(source_of(processor)._receivers[0]).receive
@@ -268,10 +268,10 @@ def test_a_batch_does_not_keep_the_loop_busy():
 
             receiver = source_of(processor)._receivers[0]
             receiver.receive = counted.__get__(receiver)
-            scene.publish(3)
+            setup.publish(3)
             await seconds(70)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert len(waits) <= 3
 

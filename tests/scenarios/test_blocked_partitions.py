@@ -16,8 +16,8 @@ from eventproc import (
 )
 from eventproc.models import CheckpointResult, MemberResult, WriteOutcome
 from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.scenarios.opentelemetry_sdk import Sdk
-from tests.scenarios.scene import Noting, Scene, seconds
 
 DAMAGED = StoreCorruptError("the state of partition 0 is damaged: restore it")
 REFUSED = StoreRejectedError("the credential lacks the right to write blobs")
@@ -26,8 +26,8 @@ REFUSED = StoreRejectedError("the credential lacks the right to write blobs")
 class RecordingErrors(Noting):
     """Records the errors that ``process_error`` gets."""
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self.errors: list[Exception] = []
 
     async def process_error(self, context, error):
@@ -56,17 +56,17 @@ def blocked(error: Exception, caplog: Any, kind: type[Noting] = RecordingErrors)
     """Serve two partitions, of which one cannot be read for ten minutes, and then can."""
     sdk = Sdk()
 
-    async def story():
-        scene, handlers = sdk.scene(2), []
+    async def scenario():
+        setup, handlers = sdk.setup(2), []
         for partition_id in ("0", "1"):
-            scene.publish(3, partition_id)
+            setup.publish(3, partition_id)
 
         def make():
-            handlers.append(kind(scene))
+            handlers.append(kind(setup))
             return handlers[-1]
 
-        processor = scene.processor(make)
-        store: Any = scene.store_by_owner["a"]
+        processor = setup.processor(make)
+        store: Any = setup.store_by_owner["a"]
         read = store.read_checkpoint
 
         async def broken(group, partition_id):
@@ -79,7 +79,7 @@ def blocked(error: Exception, caplog: Any, kind: type[Noting] = RecordingErrors)
             await seconds(600)
             statistics = processor.statistics()
             during = {
-                "handled": (scene.numbers("0"), scene.numbers("1")),
+                "handled": (setup.numbers("0"), setup.numbers("1")),
                 "errors": [pump.checkpoint_error for pump in statistics.pumps],
                 "owned": statistics.owned,
                 "blocked": sdk.value("eventproc.partitions.blocked"),
@@ -88,10 +88,10 @@ def blocked(error: Exception, caplog: Any, kind: type[Noting] = RecordingErrors)
             store.read_checkpoint = read
             await seconds(60)
             after = [pump.checkpoint_error for pump in processor.statistics().pumps]
-        return during, after, scene.numbers("0")
+        return during, after, setup.numbers("0")
 
     caplog.set_level(logging.INFO, "eventproc")
-    return run_virtual(story())
+    return run_virtual(scenario())
 
 
 @pytest.mark.parametrize("error", [DAMAGED, REFUSED])
@@ -139,10 +139,10 @@ def test_an_error_in_process_error_does_not_keep_a_partition_blocked(caplog):
 def test_a_blocked_partition_is_released_at_a_stop(caplog):
     """At once: there is nothing to drain and nothing to store."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(lambda: RecordingErrors(scene))
-        store: Any = scene.store_by_owner["a"]
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(lambda: RecordingErrors(setup))
+        store: Any = setup.store_by_owner["a"]
 
         async def broken(*_):
             raise DAMAGED
@@ -150,9 +150,9 @@ def test_a_blocked_partition_is_released_at_a_stop(caplog):
         store.read_checkpoint = broken
         async with processor:
             await seconds(60)
-        return scene.owners(), processor.statistics().abandoned
+        return setup.owners(), processor.statistics().abandoned
 
-    assert run_virtual(story()) == ({"0": None}, ())
+    assert run_virtual(scenario()) == ({"0": None}, ())
 
 
 @pytest.mark.parametrize("place", ["write", "read"])
@@ -160,11 +160,11 @@ def test_a_blocked_partition_is_released_at_a_stop(caplog):
 def test_rejected_checkpoint_writes_are_logged_once_as_an_error(error, place, caplog):
     """Events are handled up to ``max_uncommitted_events``."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         policy = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
-        processor = scene.processor(checkpoint_policy=policy, batch_size_max=5)
-        store: Any = scene.store_by_owner["a"]
+        processor = setup.processor(checkpoint_policy=policy, batch_size_max=5)
+        store: Any = setup.store_by_owner["a"]
         update, read = store.update_checkpoint, store.read_checkpoint
         reason: StoreError = StoreUnavailableError("no answer")
 
@@ -181,20 +181,20 @@ def test_rejected_checkpoint_writes_are_logged_once_as_an_error(error, place, ca
             store.update_checkpoint = refuse
             if place == "read":
                 store.read_checkpoint = refuse_read
-            scene.publish(20)
+            setup.publish(20)
             await seconds(60)
             errors = [processor.statistics().pumps[0].checkpoint_error]
             reason = error
             await seconds(600)
             errors.append(processor.statistics().pumps[0].checkpoint_error)
-            during = scene.numbers()
+            during = setup.numbers()
             store.update_checkpoint, store.read_checkpoint = update, read
             await seconds(60)
             errors.append(processor.statistics().pumps[0].checkpoint_error)
-        return during, errors, scene.checkpointed()
+        return during, errors, setup.checkpointed()
 
     caplog.set_level(logging.INFO, "eventproc")
-    during, errors, stored = run_virtual(story())
+    during, errors, stored = run_virtual(scenario())
 
     assert (during, stored) == (list(range(10)), 19)
     assert errors == [None, str(error), None]
@@ -208,10 +208,10 @@ def test_rejected_checkpoint_writes_are_logged_once_as_an_error(error, place, ca
 def test_start_raises_if_the_store_rejects_the_member_record():
     """``ConfigurationError`` with the store's message, because a retry would not help."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
-        store: Any = scene.store_by_owner["a"]
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
+        store: Any = setup.store_by_owner["a"]
         count = 0
 
         async def refuse(*_):
@@ -224,16 +224,16 @@ def test_start_raises_if_the_store_rejects_the_member_record():
             await processor.start()
         return count
 
-    assert run_virtual(story()) == 1
+    assert run_virtual(scenario()) == 1
 
 
 def test_start_raises_if_the_store_does_not_answer():
     """Not ``ConfigurationError``: the store may answer later."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
-        store: Any = scene.store_by_owner["a"]
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
+        store: Any = setup.store_by_owner["a"]
 
         async def lose(*_):
             error = StoreUnavailableError("the container cannot answer now (503 ServerBusy)")
@@ -243,16 +243,16 @@ def test_start_raises_if_the_store_does_not_answer():
         with pytest.raises(StoreUnavailableError, match="503 ServerBusy"):
             await processor.start()
 
-    run_virtual(story())
+    run_virtual(scenario())
 
 
 def test_rejected_polls_are_logged_once_as_an_error(caplog):
     """Also if an outage was logged before."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(load_balancing_interval=timedelta(seconds=5))
-        store: Any = scene.store_by_owner["a"]
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(load_balancing_interval=timedelta(seconds=5))
+        store: Any = setup.store_by_owner["a"]
         listed = store.list_members
         reason: StoreError = StoreUnavailableError("no answer")
 
@@ -269,7 +269,7 @@ def test_rejected_polls_are_logged_once_as_an_error(caplog):
             await seconds(60)
 
     caplog.set_level(logging.INFO, "eventproc")
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert lines_of(caplog, "store_failed", "store_recovered") == [
         ("WARNING", "store_failed"),
@@ -282,11 +282,11 @@ def test_rejected_polls_are_logged_once_as_an_error(caplog):
 def test_a_stop_that_cannot_checkpoint_logs_the_partitions(lanes):
     """Events there are delivered again. Partitions whose progress is stored are not named."""
 
-    async def story():
-        scene = Scene(2)
+    async def scenario():
+        setup = Setup(2)
         policy = CheckpointPolicy(max_events=1)
-        processor = scene.processor(checkpoint_policy=policy, key_concurrency=lanes)
-        store: Any = scene.store_by_owner["a"]
+        processor = setup.processor(checkpoint_policy=policy, key_concurrency=lanes)
+        store: Any = setup.store_by_owner["a"]
         update = store.update_checkpoint
 
         async def refuse(group, checkpoint):
@@ -298,7 +298,7 @@ def test_a_stop_that_cannot_checkpoint_logs_the_partitions(lanes):
             await seconds(5)
             store.update_checkpoint = refuse
             for partition_id in ("0", "1"):
-                scene.publish(3, partition_id)
+                setup.publish(3, partition_id)
             await seconds(5)
             before = processor.statistics().abandoned
         first = processor.statistics().abandoned
@@ -307,32 +307,32 @@ def test_a_stop_that_cannot_checkpoint_logs_the_partitions(lanes):
             await seconds(60)
         return before, first, processor.statistics().abandoned
 
-    assert run_virtual(story()) == ((), ("1",), ())
+    assert run_virtual(scenario()) == ((), ("1",), ())
 
 
 def test_a_lost_partition_is_not_logged_as_abandoned():
     """Its new owner stores the progress from there."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(checkpoint_policy=CheckpointPolicy.manual())
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(checkpoint_policy=CheckpointPolicy.manual())
         async with processor:
-            scene.publish(3)
+            setup.publish(3)
             await seconds(5)
             assert processor._run is not None
             processor._run.pumps.lose("0")
         return processor.statistics().abandoned
 
-    assert run_virtual(story()) == ()
+    assert run_virtual(scenario()) == ()
 
 
 def test_the_first_rejection_counts_as_a_first_attempt_after_an_outage(caplog):
     """So an error that ``process_error`` raises for it is logged as a warning."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(lambda: FailingOnError(scene))
-        store: Any = scene.store_by_owner["a"]
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(lambda: FailingOnError(setup))
+        store: Any = setup.store_by_owner["a"]
         errors = [REFUSED, StoreUnavailableError("no answer")]
 
         async def broken(*_):
@@ -342,6 +342,6 @@ def test_the_first_rejection_counts_as_a_first_attempt_after_an_outage(caplog):
         async with processor:
             await seconds(600)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert lines_of(caplog, "error_handler_failed") == [("WARNING", "error_handler_failed")]

@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import timedelta
 
 from eventproc import BlockingPartitionHandler
-from tests.scenarios.scene import Scene, until
+from tests.scenarios.group_setup import Setup, until
 from tests.scenarios.test_key_concurrency import publish
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
@@ -38,17 +38,17 @@ class BlockingByKey(BlockingPartitionHandler):
 def test_a_blocking_handler_has_a_thread_for_each_lane():
     """Keys are handled concurrently, each in order, and checkpointed together."""
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abcd" * 25)
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abcd" * 25)
         handler = BlockingByKey()
-        async with scene.processor(lambda: handler, key_concurrency=4, **SHORT):
+        async with setup.processor(lambda: handler, key_concurrency=4, **SHORT):
             await until(lambda: len(handler.handled) == 100)
-        return scene, handler
+        return setup, handler
 
-    scene, handler = asyncio.run(story())
+    setup, handler = asyncio.run(scenario())
 
-    assert scene.checkpointed() == 99
+    assert setup.checkpointed() == 99
     assert handler.overlaps == 0
     assert handler.most > 1
     for key in "abcd":
@@ -66,10 +66,10 @@ def test_blocked_threads_of_all_lanes_do_not_hold_up_stop():
             called.release()
             release.wait(60)
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abc")
-        processor = scene.processor(
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abc")
+        processor = setup.processor(
             Stuck, key_concurrency=3, **{**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
         )
         await processor.start()
@@ -79,7 +79,7 @@ def test_blocked_threads_of_all_lanes_do_not_hold_up_stop():
         await processor.stop()
         return time.monotonic() - begun_s
 
-    took_s = asyncio.run(story())
+    took_s = asyncio.run(scenario())
     release.set()
 
     assert took_s < 15

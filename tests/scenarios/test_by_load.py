@@ -9,7 +9,7 @@ import pytest
 
 from eventproc import ByLoad, EventProcessorConfig, PartitionHandler, Published
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds, stop_all
+from tests.scenarios.group_setup import Setup, seconds, stop_all
 from tests.scenarios.test_published import counting
 
 BY_LOAD = Published(ByLoad())
@@ -24,17 +24,17 @@ ZIPF = [1 / (number + 1) ** 1.1 for number in range(PARTITIONS)]
 class Working(PartitionHandler):
     """Is busy for as long as the partition's load says."""
 
-    def __init__(self, scene) -> None:
-        self.scene = scene
+    def __init__(self, setup) -> None:
+        self.setup = setup
 
     async def process_events(self, context, events):
         """Sleep for each event."""
         for _ in events:
-            share = self.scene.share_of(context.partition_id, context.owner_id)
+            share = self.setup.share_of(context.partition_id, context.owner_id)
             await asyncio.sleep(share * EVERY_S)
 
 
-class Busy(Scene):
+class Busy(Setup):
     """Partitions with loads, and how busy each processor was."""
 
     def __init__(self, shares, *, swing_s=None) -> None:
@@ -98,18 +98,18 @@ class Sized(Busy):
             await asyncio.sleep(EVERY_S)
 
 
-async def run_group(scene, *, minutes, placement=BY_LOAD):
+async def run_group(setup, *, minutes, placement=BY_LOAD):
     """Run a group; return the owners and the excess after each minute."""
     processors = [
-        scene.processor(lambda: Working(scene), f"p{n}", placement=placement)
+        setup.processor(lambda: Working(setup), f"p{n}", placement=placement)
         for n in range(PROCESSORS)
     ]
     await asyncio.gather(*(processor.start() for processor in processors))
-    feeding = asyncio.create_task(scene.feed())
+    feeding = asyncio.create_task(setup.feed())
     history = []
     for _ in range(minutes):
         await seconds(60)
-        history.append((scene.owners(), scene.excess))
+        history.append((setup.owners(), setup.excess))
     feeding.cancel()
     await stop_all(processors)
     return history
@@ -139,12 +139,12 @@ def test_uneven_loads_are_shared_within_ten_minutes(draw):
 @pytest.mark.parametrize(("by", "other"), [("events", "bytes"), ("bytes", "events")])
 def test_shares_follow_what_is_measured(by, other):
     """By events or by bytes: within ten minutes that measure is even, and the other one is not."""
-    scene = Sized(by)
-    history = run_virtual(run_group(scene, minutes=25, placement=Published(ByLoad(by=by))))
-    scene.shares = getattr(scene, other)
+    setup = Sized(by)
+    history = run_virtual(run_group(setup, minutes=25, placement=Published(ByLoad(by=by))))
+    setup.shares = getattr(setup, other)
 
     assert max(excess for _, excess in history[10:]) <= 1.2 < history[3][1]
-    assert scene.excess > 1.2
+    assert setup.excess > 1.2
 
 
 def test_events_that_take_no_time_move_nothing_by_busy_time():
@@ -172,14 +172,14 @@ def test_a_load_that_swings_every_minute_moves_nothing(swing_s):
 
 def test_a_processor_writes_its_load_with_a_third_of_the_expiration_at_most():
     """Otherwise a balanced group writes no member records."""
-    scene = Busy([0.02] * PARTITIONS)
+    setup = Busy([0.02] * PARTITIONS)
 
-    async def story():
+    async def scenario():
         with counting(["announce_member"]) as count:
-            await run_group(scene, minutes=20)
+            await run_group(setup, minutes=20)
         return count["announce_member"]
 
-    written = run_virtual(story())
+    written = run_virtual(scenario())
     expirations = 20 * 60 / EventProcessorConfig().ownership_expiration.total_seconds()
 
     assert PROCESSORS * 20 < written <= PROCESSORS * (3 * expirations + 4)

@@ -9,7 +9,7 @@ import pytest
 from eventproc import CheckpointPolicy, CloseReason, PartitionContext, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.testing._processes import run_processes
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 EVENT_COUNT = 200
 LONG_S = 10_000.0
@@ -18,8 +18,8 @@ LONG_S = 10_000.0
 class Closing(Noting):
     """Takes a given time for each call, and records why it was closed."""
 
-    def __init__(self, scene: Scene, call_s: float) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: Setup, call_s: float) -> None:
+        super().__init__(setup)
         self.call_s = call_s
         self.reasons: list[CloseReason] = []
 
@@ -43,10 +43,10 @@ def pump_task() -> asyncio.Task:
     return next(task for task in asyncio.all_tasks() if task.get_name() == "pump-0")
 
 
-async def serving(scene: Scene, handler: PartitionHandler, **settings):
+async def serving(setup: Setup, handler: PartitionHandler, **settings):
     """Start a processor that is at work on a partition."""
-    scene.publish(EVENT_COUNT)
-    processor = scene.processor(
+    setup.publish(EVENT_COUNT)
+    processor = setup.processor(
         lambda: handler, ownership_expiration=timedelta(seconds=30), batch_size_max=1, **settings
     )
     await processor.start()
@@ -58,24 +58,24 @@ async def serving(scene: Scene, handler: PartitionHandler, **settings):
 def test_a_pump_that_is_cancelled_while_its_lease_is_not_trusted_ends(key_concurrency):
     """Its lanes wait for a renewal that does not come, and it waits for its lanes."""
 
-    async def story():
-        scene = Scene()
-        handler = Closing(scene, 1.0)
+    async def scenario():
+        setup = Setup()
+        handler = Closing(setup, 1.0)
         processor = await serving(
-            scene, handler, key_concurrency=key_concurrency, key_selector=number_of
+            setup, handler, key_concurrency=key_concurrency, key_selector=number_of
         )
-        scene.store_by_owner["a"].is_out = True
+        setup.store_by_owner["a"].is_out = True
         await seconds(60)
-        lapsed_count = len(scene.handled)
+        lapsed_count = len(setup.handled)
         pump = pump_task()
         pump.cancel()
         await asyncio.wait([pump], timeout=60)
         ended = pump.done()
-        scene.store_by_owner["a"].is_out = False
+        setup.store_by_owner["a"].is_out = False
         await processor.stop()
         return lapsed_count, ended, handler.reasons[0]
 
-    lapsed_count, ended, reason = run_processes(story())
+    lapsed_count, ended, reason = run_processes(scenario())
 
     assert 0 < lapsed_count < EVENT_COUNT
     assert ended
@@ -85,19 +85,19 @@ def test_a_pump_that_is_cancelled_while_its_lease_is_not_trusted_ends(key_concur
 def test_a_cancelled_pump_starts_no_further_call():
     """Not even for events queued in its lanes; calls under way are cancelled."""
 
-    async def story():
-        scene = Scene()
-        handler = Closing(scene, 3.0)
-        processor = await serving(scene, handler, key_concurrency=3, key_selector=number_of)
-        before = len(scene.handled)
+    async def scenario():
+        setup = Setup()
+        handler = Closing(setup, 3.0)
+        processor = await serving(setup, handler, key_concurrency=3, key_selector=number_of)
+        before = len(setup.handled)
         pump = pump_task()
         pump.cancel()
         await asyncio.wait([pump])
-        after = len(scene.handled)
+        after = len(setup.handled)
         await processor.stop()
         return before, after
 
-    before, after = run_processes(story())
+    before, after = run_processes(scenario())
 
     assert 0 < before == after
 
@@ -114,10 +114,10 @@ def test_an_application_ends_when_all_its_tasks_are_cancelled():
                 except asyncio.CancelledError:
                     continue
 
-    async def story():
-        scene = Scene()
-        await serving(scene, IgnoringCancellation(scene), key_concurrency=3, key_selector=number_of)
-        scene.store_by_owner["a"].is_out = True
+    async def scenario():
+        setup = Setup()
+        await serving(setup, IgnoringCancellation(setup), key_concurrency=3, key_selector=number_of)
+        setup.store_by_owner["a"].is_out = True
         await seconds(30)
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
@@ -125,7 +125,7 @@ def test_an_application_ends_when_all_its_tasks_are_cancelled():
         await asyncio.wait(left, timeout=200)
         return asyncio.all_tasks() - {asyncio.current_task()}
 
-    assert run_processes(story()) == set()
+    assert run_processes(scenario()) == set()
 
 
 def test_a_cancelled_lane_restarts_its_pump():
@@ -141,17 +141,17 @@ def test_a_cancelled_lane_restarts_its_pump():
             await asyncio.sleep(0)
             await super().process_events(context, events)
 
-    async def story():
-        scene = Scene()
-        handler = Cancelling(scene)
+    async def scenario():
+        setup = Setup()
+        handler = Cancelling(setup)
         processor = await serving(
-            scene, handler, key_concurrency=3, key_selector=number_of, max_in_flight_events=5
+            setup, handler, key_concurrency=3, key_selector=number_of, max_in_flight_events=5
         )
         await seconds(120)
         await processor.stop()
-        return sorted(set(scene.numbers()))
+        return sorted(set(setup.numbers()))
 
-    assert run_processes(story()) == list(range(EVENT_COUNT))
+    assert run_processes(scenario()) == list(range(EVENT_COUNT))
 
 
 def test_checkpoint_raises_after_the_pump_has_ended():
@@ -163,21 +163,21 @@ def test_checkpoint_raises_after_the_pump_has_ended():
 
     contexts: list[PartitionContext] = []
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         processor = await serving(
-            scene, Keeping(scene), checkpoint_policy=CheckpointPolicy.manual()
+            setup, Keeping(setup), checkpoint_policy=CheckpointPolicy.manual()
         )
         await processor.stop()
-        stored = scene.checkpointed()
-        scene.store_by_owner["a"].is_out = True
+        stored = setup.checkpointed()
+        setup.store_by_owner["a"].is_out = True
         context = contexts[0]
         context.state = b"too late"
         asking = asyncio.create_task(context.checkpoint())
         await asyncio.wait([asking], timeout=LONG_S)
         return stored, asking.done() and repr(asking.exception())
 
-    stored, error = run_processes(story())
+    stored, error = run_processes(scenario())
 
     assert stored == EVENT_COUNT - 1
     assert "OwnershipLostError" in error
@@ -190,13 +190,13 @@ def test_a_timeout_error_raised_in_close_is_logged_as_a_failure(caplog):
         async def close(self, context, reason):
             raise TimeoutError("of the database")
 
-    async def story():
-        scene = Scene()
-        processor = await serving(scene, TimingOut(scene))
+    async def scenario():
+        setup = Setup()
+        processor = await serving(setup, TimingOut(setup))
         await processor.stop()
 
     with caplog.at_level(logging.WARNING, "eventproc"):
-        run_processes(story())
+        run_processes(scenario())
 
     logged = [record.getMessage() for record in caplog.records]
 

@@ -10,7 +10,7 @@ from eventproc import EventProcessor, EventProcessorConfig
 from eventproc.models import GroupRecord
 from eventproc.ports import ForwardingStore
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 REBALANCE_S = 10.0
 STABLE_AFTER_S = 0.8 * REBALANCE_S
@@ -38,12 +38,12 @@ class TellingStore(ForwardingStore):
             await asyncio.sleep(0.1)
 
 
-def processor(scene, owner_id):
+def processor(setup, owner_id):
     """Return a processor that polls rarely."""
     return EventProcessor(
-        source=scene.make_source(),
-        store=TellingStore(MemoryCheckpointStore(scene.account)),
-        handler=lambda: Noting(scene),
+        source=setup.make_source(),
+        store=TellingStore(MemoryCheckpointStore(setup.account)),
+        handler=lambda: Noting(setup),
         owner_id=owner_id,
         config=EventProcessorConfig(
             uses_store_thread=False,
@@ -60,20 +60,20 @@ def test_a_joiner_gets_its_share_as_soon_as_the_members_have_been_the_same_for_l
 ):
     """Notices of something else meanwhile do not prolong the wait."""
 
-    async def story():
-        scene = Scene(partition_count=2)
-        async with processor(scene, "a"):
+    async def scenario():
+        setup = Setup(partition_count=2)
+        async with processor(setup, "a"):
             await seconds(40)
-            async with processor(scene, "b"):
+            async with processor(setup, "b"):
                 loop = asyncio.get_running_loop()
                 begun_s = loop.time()
                 for number, at_s in enumerate(notices_at_s):
                     await seconds(begun_s + at_s - loop.time())
                     record = GroupRecord(name=f"n{number}", content=b"")
-                    async with MemoryCheckpointStore(scene.account) as store:
-                        await store.write_record(scene.group, record)
-                while "b" not in scene.owners().values():
+                    async with MemoryCheckpointStore(setup.account) as store:
+                        await store.write_record(setup.group, record)
+                while "b" not in setup.owners().values():
                     await seconds(0.1)
                 return loop.time() - begun_s
 
-    assert STABLE_AFTER_S - 0.1 <= run_virtual(story()) <= STABLE_AFTER_S + 0.6
+    assert STABLE_AFTER_S - 0.1 <= run_virtual(scenario()) <= STABLE_AFTER_S + 0.6

@@ -16,7 +16,7 @@ from eventproc._core.delivery.checkpoints import operators_writer
 from eventproc._delivery.checkpointer import Checkpointer
 from eventproc.models import IN_BATCH, NOT_BEGUN, CheckpointResult, WriteOutcome
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._delivery.checkpoint_fixture import (
     EAGER,
     MANUAL,
@@ -31,7 +31,7 @@ REFUSED = StoreRejectedError("no right")
 
 async def opened(policy: CheckpointPolicy = MANUAL) -> tuple[CheckpointFixture, Checkpointer]:
     """Return the only checkpointer of a partition that has no checkpoint."""
-    fixture = CheckpointFixture(Scene())
+    fixture = CheckpointFixture(Setup())
     await fixture.store.open()
     return fixture, fixture.checkpointer("a", policy)
 
@@ -139,7 +139,7 @@ def test_a_failed_write_is_repeated_after_longer_and_longer_waits():
         await seconds(0.5)  # One more at 4; the wait after it lasts until 5.
         fixture.is_failing = False
         await asyncio.gather(asking, urging)
-        return fixture.attempts, fixture.written_at_s, fixture.scene.checkpointed()
+        return fixture.attempts, fixture.written_at_s, fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == ([1, 2, 3, 1], [5], 1)
 
@@ -219,10 +219,10 @@ def test_a_refusal_while_the_checkpoint_is_read_again_is_shown():
         fixture.read_error = REFUSED
         asking = asyncio.create_task(write(checkpointer, 4))
         await seconds(5)
-        shown, stored = checkpointer.refusal, fixture.scene.checkpointed()
+        shown, stored = checkpointer.refusal, fixture.setup.checkpointed()
         fixture.read_error = None
         await asking
-        return shown, stored, checkpointer.refusal, fixture.scene.checkpointed()
+        return shown, stored, checkpointer.refusal, fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == (REFUSED, 3, None, 4)
 
@@ -237,7 +237,7 @@ def test_a_checkpoint_that_an_operator_moved_is_never_replaced(number):
         await fixture.store_by(operators_writer("x"), number, is_reset=True)
         with pytest.raises(OwnershipLostError):
             await write(checkpointer, 6)
-        return fixture.scene.checkpointed(), fixture.verify_count
+        return fixture.setup.checkpointed(), fixture.verify_count
 
     assert run_virtual(scenario()) == (number, 0)
 
@@ -263,7 +263,7 @@ def test_only_an_offset_of_the_same_protocol_is_replaced(mine, other, is_replace
             await checkpointer.flush()
         except OwnershipLostError:
             return False
-        return fixture.scene.checkpointed() == 7
+        return fixture.setup.checkpointed() == 7
 
     assert run_virtual(scenario()) == is_replaced
 
@@ -276,7 +276,7 @@ def test_its_own_write_of_unknown_outcome_needs_no_proof_of_ownership():
         for number in (0, 1):
             fixture.unanswered_count = 1
             await write(checkpointer, number)
-        return fixture.scene.checkpointed(), fixture.verify_count, fixture.attempts
+        return fixture.setup.checkpointed(), fixture.verify_count, fixture.attempts
 
     assert run_virtual(scenario()) == (1, 0, [1, 1])
 
@@ -298,7 +298,7 @@ def test_a_checkpoint_that_did_not_change_needs_no_proof_of_ownership():
         await write(checkpointer, 0)
         await fixture.store_by("azure", 0, is_reset=True)
         await write(checkpointer, 1)
-        return fixture.scene.checkpointed(), fixture.verify_count
+        return fixture.setup.checkpointed(), fixture.verify_count
 
     assert run_virtual(scenario()) == (1, 1)
 
@@ -313,7 +313,7 @@ def test_progress_behind_the_stored_position_counts_as_stored():
         seen = []
         for number in (6, 7, 8, 9):
             await write(checkpointer, number)
-            seen.append((fixture.scene.checkpointed(), checkpointer.uncommitted_age_s))
+            seen.append((fixture.setup.checkpointed(), checkpointer.uncommitted_age_s))
             await seconds(1)
         return seen, len(fixture.written_at_s)
 
@@ -380,6 +380,6 @@ def test_a_flush_for_a_call_that_is_not_cancelled_retries():
         asyncio.get_running_loop().call_later(5, setattr, fixture, "is_failing", False)
         handle(checkpointer, 0)
         await checkpointer.flush(is_of_call=True)
-        return fixture.scene.checkpointed()
+        return fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == 0

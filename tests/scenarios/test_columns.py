@@ -23,19 +23,19 @@ from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import ReceivedEvent
 from eventproc.testing import HandlerTestHarness
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.columns_scene import TWO_THEN_LETTER, BatchScene, Rows, served
-from tests.scenarios.scene import Scene, seconds, source_of
+from tests.scenarios.column_setup import TWO_THEN_LETTER, BatchSetup, Rows, served
+from tests.scenarios.group_setup import Setup, seconds, source_of
 
 
 def test_rows_are_handled_without_an_object_for_each():
     """With position, state and counters as for events."""
-    scene, handler, source, statistics = served(count=25_000)
+    setup, handler, source, statistics = served(count=25_000)
 
     assert not handler.errors
     assert [len(call) for call in handler.calls] == [10_000, 10_000, 5_000]
-    assert scene.numbers() == list(range(25_000))
-    assert scene.checkpointed() == 24_999
-    assert scene.state() == b"25000"
+    assert setup.numbers() == list(range(25_000))
+    assert setup.checkpointed() == 24_999
+    assert setup.state() == b"25000"
     assert statistics.counters.handled_count == 25_000
     assert len(source.made) < 200
 
@@ -43,18 +43,18 @@ def test_rows_are_handled_without_an_object_for_each():
 def test_columns_come_from_sources_that_know_only_events():
     """They are converted for the call."""
 
-    async def story():
-        scene = Scene()
-        handler = Rows(scene)
-        scene.publish(500)
-        async with scene.processor(lambda: handler):
+    async def scenario():
+        setup = Setup()
+        handler = Rows(setup)
+        setup.publish(500)
+        async with setup.processor(lambda: handler):
             await seconds(30)
-        return scene, handler.calls
+        return setup, handler.calls
 
-    scene, calls = run_virtual(story())
+    setup, calls = run_virtual(scenario())
 
     assert [len(call) for call in calls] == [300, 200]
-    assert scene.numbers() == list(range(500))
+    assert setup.numbers() == list(range(500))
 
 
 def test_one_bad_row_among_ten_thousand_is_found_by_halving():
@@ -64,19 +64,19 @@ def test_one_bad_row_among_ten_thousand_is_found_by_halving():
     class OneBad(Rows):
         bad = frozenset({4_321})
 
-    scene, handler, source, statistics = served(
+    setup, handler, source, statistics = served(
         OneBad, count=10_000, sink=sink, failure_policy=TWO_THEN_LETTER
     )
     (letter,) = sink.letters
 
-    assert scene.numbers() == [n for n in range(10_000) if n != 4_321]
+    assert setup.numbers() == [n for n in range(10_000) if n != 4_321]
     assert type(letter.event) is ReceivedEvent
     assert (letter.event.sequence_number, letter.attempt_count) == (4_321, 2)
     assert (letter.error_type, letter.error_message) == ("ValueError", "cannot read")
     assert len(handler.calls) < 32
     assert handler.calls.count([4_321]) == 2
     assert len(handler.errors) == sum(4_321 in call for call in handler.calls)
-    assert (scene.checkpointed(), scene.state()) == (9_999, b"9999")
+    assert (setup.checkpointed(), setup.state()) == (9_999, b"9999")
     assert (statistics.counters.handled_count, statistics.counters.dead_lettered_count) == (
         9_999,
         1,
@@ -92,15 +92,15 @@ def test_a_row_error_names_rows_that_are_tried_alone():
         bad = frozenset({17, 4_321})
         names_rows = True
 
-    scene, handler, source, _ = served(
+    setup, handler, source, _ = served(
         Named, count=10_000, sink=sink, failure_policy=TWO_THEN_LETTER
     )
 
     assert handler.calls == [list(range(10_000)), [17], [4_321]]
-    assert sorted(scene.numbers()) == [n for n in range(10_000) if n not in Named.bad]
+    assert sorted(setup.numbers()) == [n for n in range(10_000) if n not in Named.bad]
     assert [letter.event.sequence_number for letter in sink.letters] == [17, 4_321]
     assert [letter.error_message for letter in sink.letters] == ["cannot read"] * 2
-    assert (scene.checkpointed(), scene.state()) == (9_999, b"9998")
+    assert (setup.checkpointed(), setup.state()) == (9_999, b"9998")
     assert len(source.made) < 500
 
 
@@ -112,11 +112,11 @@ def test_no_position_is_stored_between_a_failed_row_and_those_handled_above_it()
         names_rows = True
 
     policy = CheckpointPolicy(interval=timedelta(seconds=1))
-    scene, handler, _, _ = served(Named, count=10, checkpoint_policy=policy)
+    setup, handler, _, _ = served(Named, count=10, checkpoint_policy=policy)
 
     assert handler.calls[:3] == [list(range(10)), [3], [3]]
-    assert scene.checkpointed() is None
-    assert scene.state() is None
+    assert setup.checkpointed() is None
+    assert setup.state() is None
 
 
 def test_a_row_that_the_batch_does_not_have_names_none():
@@ -128,9 +128,9 @@ def test_a_row_that_the_batch_does_not_have_names_none():
                 raise RowError(columns.num_rows)
             await super().process_columns(context, columns)
 
-    scene, handler, _, _ = served(Wrong, count=4)
+    setup, handler, _, _ = served(Wrong, count=4)
 
-    assert scene.numbers() == [0, 1, 2, 3]
+    assert setup.numbers() == [0, 1, 2, 3]
     assert str(handler.errors[0]) == "RowError names row 4, of a batch of 4 rows"
     assert isinstance(handler.errors[0].__cause__, RowError)
 
@@ -146,11 +146,11 @@ def test_transient_errors_give_up_no_row():
             await super().process_columns(context, columns)
 
     policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP, transient=(ConnectionError,))
-    scene, _, _, statistics = served(Unreachable, count=1_000, failure_policy=policy)
+    setup, _, _, statistics = served(Unreachable, count=1_000, failure_policy=policy)
 
-    assert scene.numbers() == list(range(1_000))
+    assert setup.numbers() == list(range(1_000))
     assert statistics.counters.skipped_count == 0
-    assert scene.state() == b"1000"
+    assert setup.state() == b"1000"
 
 
 def test_a_batch_error_names_events_of_a_handler_that_converts_them_itself():
@@ -171,12 +171,12 @@ def test_a_batch_error_names_events_of_a_handler_that_converts_them_itself():
                 self.note([n for n in numbers if n != 350 or len(part) == 1], context)
                 context.done(part[-1]) if begin < 300 else None
 
-    scene, handler, _, _ = served(Converting, count=1_000)
+    setup, handler, _, _ = served(Converting, count=1_000)
 
     assert [call for call in handler.calls if 50 in call] == [list(range(100))]
     assert handler.calls.count([350]) == 1
-    assert sorted({*scene.numbers(), *range(300, 400)}) == list(range(1_000))
-    assert scene.checkpointed() == 999
+    assert sorted({*setup.numbers(), *range(300, 400)}) == list(range(1_000))
+    assert setup.checkpointed() == 999
 
 
 @pytest.mark.parametrize("names_rows", [False, True])
@@ -215,9 +215,9 @@ def test_a_handler_of_events_gets_events_although_it_has_columns_for_spark():
         async def process_event(self, context, event):
             self.note([event.sequence_number], context)
 
-    scene, handler, source, _ = served(Both, count=10)
+    setup, handler, source, _ = served(Both, count=10)
 
-    assert scene.numbers() == list(range(10))
+    assert setup.numbers() == list(range(10))
     assert handler.calls == []
     assert not source.receivers[0].takes_columns
 
@@ -225,9 +225,9 @@ def test_a_handler_of_events_gets_events_although_it_has_columns_for_spark():
 def test_a_partition_is_drained_before_it_is_handed_over():
     """The next owner begins after the last row of the call under way."""
 
-    async def story():
-        scene = BatchScene()
-        scene.publish(1_000)
+    async def scenario():
+        setup = BatchSetup()
+        setup.publish(1_000)
 
         class Slow(Rows):
             async def process_columns(self, context, columns):
@@ -237,28 +237,28 @@ def test_a_partition_is_drained_before_it_is_handed_over():
         handlers: list[Slow] = []
 
         def make():
-            handlers.append(Slow(scene))
+            handlers.append(Slow(setup))
             return handlers[-1]
 
         for owner_id in ("a", "b"):
-            async with scene.processor(make, owner_id, batch_size_max=300):
+            async with setup.processor(make, owner_id, batch_size_max=300):
                 await seconds(3)
-        return scene, handlers
+        return setup, handlers
 
-    scene, handlers = run_virtual(story())
+    setup, handlers = run_virtual(scenario())
 
-    assert scene.numbers() == list(range(len(scene.numbers())))
+    assert setup.numbers() == list(range(len(setup.numbers())))
     assert handlers[1].calls[0][0] == handlers[0].calls[-1][-1] + 1
     assert handlers[0].closed == [CloseReason.SHUTDOWN]
-    assert scene.checkpointed() == scene.numbers()[-1]
+    assert setup.checkpointed() == setup.numbers()[-1]
 
 
 def test_no_more_is_received_while_a_call_is_under_way():
     """A slow handler bounds what is in memory: one batch of ``batch_size_max``."""
 
-    async def story():
-        scene = BatchScene()
-        scene.publish(10_000)
+    async def scenario():
+        setup = BatchSetup()
+        setup.publish(10_000)
         going_on = asyncio.Event()
 
         class Waiting(Rows):
@@ -266,15 +266,15 @@ def test_no_more_is_received_while_a_call_is_under_way():
                 await going_on.wait()
                 await super().process_columns(context, columns)
 
-        processor = scene.processor(lambda: Waiting(scene), batch_size_max=500)
+        processor = setup.processor(lambda: Waiting(setup), batch_size_max=500)
         async with processor:
             await seconds(20)
             waiting = processor.statistics().counters.received_count
             going_on.set()
             await seconds(20)
-        return waiting, scene.numbers()
+        return waiting, setup.numbers()
 
-    waiting, numbers = run_virtual(story())
+    waiting, numbers = run_virtual(scenario())
 
     assert waiting == 500
     assert numbers == list(range(10_000))
@@ -283,22 +283,22 @@ def test_no_more_is_received_while_a_call_is_under_way():
 def test_each_link_that_is_opened_knows_that_columns_are_wanted():
     """After a broken connection, too; no event is lost or repeated."""
 
-    async def story():
-        scene = BatchScene()
-        scene.publish(10)
-        processor = scene.processor(lambda: Rows(scene))
+    async def scenario():
+        setup = BatchSetup()
+        setup.publish(10)
+        processor = setup.processor(lambda: Rows(setup))
         source = source_of(processor)
         async with processor:
             await seconds(5)
-            scene.hub.break_links()
-            scene.publish(10)
+            setup.hub.break_links()
+            setup.publish(10)
             await seconds(30)
-        return scene, source
+        return setup, source
 
-    scene, source = run_virtual(story())
+    setup, source = run_virtual(scenario())
 
     assert [receiver.takes_columns for receiver in source.receivers] == [True, True]
-    assert scene.numbers() == list(range(20))
+    assert setup.numbers() == list(range(20))
 
 
 def test_columns_have_the_types_of_the_connector():

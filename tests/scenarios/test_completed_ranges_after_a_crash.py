@@ -15,7 +15,7 @@ from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import IN_BATCH, CheckpointUpdate, SequenceRange, alone
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 LETTER = FailurePolicy(deliveries_max=5, action=FailureAction.DEAD_LETTER)
 STOP = FailurePolicy(deliveries_max=5)
@@ -25,10 +25,10 @@ def test_only_an_event_that_is_not_completed_can_be_the_poison_event():
     """Events in the completed ranges are received again, but not counted as delivered."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(20)
+        setup = Setup()
+        setup.publish(20)
         sink = MemoryDeadLetterSink()
-        async with MemoryCheckpointStore(scene.account) as store:
+        async with MemoryCheckpointStore(setup.account) as store:
             update = CheckpointUpdate(
                 partition_id="0",
                 offset="4096",
@@ -38,10 +38,10 @@ def test_only_an_event_that_is_not_completed_can_be_the_poison_event():
                 completed=(SequenceRange(1, 3),),
                 isolation=alone(4),
             )
-            await store.update_checkpoint(scene.group, update)
-        async with scene.processor(sink=sink, failure_policy=LETTER, key_concurrency=3):
+            await store.update_checkpoint(setup.group, update)
+        async with setup.processor(sink=sink, failure_policy=LETTER, key_concurrency=3):
             await seconds(30)
-        return [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+        return [letter.event.sequence_number for letter in sink.letters], setup.numbers()
 
     assert run_virtual(scenario()) == ([4], list(range(5, 20)))
 
@@ -50,9 +50,9 @@ def test_events_completed_at_the_end_by_a_dead_owner_move_the_position():
     """The position reaches the last event, although only the events below them are handled."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(20)
-        async with MemoryCheckpointStore(scene.account) as store:
+        setup = Setup()
+        setup.publish(20)
+        async with MemoryCheckpointStore(setup.account) as store:
             update = CheckpointUpdate(
                 partition_id="0",
                 offset="4096",
@@ -62,10 +62,10 @@ def test_events_completed_at_the_end_by_a_dead_owner_move_the_position():
                 completed=(SequenceRange(17, 19),),
                 isolation=IN_BATCH,
             )
-            await store.update_checkpoint(scene.group, update)
-        async with scene.processor(failure_policy=STOP, key_concurrency=3):
+            await store.update_checkpoint(setup.group, update)
+        async with setup.processor(failure_policy=STOP, key_concurrency=3):
             await seconds(30)
-            return scene.checkpoint(), scene.numbers()
+            return setup.checkpoint(), setup.numbers()
 
     checkpoint, numbers = run_virtual(scenario())
 
@@ -74,18 +74,18 @@ def test_events_completed_at_the_end_by_a_dead_owner_move_the_position():
     assert numbers == list(range(1, 17))
 
 
-async def leave(scene: Scene, number: int, *completed: tuple[int, int]) -> None:
+async def leave(setup: Setup, number: int, *completed: tuple[int, int]) -> None:
     """Leave the checkpoint of a dead owner that had key lanes."""
-    async with MemoryCheckpointStore(scene.account) as store:
+    async with MemoryCheckpointStore(setup.account) as store:
         update = CheckpointUpdate(
             partition_id="0",
-            offset=scene.hub.events("0")[number].offset,
+            offset=setup.hub.events("0")[number].offset,
             sequence_number=number,
             replaces=None,
             writer="dead",
             completed=tuple(SequenceRange(*ends) for ends in completed),
         )
-        await store.update_checkpoint(scene.group, update)
+        await store.update_checkpoint(setup.group, update)
 
 
 def test_a_group_without_key_lanes_continues_from_completed_ranges():
@@ -97,16 +97,16 @@ def test_a_group_without_key_lanes_continues_from_completed_ranges():
             await super().process_events(context, events)
 
     async def scenario():
-        scene = Scene()
-        scene.publish(20)
-        await leave(scene, 0, (5, 9), (17, 19))
+        setup = Setup()
+        setup.publish(20)
+        await leave(setup, 0, (5, 9), (17, 19))
         policy = CheckpointPolicy(max_events=1)
-        async with scene.processor(
-            lambda: Counting(scene), checkpoint_policy=policy, batch_size_max=4
+        async with setup.processor(
+            lambda: Counting(setup), checkpoint_policy=policy, batch_size_max=4
         ) as processor:
             await seconds(30)
             error_count = processor.statistics().counters.handler_error_count
-            return scene.checkpoint(), scene.numbers(), error_count
+            return setup.checkpoint(), setup.numbers(), error_count
 
     checkpoint, numbers, error_count = run_virtual(scenario())
 
@@ -120,12 +120,12 @@ def test_a_position_that_only_passes_completed_ranges_is_stored():
     """Within the interval of checkpoints, although the new owner has nothing to handle."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(20)
-        await leave(scene, 16, (17, 19))
-        async with scene.processor(key_concurrency=3):
+        setup = Setup()
+        setup.publish(20)
+        await leave(setup, 16, (17, 19))
+        async with setup.processor(key_concurrency=3):
             await seconds(10)
-            return scene.checkpoint(), scene.numbers()
+            return setup.checkpoint(), setup.numbers()
 
     checkpoint, numbers = run_virtual(scenario())
 
@@ -155,13 +155,13 @@ def test_completed_events_above_a_slow_one_fill_the_window():
             await super().process_events(context, events)
 
     async def scenario():
-        scene = Scene()
-        scene.publish(20)
-        await leave(scene, 0, (2, 18))
+        setup = Setup()
+        setup.publish(20)
+        await leave(setup, 0, (2, 18))
         processor = EventProcessor(
-            source=Source(scene.hub),
-            store=MemoryCheckpointStore(scene.account),
-            handler=lambda: Slow(scene),
+            source=Source(setup.hub),
+            store=MemoryCheckpointStore(setup.account),
+            handler=lambda: Slow(setup),
             config=EventProcessorConfig(
                 uses_store_thread=False, key_concurrency=2, max_in_flight_events=6, batch_size_max=3
             ),
@@ -169,7 +169,7 @@ def test_completed_events_above_a_slow_one_fill_the_window():
         )
         async with processor:
             await seconds(60)
-        return scene.numbers(), scene.checkpointed()
+        return setup.numbers(), setup.checkpointed()
 
     assert run_virtual(scenario()) == ([1, 19], 19)
     assert min(asked) > 0

@@ -13,7 +13,7 @@ from eventproc import Checkpoint, CheckpointPolicy, EventPosition, FailureAction
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import IN_BATCH, IN_PART, NOT_BEGUN, alone
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 LETTER = FailurePolicy(deliveries_max=5, action=FailureAction.DEAD_LETTER)
 STOP = FailurePolicy(deliveries_max=5)
@@ -24,8 +24,8 @@ SELDOM = CheckpointPolicy(max_events=1000, interval=timedelta(hours=1))
 class DyingHandler(Noting):
     """Its process dies at one event; batches before it are handled."""
 
-    def __init__(self, scene: Scene, died: asyncio.Event, poison: int | None = 7) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: Setup, died: asyncio.Event, poison: int | None = 7) -> None:
+        super().__init__(setup)
         self.died = died
         self.poison = poison
         self.sizes: list[int] = []
@@ -37,7 +37,7 @@ class DyingHandler(Noting):
             if event.sequence_number == self.poison:
                 self.died.set()
                 await asyncio.sleep(1e9)
-            self.scene.handled.append((context.partition_id, event.sequence_number))
+            self.setup.handled.append((context.partition_id, event.sequence_number))
 
 
 class CountingCheckpoints(dict[str, Checkpoint]):
@@ -53,8 +53,8 @@ class CountingCheckpoints(dict[str, Checkpoint]):
 class ProcessSequence:
     """One process after another, each with the same partition."""
 
-    def __init__(self, scene: Scene, make: type[DyingHandler] = DyingHandler, **settings) -> None:
-        self.scene = scene
+    def __init__(self, setup: Setup, make: type[DyingHandler] = DyingHandler, **settings) -> None:
+        self.setup = setup
         self.make = make
         self.settings = {"checkpoint_policy": SELDOM, **settings}
         self.handlers: list[DyingHandler] = []
@@ -63,10 +63,10 @@ class ProcessSequence:
     async def run_next(self, *, for_s: float, poison: int | None = 7) -> bool:
         """Run a process until it dies, or for some time; return whether it died."""
         died = asyncio.Event()
-        handler = self.make(self.scene, died, poison)
+        handler = self.make(self.setup, died, poison)
         self.handlers.append(handler)
         name = f"p{len(self.handlers)}"
-        processor = self.scene.processor(lambda: handler, name, **self.settings)
+        processor = self.setup.processor(lambda: handler, name, **self.settings)
         await processor.start()
         try:
             async with asyncio.timeout(for_s):
@@ -74,15 +74,15 @@ class ProcessSequence:
         except TimeoutError:
             await processor.stop()
             return False
-        self.scene.store_by_owner[name].is_out = True
-        self.scene.hub.break_links()
+        self.setup.store_by_owner[name].is_out = True
+        self.setup.hub.break_links()
         self.stopping.append(asyncio.create_task(processor.stop()))
         await seconds(100)  # Its lease expires.
         return True
 
     def progress(self):
         """Position and isolation of the stored checkpoint."""
-        checkpoint = self.scene.checkpoint()
+        checkpoint = self.setup.checkpoint()
         return checkpoint and (checkpoint.sequence_number, checkpoint.isolation)
 
 
@@ -90,70 +90,70 @@ class ProcessSequence:
 def test_a_poison_event_is_isolated_and_given_up(settings):
     """Delivered in a batch, in a part, then alone; the seventh process does not deliver it."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(20)
+    async def scenario():
+        setup = Setup()
+        setup.publish(20)
         sink = MemoryDeadLetterSink()
-        processes = ProcessSequence(scene, sink=sink, failure_policy=LETTER, **settings)
+        processes = ProcessSequence(setup, sink=sink, failure_policy=LETTER, **settings)
         found = []
         while await processes.run_next(for_s=300):
             found.append(processes.progress())
             assert len(found) < DEATHS_MAX, "no end of deaths"
-        return scene, processes, found, sink.letters
+        return setup, processes, found, sink.letters
 
-    scene, processes, found, (letter,) = run_virtual(story())
+    setup, processes, found, (letter,) = run_virtual(scenario())
 
     assert found == [(-1, IN_BATCH), (-1, IN_PART), *((6, alone(n)) for n in range(1, 5))]
     assert processes.handlers[2].sizes == [1] * 8
     assert letter.event.sequence_number == 7
     assert (letter.attempt_count, letter.error_type) == (5, "")
-    assert set(scene.numbers()) == set(range(20)) - {7}
-    assert scene.checkpointed() == 19
-    assert scene.checkpoint().isolation == NOT_BEGUN
+    assert set(setup.numbers()) == set(range(20)) - {7}
+    assert setup.checkpointed() == 19
+    assert setup.checkpoint().isolation == NOT_BEGUN
 
 
 def test_a_poison_event_far_from_the_checkpoint_is_isolated_soon():
     """If checkpoints depend on time alone, any number of events may lie between the two."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(1500)
+    async def scenario():
+        setup = Setup()
+        setup.publish(1500)
         sink = MemoryDeadLetterSink()
         seldom = CheckpointPolicy(max_events=None, interval=timedelta(hours=1))
         processes = ProcessSequence(
-            scene, sink=sink, failure_policy=LETTER, checkpoint_policy=seldom, batch_size_max=10
+            setup, sink=sink, failure_policy=LETTER, checkpoint_policy=seldom, batch_size_max=10
         )
         found = []
         while await processes.run_next(for_s=300, poison=1405):
             found.append(processes.progress())
-        return scene, found, [letter.event.sequence_number for letter in sink.letters]
+        return setup, found, [letter.event.sequence_number for letter in sink.letters]
 
-    scene, found, letters = run_virtual(story())
+    setup, found, letters = run_virtual(scenario())
 
     assert found[0] == (-1, IN_BATCH)
     assert 1405 - 37 <= found[1][0] <= 1404
     assert found[1][1] == IN_PART
     assert found[2:] == [(1404, alone(count)) for count in range(1, 5)]
     assert letters == [1405]
-    assert set(scene.numbers()) == set(range(1500)) - {1405}
+    assert set(setup.numbers()) == set(range(1500)) - {1405}
 
 
 def test_a_process_that_delivered_nothing_keeps_the_isolation():
     """It has learnt nothing about the event."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
-        processes = ProcessSequence(scene, failure_policy=STOP)
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        processes = ProcessSequence(setup, failure_policy=STOP)
         await processes.run_next(for_s=30, poison=0)
         await processes.run_next(for_s=30, poison=0)
         before = processes.progress()
-        scene.hub.stall("0")
-        async with scene.processor(None, "b", failure_policy=STOP):
+        setup.hub.stall("0")
+        async with setup.processor(None, "b", failure_policy=STOP):
             await seconds(30)
-        return before, processes.progress(), scene.numbers()
+        return before, processes.progress(), setup.numbers()
 
-    before, after, numbers = run_virtual(story())
+    before, after, numbers = run_virtual(scenario())
 
     assert before == after == (-1, IN_PART)
     assert numbers == []
@@ -162,36 +162,36 @@ def test_a_process_that_delivered_nothing_keeps_the_isolation():
 def test_a_poison_event_may_stop_its_partition():
     """No further process dies of it, until an operator resumes the partition."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(20)
-        processes = ProcessSequence(scene, failure_policy=STOP)
+    async def scenario():
+        setup = Setup()
+        setup.publish(20)
+        processes = ProcessSequence(setup, failure_policy=STOP)
         deaths = 0
         while await processes.run_next(for_s=300):
             deaths += 1
             assert deaths < DEATHS_MAX, "no end of deaths"
         stopped_at, count = processes.progress()
-        alive = DyingHandler(scene, asyncio.Event(), poison=None)
-        async with scene.processor(lambda: alive, "last", failure_policy=STOP) as processor:
+        alive = DyingHandler(setup, asyncio.Event(), poison=None)
+        async with setup.processor(lambda: alive, "last", failure_policy=STOP) as processor:
             await seconds(30)
             stopped = processor.statistics().stopped
             processor.resume("0")
             await seconds(30)
-        return deaths, stopped_at, count, stopped, scene
+        return deaths, stopped_at, count, stopped, setup
 
-    deaths, stopped_at, count, stopped, scene = run_virtual(story())
+    deaths, stopped_at, count, stopped, setup = run_virtual(scenario())
 
     assert (deaths, stopped_at, count, stopped) == (6, 6, alone(4), ("0",))
-    assert scene.checkpointed() == 19
-    assert scene.checkpoint().isolation == NOT_BEGUN
+    assert setup.checkpointed() == 19
+    assert setup.checkpoint().isolation == NOT_BEGUN
 
 
 def test_an_orderly_end_resets_the_isolation():
     """The process did not die, even if no event was handled."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
 
         class Slow(Noting):
             async def process_events(self, context, events):
@@ -199,49 +199,49 @@ def test_an_orderly_end_resets_the_isolation():
 
         stored = []
         for owner_id in ("a", "b"):
-            async with scene.processor(lambda: Slow(scene), owner_id, failure_policy=STOP):
+            async with setup.processor(lambda: Slow(setup), owner_id, failure_policy=STOP):
                 await seconds(20)
-                stored.append(scene.checkpoint())
-            stored.append(scene.checkpoint())
+                stored.append(setup.checkpoint())
+            stored.append(setup.checkpoint())
         return [checkpoint and checkpoint.isolation for checkpoint in stored]
 
-    assert run_virtual(story()) == [IN_BATCH, NOT_BEGUN, IN_BATCH, NOT_BEGUN]
+    assert run_virtual(scenario()) == [IN_BATCH, NOT_BEGUN, IN_BATCH, NOT_BEGUN]
 
 
 def test_deaths_without_a_delivery_are_not_counted():
     """Only deliveries count."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
-        processes = ProcessSequence(scene, failure_policy=STOP)
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        processes = ProcessSequence(setup, failure_policy=STOP)
         await processes.run_next(for_s=30)
         for number in range(10):  # Cut off, without an event to handle.
-            processor = scene.processor(None, f"idle{number}", failure_policy=STOP)
+            processor = setup.processor(None, f"idle{number}", failure_policy=STOP)
             await processor.start()
             await seconds(15)
-            scene.store_by_owner[f"idle{number}"].is_out = True
-            scene.hub.break_links()
+            setup.store_by_owner[f"idle{number}"].is_out = True
+            setup.hub.break_links()
             processes.stopping.append(asyncio.create_task(processor.stop()))
             await seconds(100)
-        scene.publish(3)
+        setup.publish(3)
         await processes.run_next(for_s=30, poison=None)
-        return processes.progress(), scene.numbers()
+        return processes.progress(), setup.numbers()
 
-    assert run_virtual(story()) == ((5, NOT_BEGUN), [0, 1, 2, 3, 4, 5])
+    assert run_virtual(scenario()) == ((5, NOT_BEGUN), [0, 1, 2, 3, 4, 5])
 
 
 def test_without_deliveries_max_nothing_is_counted():
     """Before the first event is handled, the checkpoint only says where reading began."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(20)
-        processes = ProcessSequence(scene)
+    async def scenario():
+        setup = Setup()
+        setup.publish(20)
+        processes = ProcessSequence(setup)
         await processes.run_next(for_s=60)
         return processes.progress()
 
-    assert run_virtual(story()) == (-1, NOT_BEGUN)
+    assert run_virtual(scenario()) == (-1, NOT_BEGUN)
 
 
 @pytest.mark.parametrize(
@@ -250,23 +250,23 @@ def test_without_deliveries_max_nothing_is_counted():
 def test_deliveries_of_the_first_event_are_counted(position):
     """Also if there was no checkpoint before."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         sink = MemoryDeadLetterSink()
         processes = ProcessSequence(
-            scene, sink=sink, failure_policy=LETTER, initial_position=position
+            setup, sink=sink, failure_policy=LETTER, initial_position=position
         )
         begun = asyncio.create_task(processes.run_next(for_s=300, poison=0))
         await seconds(10)
-        scene.publish(3)
+        setup.publish(3)
         await begun
         found = [processes.progress()]
         while await processes.run_next(for_s=300, poison=0):
             found.append(processes.progress())
             assert len(found) < DEATHS_MAX, "no end of deaths"
-        return found, [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+        return found, [letter.event.sequence_number for letter in sink.letters], setup.numbers()
 
-    found, letters, numbers = run_virtual(story())
+    found, letters, numbers = run_virtual(scenario())
 
     assert found == [(-1, IN_BATCH), (-1, IN_PART), *((-1, alone(n)) for n in range(1, 5))]
     assert letters == [0]
@@ -289,12 +289,12 @@ class Checkpointing(DyingHandler):
 def test_checkpoints_of_the_handler_do_not_hide_deaths(settings):
     """A death after the position has moved is counted, too."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(300)
+    async def scenario():
+        setup = Setup()
+        setup.publish(300)
         sink = MemoryDeadLetterSink()
         processes = ProcessSequence(
-            scene,
+            setup,
             sink=sink,
             failure_policy=LETTER,
             make=Checkpointing,
@@ -305,30 +305,30 @@ def test_checkpoints_of_the_handler_do_not_hide_deaths(settings):
         while await processes.run_next(for_s=300, poison=200):
             deaths += 1
             assert deaths < DEATHS_MAX, "no end of deaths"
-        return deaths, [letter.event.sequence_number for letter in sink.letters], scene
+        return deaths, [letter.event.sequence_number for letter in sink.letters], setup
 
-    deaths, letters, scene = run_virtual(story())
+    deaths, letters, setup = run_virtual(scenario())
 
     assert letters == [200]
     assert deaths == 6
-    assert set(scene.numbers()) == set(range(300)) - {200}
+    assert set(setup.numbers()) == set(range(300)) - {200}
 
 
 @pytest.mark.parametrize("batch_size_max", [1, 300])
 def test_after_a_crash_few_checkpoints_are_written(batch_size_max):
     """Not one for each event: the crash may have had any reason."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(970)
-        stored = scene.account.records(scene.group).checkpoint_by_partition = CountingCheckpoints()
-        processes = ProcessSequence(scene, failure_policy=STOP, batch_size_max=batch_size_max)
+    async def scenario():
+        setup = Setup()
+        setup.publish(970)
+        stored = setup.account.records(setup.group).checkpoint_by_partition = CountingCheckpoints()
+        processes = ProcessSequence(setup, failure_policy=STOP, batch_size_max=batch_size_max)
         await processes.run_next(for_s=300, poison=0)
         before = stored.write_count
         await processes.run_next(for_s=300, poison=None)
-        return stored.write_count - before, scene.numbers(), processes.progress()
+        return stored.write_count - before, setup.numbers(), processes.progress()
 
-    written, numbers, found = run_virtual(story())
+    written, numbers, found = run_virtual(scenario())
 
     assert numbers == list(range(970))
     assert found == (969, NOT_BEGUN)
@@ -338,11 +338,11 @@ def test_after_a_crash_few_checkpoints_are_written(batch_size_max):
 def test_an_orderly_end_before_the_poison_event_keeps_the_isolation():
     """Members come and go after a crash, and the next owner must not start from the beginning."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(300)
+    async def scenario():
+        setup = Setup()
+        setup.publish(300)
         sink = MemoryDeadLetterSink()
-        processes = ProcessSequence(scene, sink=sink, failure_policy=LETTER)
+        processes = ProcessSequence(setup, sink=sink, failure_policy=LETTER)
         await processes.run_next(for_s=300, poison=250)
 
         class Slow(Noting):
@@ -350,7 +350,7 @@ def test_an_orderly_end_before_the_poison_event_keeps_the_isolation():
                 await asyncio.sleep(len(events))
                 await super().process_events(context, events)
 
-        async with scene.processor(lambda: Slow(scene), "slow", failure_policy=LETTER, sink=sink):
+        async with setup.processor(lambda: Slow(setup), "slow", failure_policy=LETTER, sink=sink):
             await seconds(100)
         between = processes.progress()
         deaths = 1
@@ -358,7 +358,7 @@ def test_an_orderly_end_before_the_poison_event_keeps_the_isolation():
             deaths += 1
         return between, deaths, [letter.event.sequence_number for letter in sink.letters]
 
-    between, deaths, letters = run_virtual(story())
+    between, deaths, letters = run_virtual(scenario())
 
     assert between[0] > 30
     assert between[1] == IN_BATCH

@@ -9,7 +9,7 @@ from eventproc.admin import resume_group
 from eventproc.models import GroupRecord, Member
 from eventproc.placements import Even, Published, Weighted
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 DEEP = b"[" * 100_000
 
@@ -19,20 +19,20 @@ def test_a_group_record_that_is_nested_endlessly_ends_no_processor(name):
     """An operator's command mends it: a group with unreadable pauses counts as paused."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         async with (
-            MemoryCheckpointStore(scene.account) as store,
-            scene.processor(placement=Published(Even())),
+            MemoryCheckpointStore(setup.account) as store,
+            setup.processor(placement=Published(Even())),
         ):
             await seconds(60)
-            found = await store.read_record(scene.group, name)
+            found = await store.read_record(setup.group, name)
             etag = found.etag if found else None
-            await store.write_record(scene.group, GroupRecord(name=name, content=DEEP, etag=etag))
+            await store.write_record(setup.group, GroupRecord(name=name, content=DEEP, etag=etag))
             await seconds(60)
-            await resume_group(store, scene.group, None)
-            scene.publish(3)
+            await resume_group(store, setup.group, None)
+            setup.publish(3)
             await seconds(60)
-        return scene.numbers()
+        return setup.numbers()
 
     assert run_virtual(scenario()) == [0, 1, 2]
 
@@ -41,20 +41,20 @@ def test_a_member_with_an_impossible_weight_ends_no_processor():
     """Its weight counts as 1."""
 
     async def scenario():
-        scene = Scene(partition_count=4)
+        setup = Setup(partition_count=4)
         async with (
-            MemoryCheckpointStore(scene.account) as store,
-            scene.processor(placement=Weighted()),
+            MemoryCheckpointStore(setup.account) as store,
+            setup.processor(placement=Weighted()),
         ):
             await seconds(30)
             await store.announce_member(
-                scene.group,
+                setup.group,
                 Member(owner_id="b", incarnation="1", weight=float("nan"), placement="Weighted"),
             )
             await seconds(30)
             for partition_id in "0123":
-                scene.publish(1, partition_id)
+                setup.publish(1, partition_id)
             await seconds(120)
-        return [scene.numbers(partition_id) for partition_id in "0123"]
+        return [setup.numbers(partition_id) for partition_id in "0123"]
 
     assert run_virtual(scenario()) == [[0]] * 4

@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from eventproc.telemetry import Telemetry
 from eventproc.telemetry._instruments import INSTRUMENTS, PARTITION_GAUGES
 from eventproc.testing import run_virtual
-from tests.scenarios.resources_scene import ResourceScene
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
+from tests.scenarios.resource_setup import ResourceSetup
 
 DASHBOARD = Path(__file__).parents[2] / "dashboards/eventproc.json"
 VARIABLES = {"$__rate_interval": "5m", "$eventhub": "hub", "$group": ".*"}
@@ -45,8 +45,8 @@ def _served():
     """Return the labels of each sample that Prometheus would get, after every kind of failure."""
     registry = CollectorRegistry()
     reader = PrometheusMetricReader(registry=registry)
-    scene = Scene(partition_count=2)
-    scene.telemetry = Telemetry(meter_provider=MeterProvider([reader]))
+    setup = Setup(partition_count=2)
+    setup.telemetry = Telemetry(meter_provider=MeterProvider([reader]))
 
     class Failing(Noting):
         has_failed = False
@@ -57,19 +57,19 @@ def _served():
                 Failing.has_failed = True
                 raise RuntimeError("once")
 
-    async def story():
-        scene.publish(3)
-        async with scene.processor(lambda: Failing(scene), shutdown_timeout=timedelta(seconds=1)):
+    async def scenario():
+        setup.publish(3)
+        async with setup.processor(lambda: Failing(setup), shutdown_timeout=timedelta(seconds=1)):
             await seconds(30)
-            scene.publish(1, "0")
-            with scene.store_by_owner["a"].outage():
+            setup.publish(1, "0")
+            with setup.store_by_owner["a"].outage():
                 await seconds(15)
-            async with ResourceScene("a").processor("a", telemetry=scene.telemetry):
+            async with ResourceSetup("a").processor("a", telemetry=setup.telemetry):
                 await seconds(15)
                 return generate_latest(registry).decode()
 
     labels: defaultdict[str, set[str]] = defaultdict(set)
-    for family in text_string_to_metric_families(run_virtual(story())):
+    for family in text_string_to_metric_families(run_virtual(scenario())):
         for sample in family.samples:
             labels[sample.name] |= set(sample.labels)
     return labels

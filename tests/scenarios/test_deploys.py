@@ -9,7 +9,7 @@ import pytest
 from eventproc import ConfigurationError, LoadBalancingStrategy
 from eventproc.models import MemberStatus
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 OLD = [f"old{number}" for number in range(8)]
 NEW = [f"new{number}" for number in range(8)]
@@ -18,16 +18,16 @@ NEW = [f"new{number}" for number in range(8)]
 class OwnerChanges:
     """Counts how often each partition changed hands, by reading the records often."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
         self.count: Counter[str] = Counter()
-        self._before = scene.owners()
+        self._before = setup.owners()
         self._watching = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
         while True:
             await seconds(0.01)
-            now = {p: owner for p, owner in self._scene.owners().items() if owner is not None}
+            now = {p: owner for p, owner in self._setup.owners().items() if owner is not None}
             self.count.update(p for p, owner in now.items() if owner != self._before.get(p))
             self._before = {**self._before, **now}
 
@@ -43,9 +43,9 @@ class OwnerChanges:
         return max(counts) - min(counts)
 
 
-async def started(scene, names, **settings):
+async def started(setup, names, **settings):
     """Start processors at the same time."""
-    processors = [scene.processor(owner_id=name, **settings) for name in names]
+    processors = [setup.processor(owner_id=name, **settings) for name in names]
     await asyncio.gather(*(processor.start() for processor in processors))
     return processors
 
@@ -60,14 +60,14 @@ async def stop_all(processors):
 def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
     """New processors start, as many old ones stop, and so on; no other partition moves."""
 
-    async def story():
-        scene = Scene(partition_count=64)
+    async def scenario():
+        setup = Setup(partition_count=64)
         settings = {"load_balancing_strategy": strategy, "shutdown_timeout": timedelta(minutes=1)}
-        old = await started(scene, OLD, deployment_id="v1", **settings)
+        old = await started(setup, OLD, deployment_id="v1", **settings)
         await seconds(60)
-        moves, new = OwnerChanges(scene), []
+        moves, new = OwnerChanges(setup), []
         for first in range(0, 8, surge):
-            new += await started(scene, NEW[first : first + surge], deployment_id="v2", **settings)
+            new += await started(setup, NEW[first : first + surge], deployment_id="v2", **settings)
             await seconds(30)
             await stop_all(old[first : first + surge])
             await seconds(30)
@@ -75,7 +75,7 @@ def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
         await stop_all(new)
         return moves
 
-    moves = run_virtual(story())
+    moves = run_virtual(scenario())
 
     assert moves.spread == 0
     assert set(moves.count.values()) == {1}
@@ -85,59 +85,59 @@ def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
 def test_without_a_deployment_id_a_new_processor_gets_its_share_at_once():
     """Also with the same deployment id as the others: scaling out should not wait."""
 
-    async def story(deployment_id):
-        scene = Scene(partition_count=8)
-        first = await started(scene, ["a"], deployment_id=deployment_id)
+    async def scenario(deployment_id):
+        setup = Setup(partition_count=8)
+        first = await started(setup, ["a"], deployment_id=deployment_id)
         await seconds(20)
-        second = await started(scene, ["b"], deployment_id=deployment_id)
+        second = await started(setup, ["b"], deployment_id=deployment_id)
         await seconds(20)
-        counts = Counter(scene.owners().values())
+        counts = Counter(setup.owners().values())
         await stop_all([*first, *second])
         return counts
 
-    assert run_virtual(story("")) == {"a": 4, "b": 4}
-    assert run_virtual(story("v1")) == {"a": 4, "b": 4}
+    assert run_virtual(scenario("")) == {"a": 4, "b": 4}
+    assert run_virtual(scenario("v1")) == {"a": 4, "b": 4}
 
 
 def test_a_canary_gets_its_share_after_the_standby_timeout():
     """No member leaves, so there is none to replace."""
 
-    async def story():
-        scene = Scene(partition_count=8)
-        first = await started(scene, ["a"], deployment_id="v1")
+    async def scenario():
+        setup = Setup(partition_count=8)
+        first = await started(setup, ["a"], deployment_id="v1")
         await seconds(20)
         canary = await started(
-            scene, ["b"], deployment_id="v2", standby_timeout=timedelta(minutes=2)
+            setup, ["b"], deployment_id="v2", standby_timeout=timedelta(minutes=2)
         )
         await seconds(110)
-        before = Counter(scene.owners().values())
+        before = Counter(setup.owners().values())
         await seconds(40)
-        after = Counter(scene.owners().values())
+        after = Counter(setup.owners().values())
         await stop_all([*first, *canary])
         return before, after
 
-    assert run_virtual(story()) == ({"a": 8}, {"a": 4, "b": 4})
+    assert run_virtual(scenario()) == ({"a": 8}, {"a": 4, "b": 4})
 
 
 def test_a_standby_takes_over_from_a_member_that_crashed():
     """Without the status *leaving*, too, its partitions go to one of the standbys."""
 
-    async def story():
-        scene = Scene(partition_count=12)
-        old = await started(scene, ["a", "b", "c"], deployment_id="v1")
+    async def scenario():
+        setup = Setup(partition_count=12)
+        old = await started(setup, ["a", "b", "c"], deployment_id="v1")
         await seconds(20)
-        standbys = await started(scene, ["d", "e"], deployment_id="v2")
+        standbys = await started(setup, ["d", "e"], deployment_id="v2")
         await seconds(20)
-        moves = OwnerChanges(scene)
-        scene.store_by_owner["a"].is_out = True
+        moves = OwnerChanges(setup)
+        setup.store_by_owner["a"].is_out = True
         await seconds(90)
         await moves.end()
-        owners = Counter(scene.owners().values())
-        scene.store_by_owner["a"].is_out = False
+        owners = Counter(setup.owners().values())
+        setup.store_by_owner["a"].is_out = False
         await stop_all([*old, *standbys])
         return owners, sum(moves.count.values())
 
-    owners, count = run_virtual(story())
+    owners, count = run_virtual(scenario())
 
     assert sorted(owners.values()) == [4, 4, 4]
     assert {"b", "c"} < set(owners)
@@ -147,22 +147,22 @@ def test_a_standby_takes_over_from_a_member_that_crashed():
 def test_when_all_old_members_are_gone_the_standbys_share_all_partitions():
     """A deployment that stops the old processors first leaves no standby waiting."""
 
-    async def story():
-        scene = Scene(partition_count=9)
-        old = await started(scene, ["a", "b"], deployment_id="v1")
+    async def scenario():
+        setup = Setup(partition_count=9)
+        old = await started(setup, ["a", "b"], deployment_id="v1")
         await seconds(20)
-        new = await started(scene, ["c", "d", "e"], deployment_id="v2")
+        new = await started(setup, ["c", "d", "e"], deployment_id="v2")
         await seconds(15)
         await stop_all(old)
         await seconds(30)
-        counts = Counter(scene.owners().values())
+        counts = Counter(setup.owners().values())
         statuses = {
-            member.status for member in scene.account.records(scene.group).member_by_owner.values()
+            member.status for member in setup.account.records(setup.group).member_by_owner.values()
         }
         await stop_all(new)
         return counts, statuses
 
-    counts, statuses = run_virtual(story())
+    counts, statuses = run_virtual(scenario())
 
     assert counts == {"c": 3, "d": 3, "e": 3}
     assert statuses == {MemberStatus.ACTIVE}
@@ -171,28 +171,28 @@ def test_when_all_old_members_are_gone_the_standbys_share_all_partitions():
 def test_a_planned_restart_under_the_same_id_moves_nothing():
     """It starts without waiting for another holder of its owner id to answer."""
 
-    async def story():
-        scene = Scene(partition_count=8)
+    async def scenario():
+        setup = Setup(partition_count=8)
         settings = {"static_membership": True}
-        a, b = await started(scene, ["a", "b"], **settings)
+        a, b = await started(setup, ["a", "b"], **settings)
         await seconds(20)
-        moves = OwnerChanges(scene)
+        moves = OwnerChanges(setup)
         for p in range(8):
-            scene.publish(3, str(p))
+            setup.publish(3, str(p))
         await seconds(2)
         await a.stop()
         for p in range(8):
-            scene.publish(3, str(p))
+            setup.publish(3, str(p))
         await seconds(30)
-        while_stopped = len(scene.handled)
-        (a,) = await started(scene, ["a"], **settings)
+        while_stopped = len(setup.handled)
+        (a,) = await started(setup, ["a"], **settings)
         await seconds(1)
-        in_the_end = sorted(scene.handled)
+        in_the_end = sorted(setup.handled)
         await moves.end()
         await stop_all([a, b])
         return while_stopped, in_the_end, moves.count
 
-    while_stopped, in_the_end, moves = run_virtual(story())
+    while_stopped, in_the_end, moves = run_virtual(scenario())
 
     assert while_stopped == 8 * 3 + 4 * 3
     assert in_the_end == [(str(p), number) for p in range(8) for number in range(6)]
@@ -202,33 +202,33 @@ def test_a_planned_restart_under_the_same_id_moves_nothing():
 def test_a_processor_that_does_not_restart_is_replaced():
     """Its partitions are kept for an expiration after its stop, and not for longer."""
 
-    async def story():
-        scene = Scene(partition_count=8)
-        a, b = await started(scene, ["a", "b"], static_membership=True)
+    async def scenario():
+        setup = Setup(partition_count=8)
+        a, b = await started(setup, ["a", "b"], static_membership=True)
         await seconds(39)
         await a.stop()
         await seconds(55)
-        kept = Counter(scene.owners().values())
+        kept = Counter(setup.owners().values())
         await seconds(25)
-        after = Counter(scene.owners().values())
+        after = Counter(setup.owners().values())
         await b.stop()
         return kept, after
 
-    assert run_virtual(story()) == ({"a": 4, "b": 4}, {"b": 8})
+    assert run_virtual(scenario()) == ({"a": 4, "b": 4}, {"b": 8})
 
 
 def test_a_kept_lease_is_renewed_at_the_stop():
     """The next start has a whole expiration, however long ago the last renewal was."""
 
-    async def story():
-        scene = Scene(partition_count=2)
-        (a,) = await started(scene, ["a"], static_membership=True)
+    async def scenario():
+        setup = Setup(partition_count=2)
+        (a,) = await started(setup, ["a"], static_membership=True)
         await seconds(38.7)
         await a.stop()
-        records = scene.account.records(scene.group).ownership_by_partition
-        return [record.last_modified for record in records.values()], scene.now()
+        records = setup.account.records(setup.group).ownership_by_partition
+        return [record.last_modified for record in records.values()], setup.now()
 
-    modified, stopped = run_virtual(story())
+    modified, stopped = run_virtual(scenario())
 
     assert modified == [stopped, stopped]
 
@@ -237,7 +237,7 @@ def test_static_membership_needs_an_owner_id():
     """A random owner id would differ at the next start."""
 
     async def build():
-        Scene().processor(owner_id=None, static_membership=True)
+        Setup().processor(owner_id=None, static_membership=True)
 
     with pytest.raises(ConfigurationError, match="owner_id is not given"):
         run_virtual(build())

@@ -14,7 +14,7 @@ from eventproc._runtime.store_thread import ThreadExecutor
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import CloseReason
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds, source_of
+from tests.scenarios.group_setup import Setup, seconds, source_of
 
 CLOSING_S = 40.0
 """How long the source takes to close: two renewals fit into it."""
@@ -45,10 +45,10 @@ class Displacement:
     """One processor that serves two partitions until another one takes its ``owner_id``."""
 
     def __init__(self, *, closing_s: float = 0.0, **settings: Any) -> None:
-        self.scene = Scene(2)
+        self.setup = Setup(2)
         self._closing_s = closing_s
         self.closed: list[CloseReason] = []
-        self.processor = self.scene.processor(
+        self.processor = self.setup.processor(
             lambda: Waiting(self.closed),
             shutdown_timeout=timedelta(minutes=5),
             **settings,
@@ -70,9 +70,9 @@ class Displacement:
     async def displace(self, *, is_handing_over: bool = False) -> None:
         """Serve, lose the owner id, and record every write from the first poll that shows it."""
         await self.start()
-        self.scene.publish(1, "0")
+        self.setup.publish(1, "0")
         await seconds(30)
-        store: Any = self.scene.store_by_owner["a"]
+        store: Any = self.setup.store_by_owner["a"]
         if is_handing_over:
             run = self.processor._run
             assert run is not None
@@ -96,7 +96,7 @@ class Displacement:
 
     def record_writes(self) -> None:
         """Record every write from now on."""
-        store: Any = self.scene.store_by_owner["a"]
+        store: Any = self.setup.store_by_owner["a"]
         for name in ("claim_ownership", "announce_member", "withdraw_member", "update_checkpoint"):
             setattr(store, name, self._recording(name, getattr(store, name)))
 
@@ -111,60 +111,60 @@ class Displacement:
 def test_a_processor_that_lost_its_owner_id_writes_nothing_while_it_closes():
     """Its records belong to the other processor by now, and a renewal would change them."""
 
-    async def story():
+    async def scenario():
         displacement = Displacement(closing_s=CLOSING_S)
         await displacement.displace()
         return displacement.writes
 
-    assert run_virtual(story()) == []
+    assert run_virtual(scenario()) == []
 
 
 def test_a_processor_that_lost_its_owner_id_finishes_no_hand_over():
     """The hand-over ends with the handler, without a write."""
 
-    async def story():
+    async def scenario():
         displacement = Displacement()
         await displacement.displace(is_handing_over=True)
         return displacement.writes, len(displacement.closed)
 
-    assert run_virtual(story()) == ([], 2)
+    assert run_virtual(scenario()) == ([], 2)
 
 
 def test_a_restarting_processor_renews_nothing_while_its_source_closes():
     """The next start has an expiration, counted from the last renewal."""
 
-    async def story():
+    async def scenario():
         displacement = Displacement(closing_s=CLOSING_S, static_membership=True)
-        processor, scene = displacement.processor, displacement.scene
+        processor, setup = displacement.processor, displacement.setup
         await displacement.start()
         await seconds(5)
         stopping = asyncio.create_task(processor.stop())
         await seconds(HANDLER_CLOSING_S + 3)
         displacement.record_writes()
         await stopping
-        return displacement.writes, set(scene.owners().values())
+        return displacement.writes, set(setup.owners().values())
 
-    assert run_virtual(story()) == ([], {"a"})
+    assert run_virtual(scenario()) == ([], {"a"})
 
 
 def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_and_store():
     """A handler releases its resources before the source and the store close."""
 
-    async def story():
+    async def scenario():
         displacement = Displacement()
         await displacement.displace()
         left = asyncio.all_tasks() - {asyncio.current_task()}
         return displacement.closed, left
 
-    assert run_virtual(story()) == ([CloseReason.OWNERSHIP_LOST] * 2, set())
+    assert run_virtual(scenario()) == ([CloseReason.OWNERSHIP_LOST] * 2, set())
 
 
 def test_a_failed_renewal_ends_the_processor():
     """No task of it goes on for a processor that has ended."""
 
-    async def story():
-        scene = Scene(1)
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup(1)
+        processor = setup.processor()
         await processor.start()
         await seconds(1)
         run: Any = processor._run
@@ -178,7 +178,7 @@ def test_a_failed_renewal_ends_the_processor():
             await processor.stop()
         return asyncio.all_tasks() - {asyncio.current_task()}
 
-    assert run_virtual(story()) == set()
+    assert run_virtual(scenario()) == set()
 
 
 async def test_the_error_of_a_call_without_a_waiting_caller_is_retrieved():

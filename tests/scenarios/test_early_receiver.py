@@ -10,7 +10,7 @@ from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import CheckpointUpdate, EventPosition, alone
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 class BeginningEarly(MemoryEventSource):
@@ -24,36 +24,36 @@ class BeginningEarly(MemoryEventSource):
 def test_events_before_the_checkpoint_are_not_delivered():
     """Neither in a part of a batch nor in a whole one."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         processor = EventProcessor(
-            source=BeginningEarly(scene.hub),
-            store=MemoryCheckpointStore(scene.account),
-            handler=lambda: Noting(scene),
+            source=BeginningEarly(setup.hub),
+            store=MemoryCheckpointStore(setup.account),
+            handler=lambda: Noting(setup),
             owner_id="a",
             config=EventProcessorConfig(uses_store_thread=False, batch_size_max=3),
             rng=Random(1),
         )
         async with processor:
-            scene.publish(4)
+            setup.publish(4)
             await seconds(5)
-            scene.hub.break_links()
-            scene.publish(2)
+            setup.hub.break_links()
+            setup.publish(2)
             await seconds(20)
-        return scene.numbers()
+        return setup.numbers()
 
-    assert run_virtual(story()) == [0, 1, 2, 3, 4, 5]
+    assert run_virtual(scenario()) == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("settings", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
 def test_no_handled_event_is_given_up_as_the_poison_event(settings):
     """The poison event is the one after the position, not the first that is received."""
 
-    async def story():
-        scene = Scene()
-        store = MemoryCheckpointStore(scene.account)
+    async def scenario():
+        setup = Setup()
+        store = MemoryCheckpointStore(setup.account)
         sink = MemoryDeadLetterSink()
-        scene.publish(6)
+        setup.publish(6)
         died_of = CheckpointUpdate(
             partition_id="0",
             offset="3",
@@ -63,11 +63,11 @@ def test_no_handled_event_is_given_up_as_the_poison_event(settings):
             writer="a/1/1",
         )
         async with store:
-            await store.update_checkpoint(scene.group, died_of)
+            await store.update_checkpoint(setup.group, died_of)
         processor = EventProcessor(
-            source=BeginningEarly(scene.hub),
+            source=BeginningEarly(setup.hub),
             store=store,
-            handler=lambda: Noting(scene),
+            handler=lambda: Noting(setup),
             dead_letters=sink,
             owner_id="a",
             config=EventProcessorConfig(
@@ -79,6 +79,6 @@ def test_no_handled_event_is_given_up_as_the_poison_event(settings):
         )
         async with processor:
             await seconds(20)
-        return [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+        return [letter.event.sequence_number for letter in sink.letters], setup.numbers()
 
-    assert run_virtual(story()) == ([4], [5])
+    assert run_virtual(scenario()) == ([4], [5])

@@ -9,7 +9,7 @@ import pytest
 
 from eventproc import ConfigurationError, EventProcessor
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds, source_of
+from tests.scenarios.group_setup import Setup, seconds, source_of
 
 LATE_S = 10_000.0
 
@@ -30,10 +30,10 @@ def break_down(processor: EventProcessor) -> None:
 def outcome_of(block: Callable[[EventProcessor], Awaitable[None]], **settings: Any) -> Any:
     """Return the error that leaves the block around a processor that fails, and when it does."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
-        processor = scene.processor(**settings)
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        processor = setup.processor(**settings)
         try:
             async with processor:
                 await seconds(5)
@@ -42,64 +42,64 @@ def outcome_of(block: Callable[[EventProcessor], Awaitable[None]], **settings: A
         except BaseException as error:  # noqa: BLE001 - it is the outcome
             task = asyncio.current_task()
             assert task is not None
-            return error, asyncio.get_running_loop().time(), task.cancelling(), scene
-        return None, asyncio.get_running_loop().time(), 0, scene
+            return error, asyncio.get_running_loop().time(), task.cancelling(), setup
+        return None, asyncio.get_running_loop().time(), 0, setup
 
-    return run_virtual(story())
+    return run_virtual(scenario())
 
 
 def test_the_block_of_a_processor_that_fails_is_cancelled_with_its_error():
     """As a task group's: nothing would be handled any more. What was handled is stored."""
-    error, at_s, cancelling, scene = outcome_of(lambda _: seconds(LATE_S))
+    error, at_s, cancelling, setup = outcome_of(lambda _: seconds(LATE_S))
 
     assert isinstance(error, BugError)
     assert at_s < LATE_S / 10
     assert cancelling == 0
-    assert scene.checkpointed() == 2
+    assert setup.checkpointed() == 2
 
 
 def test_serve_raises_the_error_that_ended_the_processor():
     """At once."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
         serving = asyncio.create_task(processor.serve())
         await seconds(5)
         break_down(processor)
         await asyncio.wait([serving], timeout=LATE_S / 10)
         return serving.done() and serving.exception()
 
-    assert isinstance(run_virtual(story()), BugError)
+    assert isinstance(run_virtual(scenario()), BugError)
 
 
 def test_an_error_of_the_renewals_ends_the_processor():
     """It would seem to run, and lose one lease after the other."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
 
         async def refuse(*_: Any) -> None:
             await seconds(5)
             raise ConfigurationError("notifications cannot be received")
 
-        store: Any = scene.store_by_owner["a"]
+        store: Any = setup.store_by_owner["a"]
         store.watch = refuse  # It runs beside the renewals, and ends with them.
         with pytest.raises(ConfigurationError, match="notifications"):
             async with processor:
                 await seconds(LATE_S)
         return asyncio.get_running_loop().time()
 
-    assert run_virtual(story()) < LATE_S / 10
+    assert run_virtual(scenario()) < LATE_S / 10
 
 
 def test_a_cancellation_by_others_stays_one_when_the_processor_fails():
     """A time-out around the block, for example, would never end otherwise."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
 
         async def serve() -> None:
             async with processor:
@@ -115,7 +115,7 @@ def test_a_cancellation_by_others_stays_one_when_the_processor_fails():
         await asyncio.wait([serving], timeout=LATE_S / 10)
         return serving.cancelled()
 
-    assert run_virtual(story())
+    assert run_virtual(scenario())
 
 
 def test_an_error_of_the_block_itself_is_raised_and_that_of_the_processor_logged(caplog):
@@ -148,11 +148,11 @@ def test_the_last_line_of_a_processor_that_was_stopped_names_no_cause(caplog):
     """Nor does it say that a processor failed."""
     caplog.set_level(logging.INFO, "eventproc.processor")
 
-    async def story():
-        async with Scene().processor():
+    async def scenario():
+        async with Setup().processor():
             await seconds(5)
 
-    run_virtual(story())
+    run_virtual(scenario())
     last = vars(caplog.records[-1])
 
     assert (last["event"], "error" in last) == ("processor_stopped", False)
@@ -161,9 +161,9 @@ def test_the_last_line_of_a_processor_that_was_stopped_names_no_cause(caplog):
 def test_a_processor_that_failed_can_be_started_again():
     """It serves as before."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
         await processor.start()
         await seconds(5)
         names = source_of(processor).partition_ids
@@ -172,9 +172,9 @@ def test_a_processor_that_failed_can_be_started_again():
         with pytest.raises(BugError):
             await processor.stop()
         source_of(processor).partition_ids = names
-        scene.publish(2)
+        setup.publish(2)
         async with processor:
             await seconds(30)
-        return scene.numbers()
+        return setup.numbers()
 
-    assert run_virtual(story()) == [0, 1]
+    assert run_virtual(scenario()) == [0, 1]

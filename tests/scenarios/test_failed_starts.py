@@ -12,7 +12,7 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, StoreUnavailableError
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 class UnreadableStore(MemoryCheckpointStore):
@@ -27,57 +27,57 @@ class UnreadableStore(MemoryCheckpointStore):
         raise StoreUnavailableError("no answer")
 
 
-def failing(scene: Scene, owner_id: str, *, make=UnreadableStore, is_slow=False):
+def failing(setup: Setup, owner_id: str, *, make=UnreadableStore, is_slow=False):
     """A processor that cannot start."""
-    store = make(scene.account)
+    store = make(setup.account)
     store.is_slow = is_slow
     return EventProcessor(
-        source=scene.make_source(),
+        source=setup.make_source(),
         store=store,
-        handler=lambda: Noting(scene),
+        handler=lambda: Noting(setup),
         owner_id=owner_id,
         config=EventProcessorConfig(uses_store_thread=False),
     )
 
 
-def members(scene: Scene) -> set[str]:
+def members(setup: Setup) -> set[str]:
     """The owner ids that have a member record."""
-    return set(scene.account.records(scene.group).member_by_owner)
+    return set(setup.account.records(setup.group).member_by_owner)
 
 
 def test_a_processor_whose_start_failed_is_no_member_and_is_given_nothing():
     """The start raises the store's error, and the partitions stay where they are."""
 
-    async def story():
-        scene = Scene(partition_count=4)
-        async with scene.processor(owner_id="a"):
+    async def scenario():
+        setup = Setup(partition_count=4)
+        async with setup.processor(owner_id="a"):
             await seconds(30)
             with pytest.raises(StoreUnavailableError):
-                await failing(scene, "b").start()
-            left = members(scene)
+                await failing(setup, "b").start()
+            left = members(setup)
             owners = set[str | None]()
             for _ in range(60):
                 await seconds(1)
-                owners |= set(scene.owners().values())
+                owners |= set(setup.owners().values())
         return left, owners
 
-    assert run_virtual(story()) == ({"a"}, {"a"})
+    assert run_virtual(scenario()) == ({"a"}, {"a"})
 
 
 def test_a_start_that_is_cancelled_leaves_no_member_record():
     """As by SIGTERM, while the store does not answer."""
 
-    async def story():
-        scene = Scene()
-        starting = asyncio.create_task(failing(scene, "b", is_slow=True).start())
+    async def scenario():
+        setup = Setup()
+        starting = asyncio.create_task(failing(setup, "b", is_slow=True).start())
         await seconds(5)
-        before = members(scene)
+        before = members(setup)
         starting.cancel()
         with suppress(asyncio.CancelledError):
             await starting
-        return before, members(scene)
+        return before, members(setup)
 
-    assert run_virtual(story()) == ({"b"}, set())
+    assert run_virtual(scenario()) == ({"b"}, set())
 
 
 class SilentStore(UnreadableStore):
@@ -92,14 +92,14 @@ class SilentStore(UnreadableStore):
 def test_a_store_that_does_not_answer_delays_the_error_of_a_start_by_little():
     """By a fifth of ``shutdown_timeout``; the record then expires."""
 
-    async def story():
-        scene = Scene()
-        processor = failing(scene, "b", make=SilentStore)
+    async def scenario():
+        setup = Setup()
+        processor = failing(setup, "b", make=SilentStore)
         with pytest.raises(StoreUnavailableError):
             await processor.start()
-        return scene.now_s, members(scene)
+        return setup.now_s, members(setup)
 
-    took_s, left = run_virtual(story())
+    took_s, left = run_virtual(scenario())
 
     assert took_s < 30 / 5 + 1
     assert left == {"b"}

@@ -19,7 +19,7 @@ from eventproc import (
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.models import SequenceRange
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 QUICK = Backoff(initial=timedelta(seconds=0.1), maximum=timedelta(seconds=1))
 THREE_THEN_LETTER = FailurePolicy(attempts_max=3, action=FailureAction.DEAD_LETTER)
@@ -29,8 +29,8 @@ THREE_THEN_SKIP = FailurePolicy(attempts_max=3, action=FailureAction.SKIP)
 class Poisoned(Noting):
     """Raises for some events; takes events one by one."""
 
-    def __init__(self, scene: Scene, poison=frozenset({4})) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: Setup, poison=frozenset({4})) -> None:
+        super().__init__(setup)
         self.poison = poison
         self.attempts: Counter[int] = Counter()
         self.errors: list[Exception] = []
@@ -43,7 +43,7 @@ class Poisoned(Noting):
         context.state = str(int(context.state or b"0") + 1).encode()
         if event.sequence_number in self.poison:
             raise ValueError(f"cannot read {event.sequence_number}")
-        self.scene.handled.append((context.partition_id, event.sequence_number))
+        self.setup.handled.append((context.partition_id, event.sequence_number))
 
     async def process_error(self, context, error):
         """Record the error."""
@@ -60,27 +60,27 @@ class PoisonedBatch(Poisoned):
 
 
 def served(handler_class, policy, *, sink=None, count=10, lanes=1, for_s=60.0):
-    """Serve events of which some are poison; return scene, handlers and statistics."""
+    """Serve events of which some are poison; return setup, handlers and statistics."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         for number in range(count):
-            scene.hub.publish(b"x", partition_id="0", partition_key=f"k{number % 3}")
+            setup.hub.publish(b"x", partition_id="0", partition_key=f"k{number % 3}")
         handlers = []
 
         def make():
-            handlers.append(handler_class(scene))
+            handlers.append(handler_class(setup))
             return handlers[-1]
 
-        processor = scene.processor(
+        processor = setup.processor(
             make, sink=sink, failure_policy=policy, handler_backoff=QUICK, key_concurrency=lanes
         )
         async with processor:
             await seconds(for_s)
             statistics = processor.statistics()
-        return scene, handlers, statistics
+        return setup, handlers, statistics
 
-    return run_virtual(story())
+    return run_virtual(scenario())
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
@@ -93,23 +93,23 @@ def test_a_poison_event_is_dead_lettered_and_the_others_are_handled_once(lanes):
             self.attempts[event.sequence_number] += 1
             if event.sequence_number in self.poison:
                 raise ValueError(f"cannot read {event.sequence_number}")
-            self.scene.handled.append((context.partition_id, event.sequence_number))
+            self.setup.handled.append((context.partition_id, event.sequence_number))
 
     handler_class = Poisoned if lanes == 1 else Stateless
-    scene, (handler,), statistics = served(handler_class, THREE_THEN_LETTER, sink=sink, lanes=lanes)
+    setup, (handler,), statistics = served(handler_class, THREE_THEN_LETTER, sink=sink, lanes=lanes)
     (letter,) = sink.letters
 
-    assert sorted(scene.numbers()) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert sorted(setup.numbers()) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
     assert handler.attempts == Counter({**dict.fromkeys(range(10), 1), 4: 3})
     assert [str(error) for error in handler.errors] == ["cannot read 4"] * 3
     assert letter.event.sequence_number == 4
     assert (letter.partition_id, letter.owner_id, letter.attempt_count) == ("0", "a", 3)
     assert (letter.error_type, letter.error_message) == ("ValueError", "cannot read 4")
     assert "process_event" in letter.traceback
-    assert scene.checkpointed() == 9
+    assert setup.checkpointed() == 9
     assert (statistics.counters.handled_count, statistics.counters.dead_lettered_count) == (9, 1)
     if lanes == 1:
-        assert scene.checkpoint().state == b"9"
+        assert setup.checkpoint().state == b"9"
 
 
 @pytest.mark.parametrize("lanes", [1, 20])
@@ -123,25 +123,25 @@ def test_one_poison_event_among_ten_thousand_is_given_up_alone(lanes):
             if event.sequence_number == 5_000:
                 raise ValueError
 
-    scene, (handler,), statistics = served(
+    setup, (handler,), statistics = served(
         OneBad, THREE_THEN_LETTER, sink=sink, count=10_000, lanes=lanes
     )
 
     assert handler.attempts == Counter({**dict.fromkeys(range(10_000), 1), 5_000: 3})
     assert [letter.event.sequence_number for letter in sink.letters] == [5_000]
     assert statistics.counters.handled_count == 9_999
-    assert scene.checkpointed() == 9_999
+    assert setup.checkpointed() == 9_999
 
 
 def test_events_of_a_failed_batch_are_delivered_once_more_one_by_one():
     """If the handler does not name the failed event; so good ones are repeated once at most."""
-    scene, (handler,), _ = served(PoisonedBatch, THREE_THEN_SKIP)
+    setup, (handler,), _ = served(PoisonedBatch, THREE_THEN_SKIP)
 
     assert handler.attempts[4] == 4  # Once in the batch, three times by itself.
     assert max(count for number, count in handler.attempts.items() if number != 4) == 2
     assert handler.attempts[5] == 1
-    assert scene.checkpointed() == 9
-    assert scene.checkpoint().state == b"9"
+    assert setup.checkpointed() == 9
+    assert setup.checkpoint().state == b"9"
 
 
 def test_a_batch_error_names_the_failed_events():
@@ -156,24 +156,24 @@ def test_a_batch_error_names_the_failed_events():
                     failed.append((event, ValueError(event.sequence_number)))
                 else:
                     context.state = str(int(context.state or b"0") + 1).encode()
-                    self.scene.handled.append(("0", event.sequence_number))
+                    self.setup.handled.append(("0", event.sequence_number))
             if failed:
                 raise BatchError(failed)
 
-    scene, (handler,), statistics = served(Naming, FailurePolicy())
+    setup, (handler,), statistics = served(Naming, FailurePolicy())
 
-    assert scene.numbers() == [0, 1, 3, 4, 5, 7, 8, 9, 2, 6]
+    assert setup.numbers() == [0, 1, 3, 4, 5, 7, 8, 9, 2, 6]
     assert handler.attempts[2] == handler.attempts[6] == 3
-    assert (scene.checkpointed(), scene.checkpoint().state) == (9, b"10")
+    assert (setup.checkpointed(), setup.checkpoint().state) == (9, b"10")
     assert statistics.counters.handled_count == 10
 
 
 def test_no_checkpoint_is_written_while_an_earlier_event_has_failed():
     """Its state would count events above its position, which the next owner would count again."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(5)
+    async def scenario():
+        setup = Setup()
+        setup.publish(5)
         stored = []
 
         class Naming(Noting):
@@ -185,39 +185,39 @@ def test_no_checkpoint_is_written_while_an_earlier_event_has_failed():
                     raise BatchError([(e, ValueError()) for e in events if e.sequence_number == 1])
 
         policy = CheckpointPolicy(max_events=1)
-        async with scene.processor(
-            lambda: Naming(scene), checkpoint_policy=policy, batch_size_max=3
+        async with setup.processor(
+            lambda: Naming(setup), checkpoint_policy=policy, batch_size_max=3
         ):
             await seconds(20)
-            stored.append(scene.checkpointed())
-        return stored[0], scene.checkpointed()
+            stored.append(setup.checkpointed())
+        return stored[0], setup.checkpointed()
 
-    assert run_virtual(story()) == (None, None)
+    assert run_virtual(scenario()) == (None, None)
 
 
 def test_without_a_state_a_stop_repeats_only_the_events_that_a_batch_error_named():
     """The checkpoint has the position below them, and the others as completed ranges."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(5)
+    async def scenario():
+        setup = Setup()
+        setup.publish(5)
 
         class Naming(Noting):
             async def process_events(self, context, events):
                 failed = [event for event in events if event.sequence_number == 1]
-                scene.handled.extend(("0", event.sequence_number) for event in events)
+                setup.handled.extend(("0", event.sequence_number) for event in events)
                 if failed:
                     raise BatchError([(event, ValueError()) for event in failed])
 
-        async with scene.processor(lambda: Naming(scene)):
+        async with setup.processor(lambda: Naming(setup)):
             await seconds(20)
-        stopped = scene.checkpoint()
-        scene.handled.clear()
-        async with scene.processor(lambda: Naming(scene)):
+        stopped = setup.checkpoint()
+        setup.handled.clear()
+        async with setup.processor(lambda: Naming(setup)):
             await seconds(20)
-        return stopped, scene.numbers()
+        return stopped, setup.numbers()
 
-    stopped, again = run_virtual(story())
+    stopped, again = run_virtual(scenario())
     assert stopped is not None
     assert (stopped.sequence_number, stopped.completed) == (0, (SequenceRange(2, 4),))
     assert set(again) == {1}
@@ -231,12 +231,12 @@ def test_a_transient_error_does_not_count_as_an_attempt():
             self.attempts[event.sequence_number] += 1
             if event.sequence_number == 4 and self.attempts[4] < 20:
                 raise ConnectionError
-            self.scene.handled.append(("0", event.sequence_number))
+            self.setup.handled.append(("0", event.sequence_number))
 
     policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP, transient=(ConnectionError,))
-    scene, (handler,), statistics = served(Away, policy)
+    setup, (handler,), statistics = served(Away, policy)
 
-    assert scene.numbers() == list(range(10))
+    assert setup.numbers() == list(range(10))
     assert handler.attempts[4] == 20
     assert statistics.counters.skipped_count == 0
 
@@ -244,60 +244,60 @@ def test_a_transient_error_does_not_count_as_an_attempt():
 def test_with_one_attempt_a_single_event_is_given_up_at_once():
     """If the handler takes events one by one."""
     policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP)
-    scene, (handler,), statistics = served(Poisoned, policy)
+    setup, (handler,), statistics = served(Poisoned, policy)
 
     assert handler.attempts == Counter(dict.fromkeys(range(10), 1))
     assert statistics.counters.skipped_count == 1
-    assert scene.checkpointed() == 9
+    assert setup.checkpointed() == 9
 
 
 def test_a_failing_sink_holds_up_the_partition():
     """The position passes an event only after its dead letter is stored."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(10)
+    async def scenario():
+        setup = Setup()
+        setup.publish(10)
         sink = MemoryDeadLetterSink()
         sink.is_out = True
         policy = CheckpointPolicy(max_events=1)
-        async with scene.processor(
-            lambda: Poisoned(scene),
+        async with setup.processor(
+            lambda: Poisoned(setup),
             sink=sink,
             failure_policy=THREE_THEN_LETTER,
             handler_backoff=QUICK,
             checkpoint_policy=policy,
         ):
             await seconds(30)
-            during = scene.checkpointed(), len(scene.numbers())
+            during = setup.checkpointed(), len(setup.numbers())
             sink.is_out = False
             await seconds(10)
-            after = scene.checkpointed(), len(scene.numbers()), len(sink.letters)
+            after = setup.checkpointed(), len(setup.numbers()), len(sink.letters)
         return during, after
 
-    assert run_virtual(story()) == ((3, 4), (9, 9, 1))
+    assert run_virtual(scenario()) == ((3, 4), (9, 9, 1))
 
 
 def test_a_stop_while_the_sink_fails_keeps_the_event():
     """The next owner gives it up again; no event is dropped silently."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(10)
+    async def scenario():
+        setup = Setup()
+        setup.publish(10)
         sink = MemoryDeadLetterSink()
         sink.is_out = True
         settings: dict[str, Any] = {
             "failure_policy": THREE_THEN_LETTER,
             "handler_backoff": QUICK,
         }
-        async with scene.processor(lambda: Poisoned(scene), sink=sink, **settings):
+        async with setup.processor(lambda: Poisoned(setup), sink=sink, **settings):
             await seconds(30)
-        stopped_at = scene.checkpointed()
+        stopped_at = setup.checkpointed()
         sink.is_out = False
-        async with scene.processor(lambda: Poisoned(scene), "b", sink=sink, **settings):
+        async with setup.processor(lambda: Poisoned(setup), "b", sink=sink, **settings):
             await seconds(30)
-        return stopped_at, sink.letters[0].owner_id, scene.numbers()
+        return stopped_at, sink.letters[0].owner_id, setup.numbers()
 
-    assert run_virtual(story()) == (3, "b", [0, 1, 2, 3, 5, 6, 7, 8, 9])
+    assert run_virtual(scenario()) == (3, "b", [0, 1, 2, 3, 5, 6, 7, 8, 9])
 
 
 def test_a_function_may_be_the_sink_of_dead_letters():
@@ -319,11 +319,11 @@ def test_a_function_may_be_the_sink_of_dead_letters():
 def test_the_dead_letter_action_without_a_sink_is_refused():
     """When the processor is built."""
 
-    async def story():
+    async def scenario():
         with pytest.raises(ConfigurationError, match="dead_letters is not given"):
-            Scene().processor(failure_policy=THREE_THEN_LETTER)
+            Setup().processor(failure_policy=THREE_THEN_LETTER)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
 
 @pytest.mark.parametrize(
@@ -345,17 +345,17 @@ def test_a_timeout_error_of_the_handler_is_a_failure(lanes, caplog):
             await seconds(0.1)
             raise TimeoutError("the database did not answer")
 
-    async def story():
-        scene = Scene()
-        handler = TimingOut(scene)
-        scene.publish(1)
+    async def scenario():
+        setup = Setup()
+        handler = TimingOut(setup)
+        setup.publish(1)
         slow = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=10))
-        async with scene.processor(lambda: handler, handler_backoff=slow, **lanes) as processor:
+        async with setup.processor(lambda: handler, handler_backoff=slow, **lanes) as processor:
             await seconds(100)
             errors = processor.statistics().counters.handler_error_count
         return handler, errors
 
-    handler, errors = run_virtual(story())
+    handler, errors = run_virtual(scenario())
 
     assert 5 <= handler.attempts[0] <= 25
     assert errors == len(handler.errors) == handler.attempts[0]
@@ -372,17 +372,17 @@ def test_a_timeout_error_of_the_handler_counts_as_an_attempt():
                 raise TimeoutError("the database did not answer")
             await Noting.process_events(self, context, events)
 
-    async def story():
-        scene = Scene()
-        scene.publish(10)
+    async def scenario():
+        setup = Setup()
+        setup.publish(10)
         sink = MemoryDeadLetterSink()
-        async with scene.processor(
-            lambda: TimingOut(scene),
+        async with setup.processor(
+            lambda: TimingOut(setup),
             sink=sink,
             failure_policy=THREE_THEN_LETTER,
             handler_backoff=QUICK,
         ):
             await seconds(60)
-        return [letter.event.sequence_number for letter in sink.letters], scene.numbers()
+        return [letter.event.sequence_number for letter in sink.letters], setup.numbers()
 
-    assert run_virtual(story()) == ([4], [*range(4), *range(5, 10)])
+    assert run_virtual(scenario()) == ([4], [*range(4), *range(5, 10)])

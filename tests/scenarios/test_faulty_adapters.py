@@ -10,7 +10,7 @@ from eventproc import CheckpointPolicy, ConfigurationError, DeadLetter, EventPro
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.five_events import LETTER, served
-from tests.scenarios.scene import Scene, seconds, source_of
+from tests.scenarios.group_setup import Setup, seconds, source_of
 from tests.scenarios.test_unusual_errors import (
     FailingAtOne,
     await_a_cancelled_task,
@@ -22,10 +22,10 @@ from tests.scenarios.test_unusual_errors import (
 def test_a_source_that_raises_cancelled_error_is_opened_again_after_a_wait(caplog):
     """The failure is logged."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        processor = setup.processor()
         source: Any = source_of(processor)
         opened = source.open_receiver
         count = 0
@@ -40,9 +40,9 @@ def test_a_source_that_raises_cancelled_error_is_opened_again_after_a_wait(caplo
         source.open_receiver = open_receiver
         async with processor:
             await seconds(60)
-        return scene.numbers()
+        return setup.numbers()
 
-    assert run_virtual(story()) == [0, 1, 2]
+    assert run_virtual(scenario()) == [0, 1, 2]
     assert warnings_of(caplog) == [("ERROR", "pump_failed")] * 3
 
 
@@ -66,12 +66,12 @@ class FailingSink(MemoryDeadLetterSink):
 def test_any_error_of_a_sink_means_that_the_letter_is_not_stored(caplog):
     """Storing is retried, and no other event is delivered again."""
     sink = FailingSink()
-    scene, made, _ = served(
-        lambda scene: FailingAtOne(scene, raise_unprintable), sink=sink, failure_policy=LETTER
+    setup, made, _ = served(
+        lambda setup: FailingAtOne(setup, raise_unprintable), sink=sink, failure_policy=LETTER
     )
 
     assert (sink.count, len(sink.letters), len(made)) == (3, 1, 1)
-    assert scene.numbers() == [0, 1, 3, 4]
+    assert setup.numbers() == [0, 1, 3, 4]
     assert ("ERROR", "dead_letter_failed") in warnings_of(caplog)
 
 
@@ -86,7 +86,7 @@ def test_a_sink_that_hangs_counts_as_a_stall():
             await asyncio.Event().wait()
 
     _, made, statistics = served(
-        lambda scene: FailingAtOne(scene, raise_unprintable),
+        lambda setup: FailingAtOne(setup, raise_unprintable),
         sink=FunctionDeadLetterSink(take),
         failure_policy=LETTER,
         failover_timeout=timedelta(seconds=10),
@@ -99,10 +99,10 @@ def test_a_sink_that_hangs_counts_as_a_stall():
 def test_unexpected_errors_of_checkpoint_writes_lose_nothing(caplog):
     """They are logged once, and the newest position is stored when writes succeed again."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
-        store: Any = scene.store_by_owner["a"]
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
+        store: Any = setup.store_by_owner["a"]
         update = store.update_checkpoint
 
         async def failing(*arguments):
@@ -111,15 +111,15 @@ def test_unexpected_errors_of_checkpoint_writes_lose_nothing(caplog):
         async with processor:
             await seconds(5)
             store.update_checkpoint = failing
-            scene.publish(3)
+            setup.publish(3)
             await seconds(30)
-            during = scene.numbers(), scene.checkpointed()
+            during = setup.numbers(), setup.checkpointed()
             store.update_checkpoint = update
-            scene.publish(3)
+            setup.publish(3)
             await seconds(30)
-            return during, (scene.numbers(), scene.checkpointed())
+            return during, (setup.numbers(), setup.checkpointed())
 
-    during, after = run_virtual(story())
+    during, after = run_virtual(scenario())
 
     assert during == ([0, 1, 2], None)
     assert after == ([0, 1, 2, 3, 4, 5], 5)
@@ -132,26 +132,26 @@ def test_unexpected_errors_of_checkpoint_writes_lose_nothing(caplog):
 def test_a_stall_is_noticed_after_an_unexpected_error_of_the_source(caplog):
     """The pump is started again."""
 
-    async def story():
-        scene = Scene()
-        hub: Any = scene.hub
+    async def scenario():
+        setup = Setup()
+        hub: Any = setup.hub
         asked = hub.partition_properties
 
         def failing(partition_id):
             raise OSError("a bug of the source")
 
-        async with scene.processor(stall_timeout=timedelta(seconds=60)) as processor:
-            scene.publish(3)
+        async with setup.processor(stall_timeout=timedelta(seconds=60)) as processor:
+            setup.publish(3)
             await seconds(5)
             hub.partition_properties = failing
             await seconds(100)
             hub.partition_properties = asked
-            scene.hub.stall("0")
-            scene.publish(3)
+            setup.hub.stall("0")
+            setup.publish(3)
             await seconds(100)
             return processor.statistics().counters.stall_count
 
-    assert run_virtual(story()) == 1
+    assert run_virtual(scenario()) == 1
     assert ("ERROR", "pump_failed") in warnings_of(caplog)
 
 
@@ -166,12 +166,12 @@ def test_a_rate_that_is_not_a_positive_number_is_refused(name, rate):
 def test_an_unexpected_error_of_a_hand_over_is_logged_and_the_group_becomes_balanced(caplog):
     """The next poll shows which processor owns the partition."""
 
-    async def story():
-        scene = Scene(2)
-        a = scene.processor()
+    async def scenario():
+        setup = Setup(2)
+        a = setup.processor()
         await a.start()
         await seconds(5)
-        store: Any = scene.store_by_owner["a"]
+        store: Any = setup.store_by_owner["a"]
         claim = store.claim_ownership
         failed: list[object] = []
 
@@ -182,11 +182,11 @@ def test_an_unexpected_error_of_a_hand_over_is_logged_and_the_group_becomes_bala
             return await claim(group, claims)
 
         store.claim_ownership = fail_first
-        async with scene.processor(owner_id="b"):
+        async with setup.processor(owner_id="b"):
             await seconds(30)
-            owners = scene.owners()
+            owners = setup.owners()
             await a.stop()
         return len(failed), sorted(map(str, owners.values()))
 
-    assert run_virtual(story()) == (1, ["a", "b"])
+    assert run_virtual(scenario()) == (1, ["a", "b"])
     assert ("ERROR", "store_call_failed") in warnings_of(caplog)

@@ -8,41 +8,41 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.models import OwnershipClaim
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 EXPIRATION = timedelta(seconds=180)
 
 
-async def renewing(scene: Scene, every_s: float) -> None:
+async def renewing(setup: Setup, every_s: float) -> None:
     """Own partition 0 as a processor of an Azure SDK does: without a member record."""
-    async with MemoryCheckpointStore(scene.account) as store:
+    async with MemoryCheckpointStore(setup.account) as store:
         etag = None
         while True:
             claim = OwnershipClaim(partition_id="0", owner_id="azure", expected_etag=etag)
-            (result,) = await store.claim_ownership(scene.group, [claim])
+            (result,) = await store.claim_ownership(setup.group, [claim])
             assert result.ownership is not None, "nobody else takes it"
             etag = result.ownership.etag
             await seconds(every_s)
 
 
-def played(expiration: timedelta, every_s: float | None, lasts_s: float = 400) -> float:
+def result_of(expiration: timedelta, every_s: float | None, lasts_s: float = 400) -> float:
     """Run a processor beside one that renews so often; return how old a record of it became."""
-    scene = Scene(partition_count=2)
+    setup = Setup(partition_count=2)
     ages = []
 
-    async def story():
-        foreign = None if every_s is None else asyncio.create_task(renewing(scene, every_s))
+    async def scenario():
+        foreign = None if every_s is None else asyncio.create_task(renewing(setup, every_s))
         await seconds(1)
-        async with scene.processor(ownership_expiration=expiration):
+        async with setup.processor(ownership_expiration=expiration):
             await seconds(60)
             for _ in range(int(lasts_s)):
                 await seconds(1)
-                record = scene.account.records(scene.group).ownership_by_partition["1"]
-                ages.append((scene.now() - record.last_modified).total_seconds())
+                record = setup.account.records(setup.group).ownership_by_partition["1"]
+                ages.append((setup.now() - record.last_modified).total_seconds())
         if foreign is not None:
             foreign.cancel()
 
-    run_virtual(story())
+    run_virtual(scenario())
     return max(ages)
 
 
@@ -51,12 +51,12 @@ def test_beside_an_azure_sdk_a_record_is_renewed_before_a_third_of_its_shortest_
     expiration_s,
 ):
     """JavaScript and Go take an owner for dead after 60 s, whatever our own expiration is."""
-    assert played(timedelta(seconds=expiration_s), every_s=10) <= 20
+    assert result_of(timedelta(seconds=expiration_s), every_s=10) <= 20
 
 
 def test_without_an_azure_sdk_records_are_renewed_after_a_third_of_the_expiration():
     """More renewals would cost requests for nothing."""
-    assert 60 <= played(EXPIRATION, every_s=None) < 70
+    assert 60 <= result_of(EXPIRATION, every_s=None) < 70
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_expiration_of_at_most_twice_the_others_interval_is_reported_once(
     every_s, expiration_s, is_short, caplog
 ):
     """One renewal that fails would cost a live owner its partition."""
-    played(timedelta(seconds=expiration_s), every_s)
+    result_of(timedelta(seconds=expiration_s), every_s)
 
     found = [r for r in caplog.records if getattr(r, "event", "") == "expiration_short"]
     assert [(r.levelname, r.interval_s) for r in found if r.levelname == "WARNING"] == (

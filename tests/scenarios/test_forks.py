@@ -13,7 +13,7 @@ from eventproc._runtime.store_thread import ThreadExecutor
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.forks import forked, refusals
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 
 class Idle(PartitionHandler):
@@ -62,11 +62,11 @@ async def test_a_processor_built_before_a_fork_is_another_member_in_each_child(t
     assert not processor.owner_id
 
 
-def processor_of(scene: Scene, owner_id: str | None, rng: Random) -> EventProcessor:
-    """A processor with this generator, in the group of the scene."""
+def processor_of(setup: Setup, owner_id: str | None, rng: Random) -> EventProcessor:
+    """A processor with this generator, in the group of the setup."""
     return EventProcessor(
-        source=scene.make_source(),
-        store=MemoryCheckpointStore(scene.account),
+        source=setup.make_source(),
+        store=MemoryCheckpointStore(setup.account),
         handler=Idle,
         owner_id=owner_id,
         config=EventProcessorConfig(uses_store_thread=False),
@@ -78,15 +78,15 @@ def test_equal_generators_do_not_make_two_processors_one():
     """They have other owner ids; if they are given the same one, the second is refused."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         async with (
-            processor_of(scene, None, Random(7)) as a,
-            processor_of(scene, None, Random(7)) as b,
+            processor_of(setup, None, Random(7)) as a,
+            processor_of(setup, None, Random(7)) as b,
         ):
             ids = {a.owner_id, b.owner_id}
-        async with processor_of(scene, "same", Random(7)):
+        async with processor_of(setup, "same", Random(7)):
             try:
-                async with processor_of(scene, "same", Random(7)):
+                async with processor_of(setup, "same", Random(7)):
                     await seconds(1)
             except DuplicateOwnerError:
                 return ids
@@ -99,12 +99,12 @@ def test_each_start_draws_an_identity():
     """Also one of the same processor: a record of its former run is never taken for its own."""
 
     async def scenario():
-        scene = Scene()
-        named, unnamed = processor_of(scene, "a", Random(1)), processor_of(scene, None, Random(1))
+        setup = Setup()
+        named, unnamed = processor_of(setup, "a", Random(1)), processor_of(setup, None, Random(1))
         drawn = []
         for _ in range(2):
             async with named, unnamed:
-                members = scene.account.records(scene.group).member_by_owner
+                members = setup.account.records(setup.group).member_by_owner
                 drawn += [members["a"].incarnation, unnamed.owner_id]
                 drawn.append(members[unnamed.owner_id].incarnation)
         return drawn

@@ -9,7 +9,7 @@ from eventproc import LoadBalancingStrategy
 from eventproc._core.placement.placement import GroupState, MemberFacts
 from eventproc._core.placement.plan import plan
 from eventproc._core.placement.ring import Ring
-from tests.scenarios.test_group_stories import EXPIRATION_S, INTERVAL_S, run_world, settled
+from tests.scenarios.test_groups import EXPIRATION_S, INTERVAL_S, run_world, settled
 
 RING = Ring(bound=4.0, backups=1)
 NAMES = ("a", "b", "c", "d")
@@ -34,7 +34,7 @@ def test_a_backup_serves_for_a_frozen_owner_and_hands_over_when_that_is_back(str
     seen = []
     duplicate_counts = []
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, *NAMES)
         await asyncio.sleep(2 * INTERVAL_S)
         seen.append(world.owner_by_partition())
@@ -50,7 +50,7 @@ def test_a_backup_serves_for_a_frozen_owner_and_hands_over_when_that_is_back(str
         duplicate_counts.append(world.invariants.duplicate_count)
 
     run_world(
-        story,
+        scenario,
         partition_count=12,
         placement=RING,
         load_balancing_strategy=strategy,

@@ -8,7 +8,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig
 from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 class CompactedReceiver(MemoryReceiver):
@@ -49,26 +49,26 @@ def test_if_numbers_have_gaps_only_events_deleted_by_retention_are_missing(
 ):
     """Those between the position and the oldest event that still exists."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         for _ in range(2):
             processor = EventProcessor(
-                source=CompactedSource(scene.hub, reports_first=reports_first),
-                store=MemoryCheckpointStore(scene.account),
-                handler=lambda: Noting(scene),
+                source=CompactedSource(setup.hub, reports_first=reports_first),
+                store=MemoryCheckpointStore(setup.account),
+                handler=lambda: Noting(setup),
                 owner_id="a",
                 config=EventProcessorConfig(uses_store_thread=False),
             )
             async with processor:
-                scene.publish(4)
+                setup.publish(4)
                 await seconds(30)
-            scene.publish(6)
+            setup.publish(6)
             if is_trimmed:
-                scene.hub.trim("0", before=8)
-        return scene.numbers()
+                setup.hub.trim("0", before=8)
+        return setup.numbers()
 
     caplog.set_level(logging.DEBUG, "eventproc")
-    numbers = run_virtual(story())
+    numbers = run_virtual(scenario())
     missing = [
         (record.after_sequence_number, record.missing_count)
         for record in caplog.records

@@ -11,29 +11,29 @@ from eventproc.admin import pause_group, read_pauses, resume_group
 from eventproc.errors import StoreCorruptError, StoreUnavailableError
 from eventproc.models import ConsumerGroup, GroupRecord, OwnershipClaim, RecordResult, WriteOutcome
 from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.pausing import EXPIRATION, POLLED_S, pause, resume, store_of
-from tests.scenarios.scene import Scene, seconds
 
 
 def test_a_paused_partition_receives_nothing_and_the_others_go_on():
     """It stays owned, for longer than an expiration, without a stall."""
 
-    async def story():
-        scene = Scene(partition_count=2)
-        async with scene.processor(stall_timeout=timedelta(seconds=30)) as processor:
+    async def scenario():
+        setup = Setup(partition_count=2)
+        async with setup.processor(stall_timeout=timedelta(seconds=30)) as processor:
             await seconds(5)
-            await pause(scene, "0")
+            await pause(setup, "0")
             await seconds(POLLED_S)
             for p in ("0", "1"):
-                scene.publish(2, p)
+                setup.publish(2, p)
             await seconds(200)
-            during = scene.numbers("0"), scene.numbers("1"), scene.owners()
+            during = setup.numbers("0"), setup.numbers("1"), setup.owners()
             pumps = processor.statistics().pumps
-            await resume(scene)
+            await resume(setup)
             await seconds(POLLED_S)
-        return during, pumps, scene.numbers("0")
+        return during, pumps, setup.numbers("0")
 
-    during, (paused, other), after = run_virtual(story())
+    during, (paused, other), after = run_virtual(scenario())
 
     assert during == ([], [0, 1], {"0": "a", "1": "a"})
     assert (paused.is_paused, paused.pause_reason, paused.is_stalled) == (True, "a test", False)
@@ -44,28 +44,28 @@ def test_a_paused_partition_receives_nothing_and_the_others_go_on():
 def test_a_pause_outlasts_a_move_and_a_restart_of_the_whole_group():
     """It is the group's, so the next owners and the next processes have it from their start."""
 
-    async def story():
-        scene = Scene(partition_count=4)
+    async def scenario():
+        setup = Setup(partition_count=4)
         for p in "0123":
-            scene.publish(1, p)
-        async with scene.processor(owner_id="a"):
+            setup.publish(1, p)
+        async with setup.processor(owner_id="a"):
             await seconds(30)
-            await pause(scene, "1", "2")
+            await pause(setup, "1", "2")
             await seconds(POLLED_S)
             for p in "0123":
-                scene.publish(1, p)
-            async with scene.processor(owner_id="b"):
+                setup.publish(1, p)
+            async with setup.processor(owner_id="b"):
                 await seconds(120)
-                shared = set(scene.owners().values())
+                shared = set(setup.owners().values())
             await seconds(60)
-        async with scene.processor(owner_id="c"), scene.processor(owner_id="d"):
+        async with setup.processor(owner_id="c"), setup.processor(owner_id="d"):
             await seconds(120)
-            during = [scene.numbers(p) for p in "0123"]
-            await resume(scene, "1", "2")
+            during = [setup.numbers(p) for p in "0123"]
+            await resume(setup, "1", "2")
             await seconds(POLLED_S)
-        return shared, during, [scene.numbers(p) for p in "0123"]
+        return shared, during, [setup.numbers(p) for p in "0123"]
 
-    shared, during, after = run_virtual(story())
+    shared, during, after = run_virtual(scenario())
 
     assert shared == {"a", "b"}
     assert during == [[0, 1], [0], [0], [0, 1]]
@@ -75,63 +75,63 @@ def test_a_pause_outlasts_a_move_and_a_restart_of_the_whole_group():
 def test_the_pauses_of_a_process_and_of_the_group_do_not_end_each_other():
     """A partition is received when neither is left."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         found = []
-        async with scene.processor() as processor:
+        async with setup.processor() as processor:
             await seconds(5)
             processor.pause("0")
-            await pause(scene, "0")
+            await pause(setup, "0")
             await seconds(POLLED_S)
-            scene.publish(1)
+            setup.publish(1)
             processor.resume("0")
             await seconds(POLLED_S)
-            found.append(scene.numbers())
+            found.append(setup.numbers())
             processor.pause("0")
-            await resume(scene)
+            await resume(setup)
             await seconds(POLLED_S)
-            found.append(scene.numbers())
+            found.append(setup.numbers())
             processor.resume("0")
             await seconds(1)
-            found.append(scene.numbers())
+            found.append(setup.numbers())
         return found
 
-    assert run_virtual(story()) == [[], [], [0]]
+    assert run_virtual(scenario()) == [[], [], [0]]
 
 
 def test_a_damaged_record_pauses_a_group_that_starts_and_is_mended_by_a_resume():
     """A processor that has read the pauses before goes on with those."""
 
-    async def story():
-        scene = Scene(partition_count=2)
+    async def scenario():
+        setup = Setup(partition_count=2)
         found = []
-        async with scene.processor(owner_id="a"):
+        async with setup.processor(owner_id="a"):
             await seconds(5)
-            await pause(scene, "0")
+            await pause(setup, "0")
             await seconds(POLLED_S)
-            async with store_of(scene) as store:
-                etag = (await store.list_members(scene.group)).record_etags[PAUSES_RECORD]
+            async with store_of(setup) as store:
+                etag = (await store.list_members(setup.group)).record_etags[PAUSES_RECORD]
                 record = GroupRecord(name=PAUSES_RECORD, content=b"?", etag=etag)
-                await store.write_record(scene.group, record)
+                await store.write_record(setup.group, record)
                 with pytest.raises(StoreCorruptError, match="resume the whole group"):
-                    await resume_group(store, scene.group, ["0"])
+                    await resume_group(store, setup.group, ["0"])
             await seconds(POLLED_S)
             for p in "01":
-                scene.publish(1, p)
+                setup.publish(1, p)
             await seconds(POLLED_S)
-            found.append([scene.numbers(p) for p in "01"])
-        async with scene.processor(owner_id="b") as processor:
+            found.append([setup.numbers(p) for p in "01"])
+        async with setup.processor(owner_id="b") as processor:
             await seconds(POLLED_S)
-            scene.publish(1, "1")
+            setup.publish(1, "1")
             await seconds(POLLED_S)
-            found.append([scene.numbers(p) for p in "01"])
+            found.append([setup.numbers(p) for p in "01"])
             (reason,) = {pump.pause_reason for pump in processor.statistics().pumps}
-            await resume(scene)
+            await resume(setup)
             await seconds(POLLED_S)
-            found.append([scene.numbers(p) for p in "01"])
+            found.append([setup.numbers(p) for p in "01"])
         return found, reason
 
-    found, reason = run_virtual(story())
+    found, reason = run_virtual(scenario())
 
     assert found == [[[], [0]], [[], [0]], [[0], [0, 1]]]
     assert "damaged" in reason
@@ -178,14 +178,14 @@ class Contested(MemoryCheckpointStore):
         return result
 
 
-def run_contested(story):
-    """Run a story with such a store."""
+def run_contested(scenario):
+    """Run a scenario with such a store."""
 
     async def main():
-        scene = Scene()
-        store = Contested(scene.account)
+        setup = Setup()
+        store = Contested(setup.account)
         async with store:
-            return await story(store, scene.group)
+            return await scenario(store, setup.group)
 
     return run_virtual(main())
 
@@ -193,35 +193,35 @@ def run_contested(story):
 def test_two_operators_do_not_undo_each_others_pauses():
     """A write that lost is computed again from what the other one wrote."""
 
-    async def story(store, group):
+    async def scenario(store, group):
         store.lost = 3
         await pause_group(store, group, ["0"], reason="mine", expiration=EXPIRATION)
         return sorted((await read_pauses(store, group)).by_partition)
 
-    assert run_contested(story) == ["0", "other-0", "other-1", "other-2"]
+    assert run_contested(scenario) == ["0", "other-0", "other-1", "other-2"]
 
 
 def test_a_pause_that_was_written_after_the_record_was_read_is_not_lost():
     """The write is conditional on what was read, not on what is there by then."""
 
-    async def story(store, group):
+    async def scenario(store, group):
         await pause_group(store, group, ["0"], reason="first", expiration=EXPIRATION)
         store.overtaken = 1
         await pause_group(store, group, ["1"], reason="mine", expiration=EXPIRATION)
         return sorted((await read_pauses(store, group)).by_partition)
 
-    assert run_contested(story) == ["0", "1", "other"]
+    assert run_contested(scenario) == ["0", "1", "other"]
 
 
 def test_a_write_without_an_answer_is_found_out_about():
     """The same pause is not written twice."""
 
-    async def story(store, group):
+    async def scenario(store, group):
         store.unknown = 1
         found = await pause_group(store, group, ["0"], reason="mine", expiration=EXPIRATION)
         return found, await read_pauses(store, group)
 
-    found, kept = run_contested(story)
+    found, kept = run_contested(scenario)
 
     assert found == kept != NO_PAUSES
 
@@ -229,7 +229,7 @@ def test_a_write_without_an_answer_is_found_out_about():
 def test_a_store_that_refuses_or_is_always_first_is_an_error():
     """Not a pause that does not exist."""
 
-    async def story(store, group):
+    async def scenario(store, group):
         store.lost = 100
         with pytest.raises(StoreUnavailableError, match="20 attempts"):
             await pause_group(store, group, reason="mine", expiration=EXPIRATION)
@@ -237,13 +237,13 @@ def test_a_store_that_refuses_or_is_always_first_is_an_error():
         with pytest.raises(StoreRejectedError, match="no permission"):
             await resume_group(store, group)
 
-    run_contested(story)
+    run_contested(scenario)
 
 
 def test_an_empty_list_of_partitions_changes_nothing():
     """It is an error, and neither pauses the whole group nor resumes it."""
 
-    async def story(store, group):
+    async def scenario(store, group):
         with pytest.raises(ValueError, match="pass None for the whole group"):
             await pause_group(store, group, [], reason="mine", expiration=EXPIRATION)
         never = await read_pauses(store, group)
@@ -252,7 +252,7 @@ def test_an_empty_list_of_partitions_changes_nothing():
             await resume_group(store, group, [])
         return never, paused, await read_pauses(store, group)
 
-    never, paused, kept = run_contested(story)
+    never, paused, kept = run_contested(scenario)
 
     assert never == NO_PAUSES
     assert kept == paused
@@ -261,11 +261,11 @@ def test_an_empty_list_of_partitions_changes_nothing():
 def test_a_group_without_pauses_gets_no_record_by_a_resume():
     """Nothing is to be written."""
 
-    async def story(store, group):
+    async def scenario(store, group):
         found = await resume_group(store, group), await resume_group(store, group, ["0"])
         return found, (await store.list_members(group)).record_etags
 
-    found, etags = run_contested(story)
+    found, etags = run_contested(scenario)
 
     assert (found, dict(etags)) == ((NO_PAUSES, NO_PAUSES), {})
 
@@ -273,7 +273,7 @@ def test_a_group_without_pauses_gets_no_record_by_a_resume():
 def test_a_group_that_would_not_hear_of_a_pause_is_refused():
     """Processors of an Azure SDK go on receiving, and resources are not received from."""
 
-    async def story(store, group):
+    async def scenario(store, group):
         claim = OwnershipClaim(partition_id="0", owner_id="azure", expected_etag=None)
         await store.claim_ownership(group, [claim])
         with pytest.raises(ConfigurationError, match="azure is a processor of an Azure SDK"):
@@ -284,4 +284,4 @@ def test_a_group_that_would_not_hear_of_a_pause_is_refused():
         await seconds(61)
         await pause_group(store, group, reason="mine", expiration=EXPIRATION)
 
-    run_contested(story)
+    run_contested(scenario)

@@ -10,7 +10,7 @@ import pytest
 from eventproc import ConfigurationError
 from eventproc._runtime.run import CLOSE_GRACE_S
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds, source_of
+from tests.scenarios.group_setup import Setup, seconds, source_of
 
 SHUTDOWN = timedelta(seconds=20)
 
@@ -33,18 +33,18 @@ def left_open(caplog):
 def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
     """After the rest of ``shutdown_timeout`` and a grace period. It is logged."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(shutdown_timeout=SHUTDOWN)
-        target = scene.store_by_owner["a"] if part == "store" else source_of(processor)
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(shutdown_timeout=SHUTDOWN)
+        target = setup.store_by_owner["a"] if part == "store" else source_of(processor)
         target.close = never  # type: ignore[method-assign]
         loop = asyncio.get_running_loop()
         async with processor:
             await seconds(30)
             began_s = loop.time()
-        return loop.time() - began_s, scene.owners()
+        return loop.time() - began_s, setup.owners()
 
-    took_s, owners = run_virtual(story())
+    took_s, owners = run_virtual(scenario())
 
     assert took_s <= SHUTDOWN.total_seconds() + CLOSE_GRACE_S + 0.5
     assert owners == {"0": None}
@@ -54,10 +54,10 @@ def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
 def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
     """With the error of the start."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(shutdown_timeout=SHUTDOWN)
-        scene.store_by_owner["a"].close = never  # type: ignore[method-assign]
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(shutdown_timeout=SHUTDOWN)
+        setup.store_by_owner["a"].close = never  # type: ignore[method-assign]
 
         async def refuse(_):
             raise ConfigurationError("no such group")
@@ -66,7 +66,7 @@ def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
         with pytest.raises(ConfigurationError, match="no such group"):
             await processor.start()
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert left_open(caplog) == ["store"]
 
@@ -75,15 +75,15 @@ async def test_stop_leaves_behind_a_thread_that_the_store_blocks(caplog):
     """It is a daemon, so it does not keep the process alive, and it ends when the store returns."""
     before = set(threading.enumerate())
     go_on = threading.Event()
-    scene = Scene()
-    scene.account.now = lambda: datetime.now(UTC)
-    processor = scene.processor(uses_store_thread=True, shutdown_timeout=timedelta(seconds=0.5))
+    setup = Setup()
+    setup.account.now = lambda: datetime.now(UTC)
+    processor = setup.processor(uses_store_thread=True, shutdown_timeout=timedelta(seconds=0.5))
 
     async def block():
         while not go_on.is_set():
             select.select([], [], [], 0.01)  # Blocks, and is not refused in an event loop.
 
-    scene.store_by_owner["a"].close = block  # type: ignore[method-assign]
+    setup.store_by_owner["a"].close = block  # type: ignore[method-assign]
     try:
         async with asyncio.timeout(20):
             await processor.start()

@@ -5,14 +5,14 @@ from datetime import timedelta
 from eventproc._core.watching.health import readiness
 from eventproc.models._statistics import Phase
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 MINUTE = timedelta(minutes=1)
 
 
 def test_a_hub_that_does_not_answer_is_reported_with_its_duration_and_no_lag(caplog):
     """By readiness and statistics soon, by the watchdog after its time; no partition moves."""
-    scene = Scene()
+    setup = Setup()
     seen = {}
 
     def look(processor, when):
@@ -20,23 +20,23 @@ def test_a_hub_that_does_not_answer_is_reported_with_its_duration_and_no_lag(cap
         (pump,) = statistics.pumps
         seen[when] = pump, [*readiness(Phase.SERVING, statistics, str)]
 
-    async def story():
-        async with scene.processor(stall_timeout=MINUTE, failover_timeout=3 * MINUTE) as processor:
-            scene.publish(3)
+    async def scenario():
+        async with setup.processor(stall_timeout=MINUTE, failover_timeout=3 * MINUTE) as processor:
+            setup.publish(3)
             await seconds(30)
-            scene.hub.begin_outage()
+            setup.hub.begin_outage()
             await seconds(9)
             look(processor, "at first")
-            scene.publish(3)
+            setup.publish(3)
             await seconds(31)
             look(processor, "soon")
             await seconds(360)
             look(processor, "later")
-            scene.hub.end_outage()
+            setup.hub.end_outage()
             await seconds(60)
             look(processor, "after")
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert [(when, pump.lag, pump.is_stalled) for when, (pump, _) in seen.items()] == [
         ("at first", None, False),
@@ -55,26 +55,26 @@ def test_a_hub_that_does_not_answer_is_reported_with_its_duration_and_no_lag(cap
         True
     ]
     assert "partition_abandoned" not in caplog.text
-    assert scene.numbers() == [*range(6)]
+    assert setup.numbers() == [*range(6)]
 
 
 def test_a_hub_without_events_that_answers_again_has_its_former_lag():
     """A link that holds is an answer, too: a quiet partition would stay red until an event."""
-    scene = Scene()
+    setup = Setup()
 
-    async def story():
-        async with scene.processor() as processor:
-            scene.publish(3)
+    async def scenario():
+        async with setup.processor() as processor:
+            setup.publish(3)
             await seconds(30)
-            scene.hub.begin_outage()
+            setup.hub.begin_outage()
             await seconds(60)
             during = processor.statistics()
-            scene.hub.end_outage()
+            setup.hub.end_outage()
             await seconds(60)
             after = processor.statistics()
         return during.pumps[0], after.pumps[0]
 
-    during, after = run_virtual(story())
+    during, after = run_virtual(scenario())
 
     assert (during.lag, during.receiver_failing_seconds) == (None, 60)
     assert (after.lag, after.receiver_failing_seconds, after.receiver_error) == (0, 0, None)
@@ -82,37 +82,37 @@ def test_a_hub_without_events_that_answers_again_has_its_former_lag():
 
 def test_links_that_open_and_break_again_and_again_are_one_failure():
     """An answer that lasts for a moment ends no outage."""
-    scene = Scene()
+    setup = Setup()
 
-    async def story():
-        async with scene.processor() as processor:
+    async def scenario():
+        async with setup.processor() as processor:
             await seconds(30)
             for _ in range(10):
-                scene.hub.break_links()
+                setup.hub.break_links()
                 await seconds(4)
             during = processor.statistics()
             await seconds(6)
             after = processor.statistics()
         return [s.pumps[0].receiver_failing_seconds for s in (during, after)]
 
-    assert run_virtual(story()) == [40, 0]
+    assert run_virtual(scenario()) == [40, 0]
 
 
 def test_a_pause_during_an_outage_is_ready_and_its_lag_unknown():
     """A pause needs no link; the number of the newest event cannot be read."""
-    scene = Scene()
+    setup = Setup()
 
-    async def story():
-        async with scene.processor(stall_timeout=MINUTE) as processor:
-            scene.publish(3)
+    async def scenario():
+        async with setup.processor(stall_timeout=MINUTE) as processor:
+            setup.publish(3)
             await seconds(30)
-            scene.hub.begin_outage()
+            setup.hub.begin_outage()
             await seconds(30)
             processor.pause("0")
             await seconds(100)
             return processor.statistics()
 
-    statistics = run_virtual(story())
+    statistics = run_virtual(scenario())
 
     assert statistics.lag is None
     assert not statistics.pumps[0].is_stalled

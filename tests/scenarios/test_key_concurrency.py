@@ -9,22 +9,22 @@ import pytest
 from eventproc import CheckpointPolicy, PartitionHandler, StateRefusedError
 from eventproc.models import OwnershipClaim, SequenceRange
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 MANUAL = CheckpointPolicy.manual()
 
 
-def publish(scene: Scene, keys) -> None:
+def publish(setup: Setup, keys) -> None:
     """Publish one event for each key, to one partition."""
     for key in keys:
-        scene.hub.publish(key.encode(), partition_id="0", partition_key=key)
+        setup.hub.publish(key.encode(), partition_id="0", partition_key=key)
 
 
 class ByKey(PartitionHandler):
     """Takes time for each event, and counts the calls under way."""
 
-    def __init__(self, scene: Scene, seconds_per_event: float = 1.0) -> None:
-        self.scene = scene
+    def __init__(self, setup: Setup, seconds_per_event: float = 1.0) -> None:
+        self.setup = setup
         self.seconds_per_event = seconds_per_event
         self.busy: Counter[str | None] = Counter()
         self.most = 0
@@ -40,7 +40,7 @@ class ByKey(PartitionHandler):
             for event in events:
                 await asyncio.sleep(self.seconds_per_event)
                 self.numbers_by_key[key].append(event.sequence_number)
-                self.scene.handled.append(("0", event.sequence_number))
+                self.setup.handled.append(("0", event.sequence_number))
                 context.done(event)
         finally:
             self.busy[key] -= 1
@@ -50,18 +50,18 @@ class ByKey(PartitionHandler):
 def test_keys_are_handled_concurrently_and_each_in_order(lanes, took_s):
     """As many as there are lanes or keys, whichever is fewer."""
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abc" * 20)
-        handler = ByKey(scene)
-        async with scene.processor(lambda: handler, key_concurrency=lanes) as processor:
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abc" * 20)
+        handler = ByKey(setup)
+        async with setup.processor(lambda: handler, key_concurrency=lanes) as processor:
             started_s = asyncio.get_running_loop().time()
             while processor.statistics().counters.handled_count < 60:
                 await seconds(0.25)
             took = asyncio.get_running_loop().time() - started_s
-        return handler, took, scene.checkpointed()
+        return handler, took, setup.checkpointed()
 
-    handler, took, checkpointed = run_virtual(story())
+    handler, took, checkpointed = run_virtual(scenario())
 
     assert took_s <= took <= took_s + 1
     assert checkpointed == 59
@@ -74,9 +74,9 @@ def test_keys_are_handled_concurrently_and_each_in_order(lanes, took_s):
 def test_after_a_crash_only_events_under_way_are_delivered_again():
     """Completed events above the position are in the checkpoint."""
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abbbcb")
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abbbcb")
 
         class SlowA(ByKey):
             async def process_events(self, context, events):
@@ -84,53 +84,53 @@ def test_after_a_crash_only_events_under_way_are_delivered_again():
                     await asyncio.sleep(1000)
                 await super().process_events(context, events)
 
-        first = scene.processor(lambda: SlowA(scene), key_concurrency=3)
+        first = setup.processor(lambda: SlowA(setup), key_concurrency=3)
         await first.start()
         await seconds(20)
-        stored = scene.checkpoint()
-        scene.store_by_owner["a"].is_out = True  # From now on it is as good as dead.
-        handled_before = sorted(scene.numbers())
-        async with scene.processor(lambda: ByKey(scene), owner_id="b", key_concurrency=3):
+        stored = setup.checkpoint()
+        setup.store_by_owner["a"].is_out = True  # From now on it is as good as dead.
+        handled_before = sorted(setup.numbers())
+        async with setup.processor(lambda: ByKey(setup), owner_id="b", key_concurrency=3):
             await seconds(100)
-            publish(scene, "b")
+            publish(setup, "b")
             await seconds(10)
         await first.stop()
-        return stored, handled_before, scene
+        return stored, handled_before, setup
 
-    stored, handled_before, scene = run_virtual(story())
+    stored, handled_before, setup = run_virtual(scenario())
 
     assert (stored.sequence_number, stored.completed) == (-1, (SequenceRange(1, 5),))
     assert handled_before == [1, 2, 3, 4, 5]
-    assert sorted(scene.numbers()) == [0, 1, 2, 3, 4, 5, 6]
-    assert scene.checkpoint().completed == ()
-    assert scene.checkpointed() == 6
+    assert sorted(setup.numbers()) == [0, 1, 2, 3, 4, 5, 6]
+    assert setup.checkpoint().completed == ()
+    assert setup.checkpointed() == 6
 
 
 def test_a_hand_over_with_key_lanes_repeats_no_event():
     """Every lane finishes its call before the partition is handed over."""
 
-    async def story():
-        scene = Scene(partition_count=2)
+    async def scenario():
+        setup = Setup(partition_count=2)
         for number in range(400):
             key = f"k{number % 7}"
-            scene.hub.publish(b"", partition_id=str(number % 2), partition_key=key)
+            setup.hub.publish(b"", partition_id=str(number % 2), partition_key=key)
 
         class Plain(Noting):
             async def process_event(self, context, event):
                 await asyncio.sleep(0.3)
-                scene.handled.append((context.partition_id, event.sequence_number))
+                setup.handled.append((context.partition_id, event.sequence_number))
 
             process_events = PartitionHandler.process_events
 
-        async with scene.processor(lambda: Plain(scene), key_concurrency=4, batch_size_max=5):
+        async with setup.processor(lambda: Plain(setup), key_concurrency=4, batch_size_max=5):
             await seconds(10)
-            async with scene.processor(
-                lambda: Plain(scene), owner_id="b", key_concurrency=4, batch_size_max=5
+            async with setup.processor(
+                lambda: Plain(setup), owner_id="b", key_concurrency=4, batch_size_max=5
             ):
                 await seconds(60)
-        return Counter(scene.handled)
+        return Counter(setup.handled)
 
-    counts = run_virtual(story())
+    counts = run_virtual(scenario())
 
     assert len(counts) == 400
     assert set(counts.values()) == {1}
@@ -139,12 +139,12 @@ def test_a_hand_over_with_key_lanes_repeats_no_event():
 def test_a_full_window_holds_up_only_its_own_partition():
     """A key that hangs fills the window of one partition; the other one goes on."""
 
-    async def story():
-        scene = Scene(partition_count=2)
+    async def scenario():
+        setup = Setup(partition_count=2)
         for number in range(100):
             for partition_id in ("0", "1"):
                 key = "slow" if number == 0 and partition_id == "0" else f"k{number % 5}"
-                scene.hub.publish(b"", partition_id=partition_id, partition_key=key)
+                setup.hub.publish(b"", partition_id=partition_id, partition_key=key)
 
         class SlowKey(Noting):
             async def process_events(self, context, events):
@@ -152,16 +152,16 @@ def test_a_full_window_holds_up_only_its_own_partition():
                     await asyncio.sleep(100)
                 await super().process_events(context, events)
 
-        async with scene.processor(
-            lambda: SlowKey(scene), key_concurrency=3, max_in_flight_events=10
+        async with setup.processor(
+            lambda: SlowKey(setup), key_concurrency=3, max_in_flight_events=10
         ) as one:
             await seconds(50)
             received = [pump.counters.received_count for pump in one.statistics().pumps]
-            others = len(scene.numbers("1"))
+            others = len(setup.numbers("1"))
             await seconds(60)
-        return received, others, sorted(scene.numbers("0"))
+        return received, others, sorted(setup.numbers("0"))
 
-    received, others, numbers = run_virtual(story())
+    received, others, numbers = run_virtual(scenario())
 
     assert received == [10, 100]
     assert others == 100
@@ -171,25 +171,25 @@ def test_a_full_window_holds_up_only_its_own_partition():
 def test_a_failing_key_does_not_hold_up_the_others():
     """Its event is retried in its lane, and its later events wait."""
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abab" * 5)
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abab" * 5)
         failures: list[int] = []
 
         class FailingA(Noting):
             async def process_event(self, context, event):
                 if event.sequence_number == 0 and len(failures) < 10:
-                    failures.append(len(scene.handled))
+                    failures.append(len(setup.handled))
                     raise RuntimeError
-                scene.handled.append(("0", event.sequence_number))
+                setup.handled.append(("0", event.sequence_number))
 
             process_events = PartitionHandler.process_events
 
-        async with scene.processor(lambda: FailingA(scene), key_concurrency=2):
+        async with setup.processor(lambda: FailingA(setup), key_concurrency=2):
             await seconds(300)
-        return scene.numbers(), failures
+        return setup.numbers(), failures
 
-    numbers, failures = run_virtual(story())
+    numbers, failures = run_virtual(scenario())
 
     assert failures[-1] == 10
     assert numbers[:10] == [1, 3, 5, 7, 9, 11, 13, 15, 17, 19]
@@ -199,23 +199,23 @@ def test_a_failing_key_does_not_hold_up_the_others():
 def test_events_without_a_key_are_handled_as_one_key():
     """With ``key_selector`` they may be handled without order."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(10)
-        handler = ByKey(scene)
-        async with scene.processor(lambda: handler, key_concurrency=5):
+    async def scenario():
+        setup = Setup()
+        setup.publish(10)
+        handler = ByKey(setup)
+        async with setup.processor(lambda: handler, key_concurrency=5):
             await seconds(30)
-        return handler.most, scene.numbers()
+        return handler.most, setup.numbers()
 
-    assert run_virtual(story()) == (1, list(range(10)))
+    assert run_virtual(scenario()) == (1, list(range(10)))
 
 
 def test_key_selector_chooses_the_key():
     """Here each event has one of its own, so there is no order."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(10)
+    async def scenario():
+        setup = Setup()
+        setup.publish(10)
         began_s = []
 
         class All(Noting):
@@ -224,22 +224,22 @@ def test_key_selector_chooses_the_key():
                 await asyncio.sleep(10)
                 await super().process_events(context, events)
 
-        async with scene.processor(
-            lambda: All(scene),
+        async with setup.processor(
+            lambda: All(setup),
             key_concurrency=10,
             key_selector=lambda event: str(event.sequence_number),
         ):
             await seconds(15)
         return len(began_s), max(began_s) - min(began_s)
 
-    assert run_virtual(story()) == (10, 0)
+    assert run_virtual(scenario()) == (10, 0)
 
 
 def test_setting_state_is_refused_with_key_lanes():
     """It would belong to no position. The call raises even if the start could not see it."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         errors = []
 
         class Stateful(Noting):
@@ -249,12 +249,12 @@ def test_setting_state_is_refused_with_key_lanes():
             async def process_error(self, context, error):
                 errors.append(error)
 
-        publish(scene, "a")
-        async with scene.processor(lambda: Stateful(scene), key_concurrency=2):
+        publish(setup, "a")
+        async with setup.processor(lambda: Stateful(setup), key_concurrency=2):
             await seconds(0.4)
         return errors
 
-    errors = run_virtual(story())
+    errors = run_virtual(scenario())
 
     assert isinstance(errors[0], StateRefusedError)
     assert "key_concurrency to 1" in str(errors[0])
@@ -263,9 +263,9 @@ def test_setting_state_is_refused_with_key_lanes():
 def test_a_checkpoint_in_a_lane_stores_its_events_as_a_completed_range():
     """The event and those before it in the call are handled, wherever the position is."""
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abb")
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abb")
         stored = []
 
         class Explicit(Noting):
@@ -274,15 +274,15 @@ def test_a_checkpoint_in_a_lane_stores_its_events_as_a_completed_range():
                     await asyncio.sleep(10)
                 else:
                     await context.checkpoint(events[1])
-                    stored.append(scene.checkpoint())
+                    stored.append(setup.checkpoint())
 
-        async with scene.processor(
-            lambda: Explicit(scene), key_concurrency=2, checkpoint_policy=MANUAL
+        async with setup.processor(
+            lambda: Explicit(setup), key_concurrency=2, checkpoint_policy=MANUAL
         ):
             await seconds(5)
         return stored[0]
 
-    stored = run_virtual(story())
+    stored = run_virtual(scenario())
 
     assert (stored.sequence_number, stored.completed) == (-1, (SequenceRange(1, 2),))
 
@@ -290,9 +290,9 @@ def test_a_checkpoint_in_a_lane_stores_its_events_as_a_completed_range():
 def test_losing_the_partition_cancels_the_calls_of_all_lanes():
     """And nothing is stored."""
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abc")
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abc")
         ended = []
 
         class Long(Noting):
@@ -302,16 +302,16 @@ def test_losing_the_partition_cancels_the_calls_of_all_lanes():
                 finally:
                     ended.append((asyncio.get_running_loop().time(), context.is_owned))
 
-        async with scene.processor(lambda: Long(scene), key_concurrency=3):
+        async with setup.processor(lambda: Long(setup), key_concurrency=3):
             await seconds(5)
-            store = scene.store_by_owner["a"].store
-            (record,) = (await store.list_ownership(scene.group)).ownerships
+            store = setup.store_by_owner["a"].store
+            (record,) = (await store.list_ownership(setup.group)).ownerships
             claim = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
-            await store.claim_ownership(scene.group, [claim])
+            await store.claim_ownership(setup.group, [claim])
             await seconds(12)
             return ended
 
-    ended = run_virtual(story())
+    ended = run_virtual(scenario())
 
     assert len(ended) == 3
     assert {is_owned for _, is_owned in ended} == {False}
@@ -321,24 +321,24 @@ def test_losing_the_partition_cancels_the_calls_of_all_lanes():
 def test_all_lanes_share_the_time_limit_of_stop():
     """Calls that never end are cancelled."""
 
-    async def story():
-        scene = Scene()
-        publish(scene, "abcd")
+    async def scenario():
+        setup = Setup()
+        publish(setup, "abcd")
 
         class Endless(Noting):
             async def process_events(self, context, events):
                 await asyncio.sleep(3600)
 
-        processor = scene.processor(
-            lambda: Endless(scene), key_concurrency=4, shutdown_timeout=timedelta(seconds=10)
+        processor = setup.processor(
+            lambda: Endless(setup), key_concurrency=4, shutdown_timeout=timedelta(seconds=10)
         )
         await processor.start()
         await seconds(5)
         started_s = asyncio.get_running_loop().time()
         await processor.stop()
-        return asyncio.get_running_loop().time() - started_s, scene.owners()
+        return asyncio.get_running_loop().time() - started_s, setup.owners()
 
-    took_s, owners = run_virtual(story())
+    took_s, owners = run_virtual(scenario())
 
     assert took_s <= 10
     assert owners == {"0": None}

@@ -22,7 +22,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 
 class StubPump:
@@ -77,7 +77,7 @@ class PumpsFixture:
 def test_a_partition_that_is_being_handed_over_gets_no_second_pump():
     """Even if the plan changes: the write that names the new owner is under way."""
 
-    async def story():
+    async def scenario():
         fixture = PumpsFixture()
         fixture.pumps.adjust({"0"}, {})
         await seconds(0)
@@ -93,13 +93,13 @@ def test_a_partition_that_is_being_handed_over_gets_no_second_pump():
         await seconds(1)
         return during_hand_over, fixture.made
 
-    assert run_virtual(story()) == (1, 2)
+    assert run_virtual(scenario()) == (1, 2)
 
 
 def test_the_new_owner_is_read_again_after_draining():
     """The plan may name another owner by then, or none."""
 
-    async def story(later):
+    async def scenario(later):
         fixture = PumpsFixture()
         fixture.pumps.adjust({"0"}, {})
         await seconds(0)
@@ -111,8 +111,8 @@ def test_the_new_owner_is_read_again_after_draining():
         await seconds(1)
         return fixture.transfers
 
-    assert run_virtual(story({"0": "c"})) == [("0", "c")]
-    assert run_virtual(story({})) == []
+    assert run_virtual(scenario({"0": "c"})) == [("0", "c")]
+    assert run_virtual(scenario({})) == []
 
 
 class RecordingTimes(PartitionHandler):
@@ -129,24 +129,24 @@ class RecordingTimes(PartitionHandler):
 def test_a_leaving_processor_serves_its_partitions_until_the_others_poll_often():
     """So no partition goes without an owner for longer than a short poll interval."""
 
-    async def story():
-        scene = Scene(2)
+    async def scenario():
+        setup = Setup(2)
         times: list[float] = []
-        a = scene.processor(lambda: RecordingTimes(times), owner_id="a")
-        b = scene.processor(lambda: RecordingTimes(times), owner_id="b")
+        a = setup.processor(lambda: RecordingTimes(times), owner_id="a")
+        b = setup.processor(lambda: RecordingTimes(times), owner_id="b")
         await asyncio.gather(a.start(), b.start())
         await seconds(15)
-        mine = next(p for p, owner in scene.owners().items() if owner == "a")
+        mine = next(p for p, owner in setup.owners().items() if owner == "a")
         times.clear()
         stopping = asyncio.create_task(a.stop())
         for _ in range(400):
-            scene.publish(1, mine)
+            setup.publish(1, mine)
             await seconds(0.1)
         await stopping
         await b.stop()
         return max(after - before for before, after in pairwise(times))
 
-    assert run_virtual(story()) < 1
+    assert run_virtual(scenario()) < 1
 
 
 class SlowToClose(PartitionHandler):
@@ -164,70 +164,70 @@ def test_a_processor_that_leaves_before_a_hand_over_arrives_returns_the_partitio
     """It was planned to get a partition, so it waits for a hand-over under way."""
 
     async def hand_over_at():
-        scene = Scene(2)
-        a = scene.processor(SlowToClose, owner_id="a")
+        setup = Setup(2)
+        a = setup.processor(SlowToClose, owner_id="a")
         await a.start()
         await seconds(25)
-        b = scene.processor(SlowToClose, owner_id="b")
+        b = setup.processor(SlowToClose, owner_id="b")
         await b.start()
-        while "b" not in scene.owners().values():
+        while "b" not in setup.owners().values():
             await seconds(0.01)
         at_s = asyncio.get_running_loop().time()
         await asyncio.gather(a.stop(), b.stop())
         return at_s
 
-    async def story(leaves_at_s):
-        scene = Scene(2)
-        a = scene.processor(SlowToClose, owner_id="a")
+    async def scenario(leaves_at_s):
+        setup = Setup(2)
+        a = setup.processor(SlowToClose, owner_id="a")
         await a.start()
         await seconds(25)
-        b = scene.processor(SlowToClose, owner_id="b")
+        b = setup.processor(SlowToClose, owner_id="b")
         await b.start()
         await seconds(leaves_at_s - asyncio.get_running_loop().time())
         await b.stop()
         await seconds(1)
-        owners = set(scene.owners().values())
+        owners = set(setup.owners().values())
         await a.stop()
         return owners
 
     given_at_s = run_virtual(hand_over_at())
     for before_s in (0.09, 0.07, 0.05, 0.02):
-        assert run_virtual(story(given_at_s - before_s)) == {"a"}
+        assert run_virtual(scenario(given_at_s - before_s)) == {"a"}
 
 
 def test_an_idle_processor_that_leaves_just_after_another_one_returns_the_partition():
     """That one had planned to hand over to it, and neither had read that both leave."""
 
     async def group():
-        scene = Scene(2)
+        setup = Setup(2)
         soon = timedelta(seconds=0.2)
-        a, b, c = (scene.processor(SlowToClose, owner_id=name, drain_delay=soon) for name in "abc")
+        a, b, c = (setup.processor(SlowToClose, owner_id=name, drain_delay=soon) for name in "abc")
         for processor in (a, b, c):
             await processor.start()
             await seconds(25)
-        assert set(scene.owners().values()) == {"a", "b"}
-        return scene, a, b, c, asyncio.create_task(b.stop())
+        assert set(setup.owners().values()) == {"a", "b"}
+        return setup, a, b, c, asyncio.create_task(b.stop())
 
     async def hand_over_at():
-        scene, a, _, c, stopping = await group()
-        while "c" not in scene.owners().values():
+        setup, a, _, c, stopping = await group()
+        while "c" not in setup.owners().values():
             await seconds(0.01)
         at_s = asyncio.get_running_loop().time()
         await asyncio.gather(a.stop(), c.stop(), stopping)
         return at_s
 
-    async def story(leaves_at_s):
-        scene, a, _, c, stopping = await group()
+    async def scenario(leaves_at_s):
+        setup, a, _, c, stopping = await group()
         await seconds(leaves_at_s - asyncio.get_running_loop().time())
         await asyncio.gather(c.stop(), stopping)
         await seconds(2)
-        owners = set(scene.owners().values())
+        owners = set(setup.owners().values())
         await a.stop()
         return owners
 
     given_at_s = run_virtual(hand_over_at())
     for before_s in (0.09, 0.07, 0.05, 0.02):
-        assert run_virtual(story(given_at_s - before_s)) == {"a"}
+        assert run_virtual(scenario(given_at_s - before_s)) == {"a"}
 
 
 class SlowerToClose(PartitionHandler):
@@ -244,19 +244,19 @@ class SlowerToClose(PartitionHandler):
 def test_a_partition_handed_to_a_leaving_processor_at_the_end_is_released():
     """No partition stays recorded as its own after it has stopped."""
 
-    async def story():
-        scene = Scene(2)
-        a = scene.processor(SlowerToClose, owner_id="a")
+    async def scenario():
+        setup = Setup(2)
+        a = setup.processor(SlowerToClose, owner_id="a")
         await a.start()
         await seconds(5)
         stopping = asyncio.create_task(a.stop())
-        while None not in scene.owners().values():
+        while None not in setup.owners().values():
             await seconds(0.01)
-        store = scene.store_by_owner["a"]
-        given = [p for p, owner_id in scene.owners().items() if owner_id is None]
-        records = scene.account.records(scene.group)
+        store = setup.store_by_owner["a"]
+        given = [p for p, owner_id in setup.owners().items() if owner_id is None]
+        records = setup.account.records(setup.group)
         await store.claim_ownership(
-            scene.group,
+            setup.group,
             [
                 OwnershipClaim(
                     partition_id=p,
@@ -267,9 +267,9 @@ def test_a_partition_handed_to_a_leaving_processor_at_the_end_is_released():
             ],
         )
         await stopping
-        return given, scene.owners(), set(records.member_by_owner)
+        return given, setup.owners(), set(records.member_by_owner)
 
-    given, owners, there = run_virtual(story())
+    given, owners, there = run_virtual(scenario())
 
     assert given
     assert set(owners.values()) == {None}
@@ -287,16 +287,16 @@ class Lasting(PartitionHandler):
 def test_a_leaving_processor_does_not_release_partitions_of_a_new_one_with_its_id():
     """A supervisor started the next process before this one had ended."""
 
-    async def story():
-        scene = Scene(2)
-        old = scene.processor(Lasting, owner_id="a", shutdown_timeout=timedelta(seconds=30))
+    async def scenario():
+        setup = Setup(2)
+        old = setup.processor(Lasting, owner_id="a", shutdown_timeout=timedelta(seconds=30))
         await old.start()
         await seconds(5)
-        scene.publish(1)
+        setup.publish(1)
         await seconds(1)
         stopping = asyncio.create_task(old.stop())
         await seconds(1)
-        new = scene.processor(owner_id="a", chance="another incarnation")
+        new = setup.processor(owner_id="a", chance="another incarnation")
         await new.start()
         was_there = not stopping.done()
         await stopping
@@ -305,7 +305,7 @@ def test_a_leaving_processor_does_not_release_partitions_of_a_new_one_with_its_i
         await new.stop()
         return was_there, lost_count, owned
 
-    assert run_virtual(story()) == (True, 0, ("0", "1"))
+    assert run_virtual(scenario()) == (True, 0, ("0", "1"))
 
 
 class IgnoringCancellation(SlowToClose):
@@ -323,32 +323,32 @@ class IgnoringCancellation(SlowToClose):
 def test_a_processor_that_stops_with_a_handler_running_stays_recorded_as_leaving(strategy):
     """So other members wait before they steal, while its handler may still run."""
 
-    async def story():
-        scene = Scene(1)
+    async def scenario():
+        setup = Setup(1)
         settings = {
             "shutdown_timeout": timedelta(seconds=5),
             "load_balancing_strategy": strategy,
             "handoff_timeout": timedelta(seconds=30),
         }
-        a = scene.processor(IgnoringCancellation, owner_id="a", **settings)
+        a = setup.processor(IgnoringCancellation, owner_id="a", **settings)
         await a.start()
         await seconds(5)
-        b = scene.processor(owner_id="b", **settings)
+        b = setup.processor(owner_id="b", **settings)
         await b.start()
         await seconds(15)
-        scene.publish(1)
+        setup.publish(1)
         await seconds(1)
         await a.stop()
         stopped_at_s = asyncio.get_running_loop().time()
-        status = scene.account.records(scene.group).member_by_owner["a"].status
-        while scene.owners()["0"] != "b":
+        status = setup.account.records(setup.group).member_by_owner["a"].status
+        while setup.owners()["0"] != "b":
             await seconds(0.5)
         took_s = asyncio.get_running_loop().time() - stopped_at_s
         await b.stop()
         await seconds(40)
         return status, took_s
 
-    status, took_s = run_virtual(story())
+    status, took_s = run_virtual(scenario())
 
     assert status is MemberStatus.LEAVING
     assert took_s > 20
@@ -357,15 +357,15 @@ def test_a_processor_that_stops_with_a_handler_running_stays_recorded_as_leaving
 def test_a_processor_that_lost_its_owner_id_writes_no_record():
     """The records belong to the processor that has the owner id now."""
 
-    async def story():
-        scene = Scene(3)
-        old = scene.processor(owner_id="a")
+    async def scenario():
+        setup = Setup(3)
+        old = setup.processor(owner_id="a")
         await old.start()
         await seconds(5)
-        line = scene.store_by_owner["a"]
+        line = setup.store_by_owner["a"]
         line.is_out = True
         await seconds(61)
-        new = scene.processor(owner_id="a", chance="another incarnation")
+        new = setup.processor(owner_id="a", chance="another incarnation")
         await new.start()
         await seconds(5)
         line.is_out = False
@@ -377,41 +377,41 @@ def test_a_processor_that_lost_its_owner_id_writes_no_record():
         await new.stop()
         return lost_count, owned
 
-    assert run_virtual(story()) == (0, ("0", "1", "2"))
+    assert run_virtual(scenario()) == (0, ("0", "1", "2"))
 
 
 def test_a_stolen_link_makes_the_processor_verify_its_lease():
     """So it notices a stolen partition before its next poll."""
 
-    async def story():
-        scene = Scene(1)
-        a = scene.processor(owner_id="a")
+    async def scenario():
+        setup = Setup(1)
+        a = setup.processor(owner_id="a")
         await a.start()
         await seconds(12)
-        store = scene.store_by_owner["a"].store
-        record = scene.account.records(scene.group).ownership_by_partition["0"]
+        store = setup.store_by_owner["a"].store
+        record = setup.account.records(setup.group).ownership_by_partition["0"]
         await store.claim_ownership(
-            scene.group,
+            setup.group,
             [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)],
         )
-        scene.hub.displace("0", group=scene.group.name)
+        setup.hub.displace("0", group=setup.group.name)
         await seconds(0.5)
         lost_count = a.statistics().lost_count
         await a.stop()
         return lost_count
 
-    assert run_virtual(story()) == 1
+    assert run_virtual(scenario()) == 1
 
 
 def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
     """A partition may be recorded as this processor's: the others wait before they steal it."""
 
-    async def story():
-        scene = Scene(2)
-        a = scene.processor(owner_id="a", shutdown_timeout=timedelta(seconds=20))
+    async def scenario():
+        setup = Setup(2)
+        a = setup.processor(owner_id="a", shutdown_timeout=timedelta(seconds=20))
         await a.start()
         await seconds(10)
-        store: Any = scene.store_by_owner["a"]
+        store: Any = setup.store_by_owner["a"]
 
         async def unanswered(*_):
             raise StoreUnavailableError("no answer")
@@ -421,10 +421,10 @@ def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
 
         store.list_ownership, store.claim_ownership = unanswered, unknown
         await a.stop()
-        members = scene.account.records(scene.group).member_by_owner
-        return scene.owners(), {owner_id: member.status for owner_id, member in members.items()}
+        members = setup.account.records(setup.group).member_by_owner
+        return setup.owners(), {owner_id: member.status for owner_id, member in members.items()}
 
-    owners, members = run_virtual(story())
+    owners, members = run_virtual(scenario())
 
     assert owners == {"0": "a", "1": "a"}
     assert members == {"a": MemberStatus.LEAVING}
@@ -433,12 +433,12 @@ def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
 def test_a_leaving_processor_writes_its_status_before_it_plans():
     """Processors that poll after that plan without it, and find the same new owners."""
 
-    async def story():
-        scene = Scene(2)
-        a = scene.processor()
+    async def scenario():
+        setup = Setup(2)
+        a = setup.processor()
         await a.start()
         await seconds(30)
-        store: Any = scene.store_by_owner["a"]
+        store: Any = setup.store_by_owner["a"]
         done: list[str] = []
 
         def noting(name: str) -> Any:
@@ -455,34 +455,34 @@ def test_a_leaving_processor_writes_its_status_before_it_plans():
         await a.stop()
         return done[:3]
 
-    assert run_virtual(story()) == ["announce_member", "list_members", "list_ownership"]
+    assert run_virtual(scenario()) == ["announce_member", "list_members", "list_ownership"]
 
 
 def test_a_processor_that_expects_no_hand_over_stops_at_once():
     """The group is balanced, so no hand-over to it can be under way."""
 
-    async def story():
-        scene = Scene(2)
-        a = scene.processor()
+    async def scenario():
+        setup = Setup(2)
+        a = setup.processor()
         await a.start()
         await seconds(30)
-        before = scene.now()
+        before = setup.now()
         await a.stop()
-        return scene.now() - before
+        return setup.now() - before
 
-    assert run_virtual(story()) < timedelta(seconds=1)
+    assert run_virtual(scenario()) < timedelta(seconds=1)
 
 
 def test_a_restarting_processor_renews_once_more_as_it_stops():
     """So its next start has a whole expiration in which its records are alive."""
 
-    async def story():
-        scene = Scene(2)
-        a = scene.processor(static_membership=True)
+    async def scenario():
+        setup = Setup(2)
+        a = setup.processor(static_membership=True)
         await a.start()
         await seconds(15)
         await a.stop()
-        records = scene.account.records(scene.group).ownership_by_partition
-        return [scene.now() - record.last_modified for record in records.values()]
+        records = setup.account.records(setup.group).ownership_by_partition
+        return [setup.now() - record.last_modified for record in records.values()]
 
-    assert max(run_virtual(story())) < timedelta(seconds=1)
+    assert max(run_virtual(scenario())) < timedelta(seconds=1)

@@ -15,7 +15,7 @@ from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._core.events import events, numbers
 from tests.unit.eventproc._delivery.test_reader import Reading
 
@@ -60,8 +60,8 @@ class ScriptedLink(PartitionReceiver):
 class ScriptedLinks(MemoryEventSource):
     """Opens links that take these steps, one link after the other."""
 
-    def __init__(self, scene: Scene, *steps: Step) -> None:
-        super().__init__(scene.hub)
+    def __init__(self, setup: Setup, *steps: Step) -> None:
+        super().__init__(setup.hub)
         self.steps = [*steps]
         self.last_enqueued: LastEnqueued | None = None
         self.first: int | None = None
@@ -77,13 +77,13 @@ class ReaderFixture:
     """A reader of scripted links."""
 
     def __init__(self, *steps: Step) -> None:
-        scene = Scene()
-        self.source = ScriptedLinks(scene, *steps)
+        setup = Setup()
+        self.source = ScriptedLinks(setup, *steps)
         self.stop = StopScope(lambda: inf)
         self.counters = DeliveryCounters()
         self.attempts: list[int] = []
         self.reading = Reading(
-            scene,
+            setup,
             self.source,
             self._verify,
             stop=self.stop,

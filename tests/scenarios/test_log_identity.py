@@ -18,7 +18,7 @@ from eventproc import (
 from eventproc._base.logs import TextLines, get_logger
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.test_forks import QUICK, Idle
 
 GROUP_FIELDS = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "owner_id")
@@ -99,10 +99,10 @@ def test_the_first_line_says_what_the_others_of_a_lone_processor_leave_out(caplo
     caplog.set_level(logging.INFO, "eventproc")
 
     async def scenario():
-        scene = Scene(1)
+        setup = Setup(1)
         processor = EventProcessor(
-            source=LoggingSource(scene.hub),
-            store=MemoryCheckpointStore(scene.account),
+            source=LoggingSource(setup.hub),
+            store=MemoryCheckpointStore(setup.account),
             handler=Idle,
             consumer_group="audit",
             owner_id="host-1",

@@ -9,7 +9,7 @@ import pytest
 
 from eventproc.models import ClaimResult, WriteOutcome
 from eventproc.testing import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 class FailingInTrouble(Noting):
@@ -30,37 +30,37 @@ class FailingInTrouble(Noting):
 
 
 @contextmanager
-def no_store(scene):
+def no_store(setup):
     """The store does not answer."""
-    with scene.store_by_owner["a"].outage():
+    with setup.store_by_owner["a"].outage():
         yield
 
 
 @contextmanager
-def no_claims(scene):
+def no_claims(setup):
     """The store can be read, but every claim has an unknown outcome."""
-    store = scene.store_by_owner["a"]
+    store = setup.store_by_owner["a"]
 
     async def unanswered(_group, claims):
         await asyncio.sleep(0)
         return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
 
     store.claim_ownership, answered = unanswered, store.claim_ownership
-    scene.hub.grow(2)
+    setup.hub.grow(2)
     yield
     store.claim_ownership = answered
 
 
 @contextmanager
-def no_hub(scene):
+def no_hub(setup):
     """The hub does not answer, and open receivers break."""
-    scene.hub.begin_outage()
+    setup.hub.begin_outage()
     yield
-    scene.hub.end_outage()
+    setup.hub.end_outage()
 
 
 @contextmanager
-def failing_handler(_scene):
+def failing_handler(_setup):
     """The handler raises, and its ``process_error``, too."""
     FailingInTrouble.is_in_trouble = True
     yield
@@ -85,22 +85,22 @@ TROUBLES = {
 def lines_of(trouble, minutes, caplog):
     """Return the events logged during so many minutes of trouble, and at its end."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(
-            lambda: FailingInTrouble(scene), load_balancing_interval=INTERVAL
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(
+            lambda: FailingInTrouble(setup), load_balancing_interval=INTERVAL
         ):
             await seconds(10)
             caplog.clear()
-            with trouble(scene):
-                scene.publish(1)
+            with trouble(setup):
+                setup.publish(1)
                 await seconds(60 * minutes)
-            scene.publish(1)
+            setup.publish(1)
             await seconds(120)
             return [vars(r).get("event") for r in caplog.records if r.levelno >= logging.INFO]
 
     caplog.set_level(logging.DEBUG, "eventproc")
-    return run_virtual(story())
+    return run_virtual(scenario())
 
 
 INTERVAL = timedelta(seconds=10)
@@ -129,19 +129,19 @@ def test_each_condition_that_is_logged_is_logged_when_it_ends(trouble, caplog):
 def test_gaps_are_logged_once(caplog):
     """A compacted hub has one in every batch."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(lambda: FailingInTrouble(scene)):
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(lambda: FailingInTrouble(setup)):
             for number in range(10):
-                scene.hub.stall("0")
-                scene.publish(3)
-                scene.hub.trim("0", before=3 * number + 2)
-                scene.hub.resume("0")
+                setup.hub.stall("0")
+                setup.publish(3)
+                setup.hub.trim("0", before=3 * number + 2)
+                setup.hub.resume("0")
                 await seconds(1)
-            return scene.numbers()
+            return setup.numbers()
 
     caplog.set_level(logging.DEBUG, "eventproc")
-    numbers = run_virtual(story())
+    numbers = run_virtual(scenario())
     levels = [r.levelname for r in caplog.records if vars(r).get("event") == "events_missing"]
 
     assert numbers == [3 * n + 2 for n in range(10)]

@@ -8,33 +8,33 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import OwnershipClaim
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc.test_admin import move
 
 REASONS = ("ownership_lost", "ownership_rewritten", "renewal_failed")
 
 
-async def change(scene: Scene, owner_id: str | None) -> None:
+async def change(setup: Setup, owner_id: str | None) -> None:
     """Write this owner into the record of partition 0."""
-    records = scene.account.records(scene.group).ownership_by_partition
+    records = setup.account.records(setup.group).ownership_by_partition
     claim = OwnershipClaim(partition_id="0", owner_id=owner_id, expected_etag=records["0"].etag)
-    async with MemoryCheckpointStore(scene.account) as store:
-        await store.claim_ownership(scene.group, [claim])
+    async with MemoryCheckpointStore(setup.account) as store:
+        await store.claim_ownership(setup.group, [claim])
 
 
-async def reset(scene: Scene) -> None:
+async def reset(setup: Setup) -> None:
     """Move the checkpoint as ``eventproc checkpoints reset`` does."""
-    await move(scene, -1)
+    await move(setup, -1)
 
 
-async def steal(scene: Scene) -> None:
+async def steal(setup: Setup) -> None:
     """Let another processor steal the partition."""
-    await change(scene, "thief")
+    await change(setup, "thief")
 
 
-async def release(scene: Scene) -> None:
+async def release(setup: Setup) -> None:
     """Release the partition."""
-    await change(scene, None)
+    await change(setup, None)
 
 
 async def no_answer(_group):
@@ -63,16 +63,16 @@ def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, caplog)
     """A reset by an operator is not logged as the claim of another owner."""
     caplog.set_level(logging.INFO)
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
         await processor.start()
         await seconds(15)
-        await cause(scene)
+        await cause(setup)
         await seconds(40)
         await processor.stop()
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert losses_logged(caplog) == [event]
 
@@ -80,16 +80,16 @@ def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, caplog)
 def test_the_log_of_a_reset_says_that_it_was_one(caplog):
     """An operator who reads it later need not look the event up."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
         await processor.start()
         await seconds(15)
-        await reset(scene)
+        await reset(setup)
         await seconds(40)
         await processor.stop()
 
-    run_virtual(story())
+    run_virtual(scenario())
     (record,) = [r for r in caplog.records if getattr(r, "event", "") == "ownership_rewritten"]
 
     assert "`eventproc checkpoints` does when it moves a checkpoint" in record.remedy
@@ -105,23 +105,23 @@ def test_the_record_is_read_for_the_reason_of_a_refused_renewal(cause, event, is
     """The pump is stopped first. If the store does not answer, the log names no owner."""
     caplog.set_level(logging.INFO)
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor()
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor()
         await processor.start()
         await seconds(15)
         run = processor._run
         assert run is not None
-        await cause(scene)
+        await cause(setup)
         if is_silent:
-            scene.store_by_owner["a"].list_ownership = no_answer  # type: ignore[method-assign]
+            setup.store_by_owner["a"].list_ownership = no_answer  # type: ignore[method-assign]
         await run.leases.renew_all()
         await seconds(0.1)
         lost_count = processor.statistics().lost_count
         await processor.stop()
         return lost_count
 
-    lost_count = run_virtual(story())
+    lost_count = run_virtual(scenario())
 
     assert lost_count == 1
     assert losses_logged(caplog)[:1] == [("ownership_lost", None) if is_silent else event]

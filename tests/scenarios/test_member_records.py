@@ -7,13 +7,13 @@ import pytest
 
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import Member, MemberStatus
+from tests.scenarios.group_setup import seconds
 from tests.scenarios.membership_fixture import (
     ANSWER_WITHIN,
     EXPIRATION,
     MembershipFixture,
     run,
 )
-from tests.scenarios.scene import seconds
 
 
 def record(fixture: MembershipFixture) -> Member:
@@ -26,28 +26,28 @@ def record(fixture: MembershipFixture) -> Member:
 def test_a_member_record_is_deleted_although_the_answer_to_its_newest_write_was_lost():
     """Its ETag is read then; the record of another incarnation stays."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         membership = await fixture.entered("1")
-        await fixture.store.announce_member(fixture.scene.group, record(fixture))
+        await fixture.store.announce_member(fixture.setup.group, record(fixture))
         await membership.withdraw()
         assert fixture.member() is None
 
         membership = await fixture.entered("1")
         other = replace(record(fixture), incarnation="2")
-        await fixture.store.announce_member(fixture.scene.group, other)
+        await fixture.store.announce_member(fixture.setup.group, other)
         await membership.withdraw()
         assert fixture.incarnation() == "2"
 
-    run(story)
+    run(scenario)
 
 
 def test_leaving_does_not_overwrite_another_incarnation():
     """After one attempt the record is left to the other."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         membership = await fixture.entered("1")
         other = replace(record(fixture), incarnation="2")
-        await fixture.store.announce_member(fixture.scene.group, other)
+        await fixture.store.announce_member(fixture.setup.group, other)
         announce, attempts = fixture.store.announce_member, []
 
         async def counted(*arguments):
@@ -60,13 +60,13 @@ def test_leaving_does_not_overwrite_another_incarnation():
         assert len(attempts) == 1
         assert (record(fixture).incarnation, record(fixture).status) == ("2", MemberStatus.ACTIVE)
 
-    run(story)
+    run(scenario)
 
 
 def test_a_start_does_not_wait_for_a_restarting_processor():
     """Its status shows that it has stopped, although the record is fresh."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         membership = await fixture.entered("1")
         await membership.change_to(MemberStatus.RESTARTING)
         before_s = asyncio.get_running_loop().time()
@@ -75,13 +75,13 @@ def test_a_start_does_not_wait_for_a_restarting_processor():
         assert asyncio.get_running_loop().time() == before_s
         assert fixture.incarnation() == "2"
 
-    run(story)
+    run(scenario)
 
 
 def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
     """Another holder of the owner id may be live, so the start fails."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         await fixture.entered("1")
         entering = asyncio.create_task(fixture.entered("2", is_slow=True))
         await seconds(1)
@@ -95,58 +95,58 @@ def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
         assert entering.done()
         assert isinstance(entering.exception(), StoreUnavailableError)
 
-    run(story)
+    run(scenario)
 
 
 def test_without_a_member_record_no_processor_is_the_sole_holder_of_an_id():
     """A deleted record does not show which processors wrote under the id since."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         membership = await fixture.entered("1")
         before = await membership.is_sole_holder()
-        del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+        del fixture.setup.account.records(fixture.setup.group).member_by_owner["me"]
 
         assert before
         assert not await membership.is_sole_holder()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_record_with_a_changed_etag_is_renewed():
     """The renewal names the ETag of the newest listing."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         membership = await fixture.entered("1")
-        await fixture.store.announce_member(fixture.scene.group, record(fixture))
+        await fixture.store.announce_member(fixture.setup.group, record(fixture))
         touched = record(fixture)
         await seconds(EXPIRATION.total_seconds() / 2)
         await fixture.refresh(membership)
 
         assert record(fixture).last_modified != touched.last_modified
 
-    run(story)
+    run(scenario)
 
 
 def test_two_holders_of_an_owner_id_may_overwrite_each_other_a_few_times():
     """A newcomer without an answer to its first write writes again. The fourth time, one yields."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         membership = await fixture.entered("1")
         for _ in range(3):
             await fixture.store.announce_member(
-                fixture.scene.group, replace(record(fixture), incarnation="2")
+                fixture.setup.group, replace(record(fixture), incarnation="2")
             )
             await fixture.refresh(membership, owns=True, is_trusted=True)
         stayed = fixture.incarnation()
         await fixture.store.announce_member(
-            fixture.scene.group, replace(record(fixture), incarnation="2")
+            fixture.setup.group, replace(record(fixture), incarnation="2")
         )
 
         assert stayed == "1"
         with pytest.raises(DuplicateOwnerError):
             await fixture.refresh(membership, owns=True, is_trusted=True)
 
-    run(story)
+    run(scenario)
 
 
 async def renewing_newcomer(fixture: MembershipFixture) -> None:
@@ -154,13 +154,13 @@ async def renewing_newcomer(fixture: MembershipFixture) -> None:
     newcomer = await fixture.entered("2")
     await seconds(EXPIRATION.total_seconds() / 3)
     await fixture.refresh(newcomer)
-    assert record(fixture).last_modified == fixture.scene.account.now()
+    assert record(fixture).last_modified == fixture.setup.account.now()
 
 
 def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
     """The record is newer than the wait, but the holder read nothing for longer than that."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         holder = await fixture.entered("1")
         await renewing_newcomer(fixture)
 
@@ -168,16 +168,16 @@ def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
             await fixture.refresh(holder, is_trusted=True)
         assert fixture.incarnation() == "2"
 
-    run(story)
+    run(scenario)
 
 
 def test_a_cycle_that_failed_before_it_answered_is_no_answer():
     """The holder read the newcomer's record and then the store failed, so the newcomer joined."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         holder = await fixture.entered("1")
         await renewing_newcomer(fixture)
-        present = await fixture.store.list_members(fixture.scene.group)
+        present = await fixture.store.list_members(fixture.setup.group)
         holder.note(present, asyncio.get_running_loop().time())
         await seconds(1)
         with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
@@ -185,13 +185,13 @@ def test_a_cycle_that_failed_before_it_answered_is_no_answer():
 
         assert fixture.incarnation() == "2"
 
-    run(story)
+    run(scenario)
 
 
 def test_a_holder_that_polls_stays():
     """Whether it yields depends on how long it read nothing."""
 
-    async def story(fixture):
+    async def scenario(fixture):
         holder = await fixture.entered("1")
         for _ in range(4):
             await seconds(10)
@@ -204,4 +204,4 @@ def test_a_holder_that_polls_stays():
             await entering
         assert fixture.incarnation() == "1"
 
-    run(story)
+    run(scenario)

@@ -23,7 +23,7 @@ from eventproc.models import (
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 AMQP, KAFKA = OffsetFormat.AMQP, OffsetFormat.KAFKA
 
@@ -71,20 +71,20 @@ class KafkaLikeSource(MemoryEventSource):
 SOURCES = {AMQP: MemoryEventSource, KAFKA: KafkaLikeSource}
 
 
-def processor_of(scene, offset_format, owner_id):
+def processor_of(setup, offset_format, owner_id):
     """A processor that is not started."""
     return EventProcessor(
-        source=SOURCES[offset_format](scene.hub),
-        store=MemoryCheckpointStore(scene.account),
-        handler=lambda: Noting(scene),
+        source=SOURCES[offset_format](setup.hub),
+        store=MemoryCheckpointStore(setup.account),
+        handler=lambda: Noting(setup),
         owner_id=owner_id,
         config=EventProcessorConfig(uses_store_thread=False),
     )
 
 
-async def serve(scene, offset_format, owner_id, for_s=30.0):
+async def serve(setup, offset_format, owner_id, for_s=30.0):
     """Start a processor, let it work, and stop it."""
-    async with processor_of(scene, offset_format, owner_id):
+    async with processor_of(setup, offset_format, owner_id):
         await seconds(for_s)
 
 
@@ -99,14 +99,14 @@ async def refused(processor):
 def test_another_offset_format_is_refused_while_a_processor_is_alive(first, second):
     """Even if it has not read anything, so that there is no checkpoint."""
 
-    async def story():
-        scene = Scene()
-        async with processor_of(scene, first, "a"):
+    async def scenario():
+        setup = Setup()
+        async with processor_of(setup, first, "a"):
             await seconds(200)  # Long after its presence was written for the last time.
-            text = await refused(processor_of(scene, second, "b"))
-        return text, scene.account.records(scene.group).member_by_owner
+            text = await refused(processor_of(setup, second, "b"))
+        return text, setup.account.records(setup.group).member_by_owner
 
-    text, present = run_virtual(story())
+    text, present = run_virtual(scenario())
 
     assert "AMQP" in text
     assert "Kafka" in text
@@ -119,17 +119,17 @@ def test_another_offset_format_is_refused_while_a_processor_is_alive(first, seco
 def test_another_offset_format_is_refused_if_there_is_a_checkpoint(first, second):
     """Even if all processors stopped weeks ago, and with the same owner id."""
 
-    async def story():
-        scene = Scene(2)
-        scene.publish(3)
-        await serve(scene, first, "a")
+    async def scenario():
+        setup = Setup(2)
+        setup.publish(3)
+        await serve(setup, first, "a")
         await seconds(1_000_000)
-        text = await refused(processor_of(scene, second, "a"))
-        scene.publish(2)
-        await serve(scene, first, "a")
-        return text, scene.numbers()
+        text = await refused(processor_of(setup, second, "a"))
+        setup.publish(2)
+        await serve(setup, first, "a")
+        return text, setup.numbers()
 
-    text, numbers = run_virtual(story())
+    text, numbers = run_virtual(scenario())
 
     assert "checkpoints (of partition 0)" in text
     assert numbers == [0, 1, 2, 3, 4]
@@ -138,9 +138,9 @@ def test_another_offset_format_is_refused_if_there_is_a_checkpoint(first, second
 def test_of_two_formats_that_start_at_once_at_least_one_is_refused():
     """Each writes its member record before it reads, so at least one sees the other."""
 
-    async def story():
-        scene = Scene()
-        amqp, kafka = processor_of(scene, AMQP, "a"), processor_of(scene, KAFKA, "k")
+    async def scenario():
+        setup = Setup()
+        amqp, kafka = processor_of(setup, AMQP, "a"), processor_of(setup, KAFKA, "k")
         outcomes = []
         for processor in (amqp, kafka):
             try:
@@ -151,47 +151,47 @@ def test_of_two_formats_that_start_at_once_at_least_one_is_refused():
         await kafka.stop()
         return outcomes
 
-    assert "refused" in run_virtual(story())
+    assert "refused" in run_virtual(scenario())
 
 
 def test_a_foreign_member_counts_as_amqp():
     """It writes an ownership record and no member record."""
 
-    async def story():
-        scene = Scene()
-        store = MemoryCheckpointStore(scene.account)
+    async def scenario():
+        setup = Setup()
+        store = MemoryCheckpointStore(setup.account)
         await store.open()
         claim = OwnershipClaim(partition_id="0", owner_id="net", expected_etag=None)
-        await store.claim_ownership(scene.group, [claim])
-        text = await refused(processor_of(scene, KAFKA, "k"))
+        await store.claim_ownership(setup.group, [claim])
+        text = await refused(processor_of(setup, KAFKA, "k"))
         await seconds(3600)  # It died, and left no checkpoint: nothing to be taken wrongly.
-        await serve(scene, KAFKA, "k")
+        await serve(setup, KAFKA, "k")
         return text
 
-    assert "live processors (net)" in run_virtual(story())
+    assert "live processors (net)" in run_virtual(scenario())
 
 
 @pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
 def test_the_offset_before_the_first_event_has_no_format(first, second):
     """A source of either format may begin there and skips no event."""
 
-    async def story():
-        scene = Scene()
-        await put(scene, BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER)
-        scene.publish(3)
-        await serve(scene, second, "b")
-        return scene.numbers()
+    async def scenario():
+        setup = Setup()
+        await put(setup, BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER)
+        setup.publish(3)
+        await serve(setup, second, "b")
+        return setup.numbers()
 
-    assert run_virtual(story()) == [0, 1, 2]
+    assert run_virtual(scenario()) == [0, 1, 2]
 
 
-async def put(scene, offset, number):
+async def put(setup, offset, number):
     """Replace the checkpoint, as a processor that does not know of formats does."""
-    store = MemoryCheckpointStore(scene.account)
+    store = MemoryCheckpointStore(setup.account)
     await store.open()
-    found = await store.read_checkpoint(scene.group, "0")
+    found = await store.read_checkpoint(setup.group, "0")
     await store.update_checkpoint(
-        scene.group,
+        setup.group,
         CheckpointUpdate(
             partition_id="0",
             offset=offset,
@@ -205,20 +205,20 @@ async def put(scene, offset, number):
 def test_a_partition_stops_if_another_sdk_writes_an_offset_of_another_format(caplog):
     """The other SDK did not check the format. Going on from there would skip events."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
-        async with processor_of(scene, KAFKA, "k"):
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        async with processor_of(setup, KAFKA, "k"):
             await seconds(30)
-            offset = scene.hub.events("0")[1].offset  # Over AMQP it would name that event.
-            await put(scene, offset, 1_000)
-            scene.publish(3)
+            offset = setup.hub.events("0")[1].offset  # Over AMQP it would name that event.
+            await put(setup, offset, 1_000)
+            setup.publish(3)
             await seconds(120)
-            stands = scene.checkpoint()
-        return scene.numbers(), stands
+            stands = setup.checkpoint()
+        return setup.numbers(), stands
 
     caplog.set_level(logging.INFO, "eventproc")
-    numbers, stands = run_virtual(story())
+    numbers, stands = run_virtual(scenario())
     logged_events = [vars(record).get("event") for record in caplog.records]
 
     assert logged_events.count("partition_started") == 1  # After 1,000 it would skip events.
@@ -257,12 +257,12 @@ def test_a_checkpoint_shows_its_offset_format(offset, number, whose):
 def test_a_processor_whose_records_have_expired_does_not_count():
     """Without checkpoints, a dead processor does not make a start fail."""
 
-    async def story():
-        scene = Scene()
-        store = MemoryCheckpointStore(scene.account)
+    async def scenario():
+        setup = Setup()
+        store = MemoryCheckpointStore(setup.account)
         await store.open()
-        await store.announce_member(scene.group, Member(owner_id="a", incarnation="1"))
+        await store.announce_member(setup.group, Member(owner_id="a", incarnation="1"))
         await seconds(timedelta(minutes=10).total_seconds())
-        await serve(scene, KAFKA, "k")
+        await serve(setup, KAFKA, "k")
 
-    run_virtual(story())
+    run_virtual(scenario())

@@ -11,31 +11,31 @@ from hypothesis import strategies as st
 from eventproc import CheckpointPolicy, ConfigurationError, EventProcessorConfig, PartitionHandler
 from eventproc._delivery.flow_control import Bucket
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 def test_a_paused_partition_stays_owned_and_receives_nothing():
     """For longer than the expiration. The others go on, and so does this one when it is resumed."""
 
-    async def story():
-        scene = Scene(partition_count=2)
-        async with scene.processor() as processor:
+    async def scenario():
+        setup = Setup(partition_count=2)
+        async with setup.processor() as processor:
             for p in ("0", "1"):
-                scene.publish(2, p)
+                setup.publish(2, p)
             await seconds(5)
             is_known = processor.pause("0"), processor.pause("7")
             for p in ("0", "1"):
-                scene.publish(2, p)
+                setup.publish(2, p)
             await seconds(200)
-            during = scene.numbers("0"), scene.numbers("1"), scene.owners()
+            during = setup.numbers("0"), setup.numbers("1"), setup.owners()
             is_paused = [pump.is_paused for pump in processor.statistics().pumps]
             errors = processor.statistics().counters.receiver_error_count
             processor.resume("0")
             await seconds(1)
-            after = scene.numbers("0")
+            after = setup.numbers("0")
         return is_known, during, is_paused, errors, after
 
-    is_known, during, is_paused, errors, after = run_virtual(story())
+    is_known, during, is_paused, errors, after = run_virtual(scenario())
 
     assert is_known == (True, False)
     assert during == ([0, 1], [0, 1, 2, 3], {"0": "a", "1": "a"})
@@ -46,8 +46,8 @@ def test_a_paused_partition_stays_owned_and_receives_nothing():
 def test_a_handler_may_pause_its_partition():
     """Its call finishes, and no further one begins. The program may resume the partition."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
 
         class Pausing(Noting):
             async def process_events(self, context, events):
@@ -56,34 +56,34 @@ def test_a_handler_may_pause_its_partition():
                     context.pause()
                     asyncio.get_running_loop().call_later(50, context.resume)
 
-        async with scene.processor(lambda: Pausing(scene)):
-            scene.publish(2)
+        async with setup.processor(lambda: Pausing(setup)):
+            setup.publish(2)
             await seconds(5)
-            scene.publish(2)
+            setup.publish(2)
             await seconds(30)
-            during = scene.numbers(), scene.checkpointed()
+            during = setup.numbers(), setup.checkpointed()
             await seconds(30)
-        return during, scene.numbers()
+        return during, setup.numbers()
 
-    assert run_virtual(story()) == (([0, 1], 1), [0, 1, 2, 3])
+    assert run_virtual(scenario()) == (([0, 1], 1), [0, 1, 2, 3])
 
 
 def test_a_pause_ends_with_the_ownership():
     """The next owner does not know of it, and it does not delay a stop."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor() as processor:
+    async def scenario():
+        setup = Setup()
+        async with setup.processor() as processor:
             await seconds(1)
             processor.pause("0")
-            scene.publish(2)
+            setup.publish(2)
             await seconds(20)
         stopped_s = asyncio.get_running_loop().time()
-        async with scene.processor(owner_id="b"):
+        async with setup.processor(owner_id="b"):
             await seconds(5)
-        return scene.numbers(), stopped_s
+        return setup.numbers(), stopped_s
 
-    numbers, stopped_s = run_virtual(story())
+    numbers, stopped_s = run_virtual(scenario())
 
     assert numbers == [0, 1]
     assert stopped_s < 26
@@ -97,22 +97,22 @@ def test_a_pause_ends_with_the_ownership():
 def test_delivery_keeps_the_rate_limits(settings, took_s):
     """Two partitions of a hundred events each; one second's worth may be delivered at once."""
 
-    async def story():
-        scene = Scene(partition_count=2)
+    async def scenario():
+        setup = Setup(partition_count=2)
         times = []
 
         class Timing(Noting):
             async def process_events(self, context, events):
                 times.extend([asyncio.get_running_loop().time()] * len(events))
 
-        async with scene.processor(lambda: Timing(scene), **settings):
+        async with setup.processor(lambda: Timing(setup), **settings):
             await seconds(5)
             for p in ("0", "1"):
-                scene.publish(100, p)
+                setup.publish(100, p)
             await seconds(60)
         return times
 
-    times = run_virtual(story())
+    times = run_virtual(scenario())
 
     assert len(times) == 200
     assert times[-1] - times[0] == pytest.approx(took_s, abs=1.1)
@@ -141,8 +141,8 @@ def test_no_span_of_time_has_more_events_than_the_rate_allows(per_second, steps)
 def test_on_idle_is_called_each_time_the_idle_timeout_has_passed():
     """A state that it sets is stored."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         idle = []
 
         class Idle(Noting):
@@ -150,15 +150,15 @@ def test_on_idle_is_called_each_time_the_idle_timeout_has_passed():
                 idle.append(asyncio.get_running_loop().time())
                 context.state = str(len(idle)).encode()
 
-        async with scene.processor(lambda: Idle(scene), idle_timeout=timedelta(seconds=10)):
+        async with setup.processor(lambda: Idle(setup), idle_timeout=timedelta(seconds=10)):
             for _ in range(5):
-                scene.publish(1)
+                setup.publish(1)
                 await seconds(7)
             busy = len(idle)
             await seconds(40)
-        return busy, [later - earlier for earlier, later in pairwise(idle)], scene.checkpoint()
+        return busy, [later - earlier for earlier, later in pairwise(idle)], setup.checkpoint()
 
-    busy, waits, checkpoint = run_virtual(story())
+    busy, waits, checkpoint = run_virtual(scenario())
 
     assert busy == 0
     assert waits == pytest.approx([10] * len(waits), abs=0.1)
@@ -170,20 +170,20 @@ def test_a_state_that_on_idle_sets_is_stored_when_the_policy_says_so():
     """It does not wait for the next event, or for the close."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
 
         class Idle(Noting):
             async def on_idle(self, context):
                 context.state = b"idle"
 
-        scene.publish(1)
-        async with scene.processor(
-            lambda: Idle(scene),
+        setup.publish(1)
+        async with setup.processor(
+            lambda: Idle(setup),
             idle_timeout=timedelta(seconds=10),
             checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=5)),
         ):
             await seconds(18)
-            return scene.checkpoint()
+            return setup.checkpoint()
 
     checkpoint = run_virtual(scenario())
 
@@ -194,7 +194,7 @@ def test_on_idle_is_not_called_while_a_key_lane_is_busy():
     """The partition has work, although nothing was received for a while."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         calls = []
 
         class Slow(Noting):
@@ -205,9 +205,9 @@ def test_on_idle_is_not_called_while_a_key_lane_is_busy():
             async def on_idle(self, context):
                 calls.append("idle")
 
-        scene.publish(1)
-        async with scene.processor(
-            lambda: Slow(scene), idle_timeout=timedelta(seconds=10), key_concurrency=2
+        setup.publish(1)
+        async with setup.processor(
+            lambda: Slow(setup), idle_timeout=timedelta(seconds=10), key_concurrency=2
         ):
             await seconds(85)
         return calls
@@ -218,8 +218,8 @@ def test_on_idle_is_not_called_while_a_key_lane_is_busy():
 def test_lag_is_reported_in_events_and_in_seconds():
     """By the hub's clock: how much older the last handled event is than the newest."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         lags = []
 
         class Slow(Noting):
@@ -229,10 +229,10 @@ def test_lag_is_reported_in_events_and_in_seconds():
 
             process_events = PartitionHandler.process_events
 
-        async with scene.processor(lambda: Slow(scene)) as processor:
+        async with setup.processor(lambda: Slow(setup)) as processor:
             before = processor.statistics().lag_seconds
             for _ in range(4):
-                scene.publish(1)
+                setup.publish(1)
                 await seconds(10)
             await seconds(85)
             during = processor.statistics().lag, processor.statistics().lag_seconds
@@ -240,7 +240,7 @@ def test_lag_is_reported_in_events_and_in_seconds():
             after = processor.statistics().lag, processor.statistics().lag_seconds
         return before, lags, during, after
 
-    before, lags, during, after = run_virtual(story())
+    before, lags, during, after = run_virtual(scenario())
 
     assert before == 0.0
     assert lags[0] == (None, None)
@@ -251,34 +251,34 @@ def test_lag_is_reported_in_events_and_in_seconds():
 def test_the_lag_grows_during_a_pause():
     """In events and in seconds; it is not known while the hub does not answer."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         lags = []
 
         def note():
             lags.append((processor.statistics().lag, processor.statistics().lag_seconds))
 
-        async with scene.processor() as processor:
-            scene.publish(1)
+        async with setup.processor() as processor:
+            setup.publish(1)
             await seconds(5)
             processor.pause("0")
             note()
             await seconds(20)
-            scene.publish(3)
+            setup.publish(3)
             await seconds(15)
             note()
-            scene.hub.begin_outage()
+            setup.hub.begin_outage()
             await seconds(15)
             note()
-            scene.hub.end_outage()
+            setup.hub.end_outage()
             await seconds(15)
             note()
             processor.resume("0")
             await seconds(5)
             note()
-        return lags, scene.numbers()
+        return lags, setup.numbers()
 
-    lags, numbers = run_virtual(story())
+    lags, numbers = run_virtual(scenario())
 
     assert lags == [(0, 0.0), (3, 25.0), (None, None), (3, 25.0), (0, 0.0)]
     assert numbers == [0, 1, 2, 3]
@@ -306,8 +306,8 @@ def test_settings_that_cannot_work_are_refused(wrong):
 def test_a_pause_by_the_handler_outlasts_its_pump():
     """The partition stalled in the call that paused it, and is served again after a back-off."""
 
-    async def story():
-        scene, calls = Scene(), []
+    async def scenario():
+        setup, calls = Setup(), []
 
         class PausingAndHanging(PartitionHandler):
             async def process_events(self, context, events):
@@ -315,12 +315,12 @@ def test_a_pause_by_the_handler_outlasts_its_pump():
                 context.pause()
                 await asyncio.Event().wait()
 
-        scene.publish(1)
-        async with scene.processor(
+        setup.publish(1)
+        async with setup.processor(
             PausingAndHanging, failover_timeout=timedelta(seconds=10)
         ) as processor:
             await seconds(200)
             (pump,) = processor.statistics().pumps
         return calls, pump.is_paused
 
-    assert run_virtual(story()) == ([1], True)
+    assert run_virtual(scenario()) == ([1], True)

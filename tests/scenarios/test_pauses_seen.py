@@ -8,27 +8,27 @@ from eventproc._command.group.connection import Connection
 from eventproc._group.autoscaler import read_group
 from eventproc.admin import pause_group
 from eventproc.models import CheckpointUpdate, OwnershipClaim
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 
 EXPIRATION = timedelta(seconds=60)
 
 
 async def test_what_looks_at_a_group_sees_its_pauses():
     """The autoscaler counts no backlog of it, and the page has the reason."""
-    scene = Scene(partition_count=2)
+    setup = Setup(partition_count=2)
     for p in "01":
-        scene.publish(3, p)
-    source = scene.make_source()
-    async with MemoryCheckpointStore(scene.account) as store, source:
+        setup.publish(3, p)
+    source = setup.make_source()
+    async with MemoryCheckpointStore(setup.account) as store, source:
         await store.claim_ownership(
-            scene.group,
+            setup.group,
             [OwnershipClaim(partition_id=p, owner_id=None, expected_etag=None) for p in "01"],
         )
-        await pause_group(store, scene.group, ["1"], reason="INC-1", expiration=EXPIRATION)
+        await pause_group(store, setup.group, ["1"], reason="INC-1", expiration=EXPIRATION)
         read = await read_group(
-            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 0.0
+            store, setup.group, source, expiration=EXPIRATION, clock=lambda: 0.0
         )
-        connection = Connection(group=scene.group, store=store, source=source)
+        connection = Connection(group=setup.group, store=store, source=source)
         reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
         seen = (await reader.read(())).partition_by_id
 
@@ -40,16 +40,16 @@ async def test_what_looks_at_a_group_sees_its_pauses():
 
 async def test_the_page_does_not_know_a_lag_while_the_hub_does_not_answer():
     """The last one may have grown meanwhile."""
-    scene = Scene()
-    scene.publish(3)
-    source = scene.make_source()
-    async with MemoryCheckpointStore(scene.account) as store, source:
-        connection = Connection(group=scene.group, store=store, source=source)
+    setup = Setup()
+    setup.publish(3)
+    source = setup.make_source()
+    async with MemoryCheckpointStore(setup.account) as store, source:
+        connection = Connection(group=setup.group, store=store, source=source)
         reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
         before = (await reader.read(())).partition_by_id["0"].end
-        scene.hub.begin_outage()
+        setup.hub.begin_outage()
         during = (await reader.read(())).partition_by_id["0"].end
-        scene.hub.end_outage()
+        setup.hub.end_outage()
         after = (await reader.read(())).partition_by_id["0"].end
 
     assert [None if end is None else end.lag for end in (before, during, after)] == [3, None, 3]
@@ -57,24 +57,24 @@ async def test_the_page_does_not_know_a_lag_while_the_hub_does_not_answer():
 
 async def test_the_autoscaler_counts_all_events_of_a_hub_that_was_created_again():
     """The checkpoint is of the former hub, whether the new one is shorter or longer."""
-    scene = Scene(partition_count=2)
+    setup = Setup(partition_count=2)
     for p in "01":
-        scene.publish(3, p)
-    source = scene.make_source()
-    async with MemoryCheckpointStore(scene.account) as store, source:
+        setup.publish(3, p)
+    source = setup.make_source()
+    async with MemoryCheckpointStore(setup.account) as store, source:
         for p in "01":
             update = CheckpointUpdate(
                 partition_id=p, offset="o", sequence_number=2, replaces=None, writer="a"
             )
-            await store.update_checkpoint(scene.group, update)
+            await store.update_checkpoint(setup.group, update)
         before = await read_group(
-            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 0.0
+            store, setup.group, source, expiration=EXPIRATION, clock=lambda: 0.0
         )
-        scene.hub.recreate()
-        scene.publish(2, "0")
-        scene.publish(9, "1")
+        setup.hub.recreate()
+        setup.publish(2, "0")
+        setup.publish(9, "1")
         after = await read_group(
-            store, scene.group, source, expiration=EXPIRATION, clock=lambda: 1.0
+            store, setup.group, source, expiration=EXPIRATION, clock=lambda: 1.0
         )
 
     assert {p: found.backlog for p, found in before.partitions.items()} == {"0": 0, "1": 0}

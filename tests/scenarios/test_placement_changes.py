@@ -17,7 +17,7 @@ from eventproc._core.placement.plan import plan
 from eventproc._core.placement.ring import Ring
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.test_deploys import OwnerChanges, started, stop_all
 
 NAMES = [f"host-{letter}" for letter in "abcde"]
@@ -49,15 +49,15 @@ class OwnRing(Placement):
 class PlacementChanges:
     """The placements that the group had, one after the other, by reading the records often."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
         self.names: list[str] = []
         self.member_names: set[str] = set()
         self._watching = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
         while True:
-            members = self._scene.account.records(self._scene.group).member_by_owner
+            members = self._setup.account.records(self._setup.group).member_by_owner
             self.member_names.update(members)
             name = most_named([m.placement for m in members.values() if not m.is_leaving])
             if [name] != self.names[-1:]:
@@ -70,9 +70,9 @@ class PlacementChanges:
         await asyncio.wait([self._watching])
 
 
-def planned(scene: Scene, placement: Placement) -> dict[str, str]:
+def planned(setup: Setup, placement: Placement) -> dict[str, str]:
     """Return the plan of the present owners under a placement."""
-    owners = {p: owner for p, owner in scene.owners().items() if owner is not None}
+    owners = {p: owner for p, owner in setup.owners().items() if owner is not None}
     members = dict.fromkeys(sorted(set(owners.values())), MemberFacts())
     state = GroupState(resources=tuple(owners), owner_by_resource=owners, members=members)
     return plan(state, placement)
@@ -83,28 +83,28 @@ def planned(scene: Scene, placement: Placement) -> dict[str, str]:
 def test_a_rolling_change_of_the_placement_moves_each_partition_once_at_most(strategy, new):
     """The group changes in the middle, once; a restart under the same owner id moves nothing."""
 
-    async def story():
-        scene = Scene(partition_count=20)
+    async def scenario():
+        setup = Setup(partition_count=20)
         settings = {"static_membership": True, "load_balancing_strategy": strategy}
-        running = await started(scene, NAMES, placement=Even(), **settings)
+        running = await started(setup, NAMES, placement=Even(), **settings)
         await seconds(30)
-        placements, moves = PlacementChanges(scene), OwnerChanges(scene)
-        before, after = scene.owners(), planned(scene, new)
+        placements, moves = PlacementChanges(setup), OwnerChanges(setup)
+        before, after = setup.owners(), planned(setup, new)
         move_counts = []
         for number, name in enumerate(NAMES):
             await running[number].stop()
             await seconds(5)
-            (running[number],) = await started(scene, [name], placement=new, **settings)
+            (running[number],) = await started(setup, [name], placement=new, **settings)
             await seconds(40)
             move_counts.append(moves.count.total())
         await placements.end()
         await moves.end()
-        in_the_end = scene.owners()
+        in_the_end = setup.owners()
         await stop_all(running)
         moving = [p for p, owner in before.items() if owner != after[p]]
         return placements.names, moves.count, move_counts, moving, in_the_end == after
 
-    names, moves, move_counts, moving, is_as_planned = run_virtual(story())
+    names, moves, move_counts, moving, is_as_planned = run_virtual(scenario())
 
     assert names == ["Even", new.name]
     assert is_as_planned
@@ -121,36 +121,36 @@ def test_a_rolling_change_of_the_placement_moves_each_partition_once_at_most(str
 def test_new_processors_with_another_placement_change_the_group_once(old, new):
     """In both directions: one starts, an old one stops, and so on."""
 
-    async def story():
-        scene = Scene(partition_count=20)
-        running = await started(scene, NAMES, placement=old)
+    async def scenario():
+        setup = Setup(partition_count=20)
+        running = await started(setup, NAMES, placement=old)
         await seconds(30)
-        placements = PlacementChanges(scene)
+        placements = PlacementChanges(setup)
         for number, name in enumerate(NAMES):
-            running += await started(scene, [f"new-{name}"], placement=new)
+            running += await started(setup, [f"new-{name}"], placement=new)
             await seconds(30)
             await running[number].stop()
             await seconds(30)
         await placements.end()
-        is_as_planned = scene.owners() == planned(scene, new)
+        is_as_planned = setup.owners() == planned(setup, new)
         await stop_all(running[len(NAMES) :])
         return placements.names, is_as_planned
 
-    assert run_virtual(story()) == ([old.name, new.name], True)
+    assert run_virtual(scenario()) == ([old.name, new.name], True)
 
 
 def test_a_processor_that_lacks_the_placement_of_the_group_is_refused_and_never_a_member():
     """However often its supervisor starts it: it writes no record, and nothing moves."""
 
-    async def story():
-        scene = Scene(partition_count=8)
-        running = await started(scene, NAMES[:2], placement=FirstName())
+    async def scenario():
+        setup = Setup(partition_count=8)
+        running = await started(setup, NAMES[:2], placement=FirstName())
         await seconds(30)
-        placements, moves = PlacementChanges(scene), OwnerChanges(scene)
+        placements, moves = PlacementChanges(setup), OwnerChanges(setup)
         for _ in range(20):
-            refused = scene.processor(owner_id="new", placement=Even())
+            refused = setup.processor(owner_id="new", placement=Even())
             slow = StoreFaults(delay_min=timedelta(seconds=0.2), delay_max=timedelta(seconds=0.2))
-            scene.store_by_owner["new"].faults = slow
+            setup.store_by_owner["new"].faults = slow
             with pytest.raises(ConfigurationError, match=r"FirstName', which this processor"):
                 await refused.start()
             await seconds(2)
@@ -159,7 +159,7 @@ def test_a_processor_that_lacks_the_placement_of_the_group_is_refused_and_never_
         await stop_all(running)
         return placements.member_names, moves.count
 
-    members, moves = run_virtual(story())
+    members, moves = run_virtual(scenario())
 
     assert members == {*NAMES[:2]}
     assert not moves
@@ -168,18 +168,18 @@ def test_a_processor_that_lacks_the_placement_of_the_group_is_refused_and_never_
 def test_a_processor_that_lacks_the_placement_of_a_group_that_starts_at_once_is_refused():
     """No record shows the others before it writes its own, so it reads the group once more."""
 
-    async def story():
-        scene = Scene(partition_count=8)
-        good = [scene.processor(owner_id=name, placement=FirstName()) for name in NAMES[:2]]
-        bad = scene.processor(owner_id="new", placement=Even())
+    async def scenario():
+        setup = Setup(partition_count=8)
+        good = [setup.processor(owner_id=name, placement=FirstName()) for name in NAMES[:2]]
+        bad = setup.processor(owner_id="new", placement=Even())
         results = await asyncio.gather(*(p.start() for p in [*good, bad]), return_exceptions=True)
         await seconds(30)
-        owners = set(scene.owners().values())
-        members = {*scene.account.records(scene.group).member_by_owner}
+        owners = set(setup.owners().values())
+        members = {*setup.account.records(setup.group).member_by_owner}
         await stop_all(good)
         return [type(result) for result in results], members, owners
 
-    results, members, owners = run_virtual(story())
+    results, members, owners = run_virtual(scenario())
 
     assert results == [type(None), type(None), ConfigurationError]
     assert members == {*NAMES[:2]}
@@ -189,19 +189,19 @@ def test_a_processor_that_lacks_the_placement_of_a_group_that_starts_at_once_is_
 def test_the_last_processor_with_the_former_placement_stops_without_an_error(caplog):
     """It does not know the one that the others follow from then on, and need not."""
 
-    async def story():
-        scene = Scene(partition_count=8)
-        own = await started(scene, NAMES[:1], placement=OwnRing())
-        even = await started(scene, NAMES[1:2], placement=Even())
+    async def scenario():
+        setup = Setup(partition_count=8)
+        own = await started(setup, NAMES[:1], placement=OwnRing())
+        even = await started(setup, NAMES[1:2], placement=Even())
         await seconds(30)
-        before = scene.owners()
+        before = setup.owners()
         await stop_all(even)
         await seconds(30)
-        after = scene.owners()
+        after = setup.owners()
         await stop_all(own)
         return before, after
 
-    before, after = run_virtual(story())
+    before, after = run_virtual(scenario())
 
     assert Counter(before.values()) == {NAMES[0]: 4, NAMES[1]: 4}
     assert set(after.values()) == {NAMES[0]}

@@ -12,7 +12,7 @@ from eventproc import LoadBalancingStrategy
 from eventproc._core.placement.placement import GroupState, Order, Placement
 from eventproc.ports import ForwardingStore
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 NAMES = ["host-a", "host-b", "host-c", "host-d", "host-e"]
 
@@ -41,8 +41,8 @@ def candidates(partition_id: str) -> tuple[str, str]:
 class NotingStore(ForwardingStore):
     """Notes which processor writes, or tries to write, the records of which partition."""
 
-    def __init__(self, scene: Scene, owner_id: str, written: set[tuple[str, str]]) -> None:
-        super().__init__(MemoryCheckpointStore(scene.account))
+    def __init__(self, setup: Setup, owner_id: str, written: set[tuple[str, str]]) -> None:
+        super().__init__(MemoryCheckpointStore(setup.account))
         self._owner_id = owner_id
         self._written = written
 
@@ -61,36 +61,36 @@ class NotingStore(ForwardingStore):
 def test_a_processor_that_is_not_in_the_order_of_a_partition_makes_no_write_for_it(strategy):
     """Through an outage, a stop, a time in which neither of two candidates is there, and a join."""
 
-    async def story():
-        scene = Scene(partition_count=10)
+    async def scenario():
+        setup = Setup(partition_count=10)
         written: set[tuple[str, str]] = set()
         processors = {
-            name: scene.processor(
+            name: setup.processor(
                 owner_id=name, placement=TwoOfFive(), load_balancing_strategy=strategy
             )
             for name in NAMES
         }
         for name in NAMES:
-            scene.store_by_owner[name].store = NotingStore(scene, name, written)
+            setup.store_by_owner[name].store = NotingStore(setup, name, written)
         await asyncio.gather(*(processor.start() for processor in processors.values()))
         await seconds(30)
-        planned = scene.owners()
-        scene.store_by_owner["host-a"].is_out = True
+        planned = setup.owners()
+        setup.store_by_owner["host-a"].is_out = True
         await seconds(100)
-        without_a = scene.owners()
-        scene.store_by_owner["host-a"].is_out = False
+        without_a = setup.owners()
+        setup.store_by_owner["host-a"].is_out = False
         await processors["host-c"].stop()
         await processors["host-d"].stop()
         await seconds(30)
-        without_c_and_d = scene.owners()
+        without_c_and_d = setup.owners()
         unplaced_count = processors["host-a"].statistics().unplaced_count
         await processors["host-c"].start()
         await seconds(30)
-        in_the_end = scene.owners()
+        in_the_end = setup.owners()
         await asyncio.gather(*(processor.stop() for processor in processors.values()))
         return written, [planned, without_a, without_c_and_d, in_the_end], unplaced_count
 
-    written, seen, unplaced_count = run_virtual(story())
+    written, seen, unplaced_count = run_virtual(scenario())
     planned, without_a, without_c_and_d, in_the_end = seen
     first = {str(n): candidates(str(n))[0] for n in range(10)}
 

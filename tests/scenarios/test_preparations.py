@@ -7,8 +7,8 @@ from typing import Any
 from eventproc import Backoff, PartitionHandler, Ring
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.resources_scene import ResourceScene, Using
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
+from tests.scenarios.resource_setup import ResourceSetup, Using
 
 NAMES = [f"r{number}" for number in range(8)]
 BACKED_UP: dict[str, Any] = {"placement": Ring(backups=1, bound=8.0)}
@@ -18,12 +18,12 @@ BACKED_UP: dict[str, Any] = {"placement": Ring(backups=1, bound=8.0)}
 class Preparing(Using):
     """Takes a minute to prepare, and notes what it is asked."""
 
-    def __init__(self, scene: "PreparingScene", took_s: float = 60.0) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: "PreparingSetup", took_s: float = 60.0) -> None:
+        super().__init__(setup)
         self.took_s = took_s
         self.calls: list[str] = []
         self.is_ready = False
-        scene.handlers.append(self)
+        setup.handlers.append(self)
 
     async def prepare(self, name):
         """Take a minute."""
@@ -51,8 +51,8 @@ class Preparing(Using):
         await super().use(held, use)
 
 
-class PreparingScene(ResourceScene):
-    """A scene that remembers its handlers."""
+class PreparingSetup(ResourceSetup):
+    """A setup that remembers its handlers."""
 
     def __init__(self, *names: str) -> None:
         super().__init__(*names)
@@ -62,25 +62,25 @@ class PreparingScene(ResourceScene):
 def test_each_resource_is_prepared_by_one_backup_which_takes_over_warm():
     """The instance that was prepared holds the resource after the owner has gone."""
 
-    async def story():
-        scene = PreparingScene(*NAMES)
-        make = lambda: Preparing(scene)  # noqa: E731
+    async def scenario():
+        setup = PreparingSetup(*NAMES)
+        make = lambda: Preparing(setup)  # noqa: E731
         async with (
-            scene.processor("x", make, **BACKED_UP),
-            scene.processor("y", make, **BACKED_UP) as y,
-            scene.processor("z", make, **BACKED_UP) as z,
+            setup.processor("x", make, **BACKED_UP),
+            setup.processor("y", make, **BACKED_UP) as y,
+            setup.processor("z", make, **BACKED_UP) as z,
         ):
             await seconds(120)
-            held = scene.held()
-            prepared = [h.name for h in scene.handlers if h.calls == ["prepare", "ready"]]
+            held = setup.held()
+            prepared = [h.name for h in setup.handlers if h.calls == ["prepare", "ready"]]
             shown = {*y.statistics().prepared, *z.statistics().prepared}
-            scene.store_by_owner["x"].faults = StoreFaults(request_lost_rate=1.0)
+            setup.store_by_owner["x"].faults = StoreFaults(request_lost_rate=1.0)
             await seconds(80)
-            taken = [scene.uses_of(name)[-1] for name in held["x"] if len(scene.uses_of(name)) > 1]
-            scene.check()
+            taken = [setup.uses_of(name)[-1] for name in held["x"] if len(setup.uses_of(name)) > 1]
+            setup.check()
         return sorted(prepared), shown, len(held["x"]), [use.events for use in taken]
 
-    prepared, shown, lost_count, taken = run_virtual(story())
+    prepared, shown, lost_count, taken = run_virtual(scenario())
     assert prepared == sorted(NAMES)  # Each once.
     assert shown <= set(NAMES)
     assert shown
@@ -90,19 +90,19 @@ def test_each_resource_is_prepared_by_one_backup_which_takes_over_warm():
 def test_what_is_not_backed_up_any_more_is_discarded():
     """Also when the processor stops."""
 
-    async def story():
-        scene = PreparingScene(*NAMES)
-        make = lambda: Preparing(scene, 1.0)  # noqa: E731
-        async with scene.processor("x", make, **BACKED_UP):
-            y = scene.processor("y", make, **BACKED_UP)
+    async def scenario():
+        setup = PreparingSetup(*NAMES)
+        make = lambda: Preparing(setup, 1.0)  # noqa: E731
+        async with setup.processor("x", make, **BACKED_UP):
+            y = setup.processor("y", make, **BACKED_UP)
             await y.start()
             await seconds(60)
-            ready = [h for h in scene.handlers if h.calls == ["prepare", "ready"]]
+            ready = [h for h in setup.handlers if h.calls == ["prepare", "ready"]]
             await y.stop()
             await seconds(30)
             return len(ready), [h.calls for h in ready]
 
-    count, calls = run_virtual(story())
+    count, calls = run_virtual(scenario())
     assert count == len(NAMES)
     assert all(call[2:] in (["discard"], ["hold"]) for call in calls)
     assert ["prepare", "ready", "discard"] in calls  # Of the one that stopped.
@@ -111,22 +111,22 @@ def test_what_is_not_backed_up_any_more_is_discarded():
 def test_a_preparation_under_way_ends_before_hold_begins():
     """It is cancelled, and may close what it had opened."""
 
-    async def story():
-        scene = PreparingScene("r0")
-        make = lambda: Preparing(scene, 1000.0)  # noqa: E731
-        x, y = (scene.processor(name, make, **BACKED_UP) for name in "xy")
+    async def scenario():
+        setup = PreparingSetup("r0")
+        make = lambda: Preparing(setup, 1000.0)  # noqa: E731
+        x, y = (setup.processor(name, make, **BACKED_UP) for name in "xy")
         await x.start()
         await y.start()
         await seconds(30)
-        (owner_id,) = scene.held()
+        (owner_id,) = setup.held()
         first, second = (x, y) if owner_id == "x" else (y, x)
         await first.stop()
         await seconds(30)
-        calls = next(list(h.calls) for h in scene.handlers if "prepare" in h.calls)
+        calls = next(list(h.calls) for h in setup.handlers if "prepare" in h.calls)
         await second.stop()
         return calls
 
-    assert run_virtual(story()) == ["prepare", "cancelled", "closed", "hold"]
+    assert run_virtual(scenario()) == ["prepare", "cancelled", "closed", "hold"]
 
 
 def test_a_preparation_that_fails_is_tried_again(caplog):
@@ -140,38 +140,38 @@ def test_a_preparation_that_fails_is_tried_again(caplog):
                 raise OSError("no route")
             self.calls.append("ready")
 
-    async def story():
-        scene = PreparingScene("r0")
+    async def scenario():
+        setup = PreparingSetup("r0")
         settings = {**BACKED_UP, "handler_backoff": Backoff(maximum=timedelta(seconds=1))}
         async with (
-            scene.processor("x", lambda: Failing(scene), **settings),
-            scene.processor("y", lambda: Failing(scene), **settings),
+            setup.processor("x", lambda: Failing(setup), **settings),
+            setup.processor("y", lambda: Failing(setup), **settings),
         ):
             await seconds(60)
-            return next(list(h.calls) for h in scene.handlers if "prepare" in h.calls)
+            return next(list(h.calls) for h in setup.handlers if "prepare" in h.calls)
 
-    assert run_virtual(story()) == ["prepare", "prepare", "prepare", "ready"]
+    assert run_virtual(scenario()) == ["prepare", "prepare", "prepare", "ready"]
     assert "prepare_failed" in caplog.text
 
 
 def test_without_prepare_or_backups_nothing_is_prepared():
     """The handlers that exist are those that hold."""
 
-    async def story(settings, kind):
-        scene = PreparingScene(*NAMES)
+    async def scenario(settings, kind):
+        setup = PreparingSetup(*NAMES)
         made = []
 
         def make():
-            made.append(kind(scene))
+            made.append(kind(setup))
             return made[-1]
 
-        async with scene.processor("x", make, **settings), scene.processor("y", make, **settings):
+        async with setup.processor("x", make, **settings), setup.processor("y", make, **settings):
             await seconds(60)
-            scene.check()
-            return len(made) - len(scene.uses)
+            setup.check()
+            return len(made) - len(setup.uses)
 
-    assert run_virtual(story({}, Preparing)) == 0
-    assert run_virtual(story(BACKED_UP, Using)) <= 2  # One for each, to find out.
+    assert run_virtual(scenario({}, Preparing)) == 0
+    assert run_virtual(scenario(BACKED_UP, Using)) <= 2  # One for each, to find out.
 
 
 def test_partitions_are_prepared_as_well():
@@ -191,17 +191,17 @@ def test_partitions_are_prepared_as_well():
         async def process_events(self, context, events):
             """Do nothing."""
 
-    async def story():
-        scene = Scene(4)
+    async def scenario():
+        setup = Setup(4)
         assert issubclass(Noting, PartitionHandler)
-        async with scene.processor(Warm, "a", **BACKED_UP) as a:
-            async with scene.processor(Warm, "b", **BACKED_UP):
+        async with setup.processor(Warm, "a", **BACKED_UP) as a:
+            async with setup.processor(Warm, "b", **BACKED_UP):
                 await seconds(60)
                 before = len(calls)
                 await a.stop()
                 await seconds(30)
                 return calls[before:]
 
-    taken = run_virtual(story())
+    taken = run_virtual(scenario())
     assert taken
     assert all(owner_id == "b" and is_warm for owner_id, _, is_warm in taken)

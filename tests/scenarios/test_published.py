@@ -14,14 +14,14 @@ from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
 from eventproc._group.balancer import Balancer
 from eventproc.models import GroupRecord, WriteOutcome
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds, stop_all
+from tests.scenarios.group_setup import Setup, seconds, stop_all
 
 PUBLISHED = {"placement": Published(Even())}
 EXPIRATION_S = EventProcessorConfig().ownership_expiration.total_seconds()
 RECORD_CALLS = ("read_record", "write_record", "list_members")
 
 
-class Watched(Scene):
+class Watched(Setup):
     """Notes the schema that each processor follows in each cycle."""
 
     def __init__(self, partition_count: int, patch: pytest.MonkeyPatch) -> None:
@@ -88,16 +88,16 @@ def number_in(record):
     return schema.number
 
 
-def played(story, partition_count=12):
-    """Play a story on virtual time; no schema is followed after a newer one."""
+def result_of(scenario, partition_count=12):
+    """Play a scenario on virtual time; no schema is followed after a newer one."""
     with pytest.MonkeyPatch.context() as patch:
 
         async def main():
-            scene = Watched(partition_count, patch)
+            setup = Watched(partition_count, patch)
             try:
-                return await story(scene)
+                return await scenario(setup)
             finally:
-                scene.check_numbers()
+                setup.check_numbers()
 
         return run_virtual(main())
 
@@ -105,37 +105,37 @@ def played(story, partition_count=12):
 def test_a_group_shares_as_its_leader_says():
     """The plan is that of the inner placement; the first one that comes leads, and goes on to."""
 
-    async def story(scene):
-        processors = await scene.started("bac")
-        found = scene.counts(), scene.schema.leader, scene.schema.placement
+    async def scenario(setup):
+        processors = await setup.started("bac")
+        found = setup.counts(), setup.schema.leader, setup.schema.placement
         await stop_all(processors)
         return found
 
-    assert played(story) == ([4, 4, 4], "b", "Published:Even")
+    assert result_of(scenario) == ([4, 4, 4], "b", "Published:Even")
 
 
 def test_when_the_leader_is_killed_the_next_one_publishes():
     """Its partitions are served again, and no number is followed twice or out of order."""
 
-    async def story(scene):
-        a, b, c = await scene.started("abc")
-        before = scene.schema
-        scene.store_by_owner["a"].is_out = True
+    async def scenario(setup):
+        a, b, c = await setup.started("abc")
+        before = setup.schema
+        setup.store_by_owner["a"].is_out = True
         await seconds(150)
-        after, owners = scene.schema, scene.counts()
+        after, owners = setup.schema, setup.counts()
         await stop_all([a, b, c])
         return before.leader, after.leader, after.number > before.number, owners
 
-    assert played(story) == ("a", "b", True, [6, 6])
+    assert result_of(scenario) == ("a", "b", True, [6, 6])
 
 
 @pytest.mark.parametrize("frozen_s", [5, 40, 200])
 def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(frozen_s):
     """While it was away, another one has published; its own schema is followed by nobody."""
 
-    async def story(scene):
-        a, b = await scene.started("ab")
-        store = scene.store_by_owner["a"]
+    async def scenario(setup):
+        a, b = await setup.started("ab")
+        store = setup.store_by_owner["a"]
         write, sent, outcomes = store.write_record, [], []
 
         async def suspended(group, record):
@@ -148,15 +148,15 @@ def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(frozen_s)
             return result
 
         store.write_record = suspended
-        (c,) = await scene.started("c")
+        (c,) = await setup.started("c")
         await seconds(frozen_s + 60)
         store.write_record = write
         await seconds(60)
-        found = outcomes[0], sent[0], scene.schema.number, scene.counts()
+        found = outcomes[0], sent[0], setup.schema.number, setup.counts()
         await stop_all([a, b, c])
         return found
 
-    outcome, number, last, counts = played(story)
+    outcome, number, last, counts = result_of(scenario)
 
     assert counts == [4, 4, 4]
     if frozen_s > EXPIRATION_S:
@@ -169,61 +169,61 @@ def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(frozen_s)
 def test_a_record_that_an_operator_deletes_or_restores_is_written_again(content):
     """With a number above those that the members know. No partition moves meanwhile."""
 
-    async def story(scene):
-        (a,) = await scene.started("a")
-        records = scene.account.records(scene.group).record_by_name
+    async def scenario(setup):
+        (a,) = await setup.started("a")
+        records = setup.account.records(setup.group).record_by_name
         old = records[SCHEMA_RECORD]
-        (b,) = await scene.started("b")
-        before, owners = scene.schema, scene.owners()
+        (b,) = await setup.started("b")
+        before, owners = setup.schema, setup.owners()
         if content is None:
             del records[SCHEMA_RECORD]
         else:
             bad = old.content if content == "old" else content
             records[SCHEMA_RECORD] = GroupRecord(name=SCHEMA_RECORD, content=bad, etag="restored")
         await seconds(30)
-        after, moved = scene.schema, scene.owners() != owners
-        (c,) = await scene.started("c")
-        counts = scene.counts()
+        after, moved = setup.schema, setup.owners() != owners
+        (c,) = await setup.started("c")
+        counts = setup.counts()
         await stop_all([a, b, c])
         return after.number > before.number, after.says_as(before), moved, counts
 
-    assert played(story) == (True, True, False, [4, 4, 4])
+    assert result_of(scenario) == (True, True, False, [4, 4, 4])
 
 
 def test_a_record_that_cannot_be_read_changes_nothing(caplog):
     """The group goes on with the schema that it follows, renews its leases, and logs an error."""
 
-    async def story(scene):
-        a, b = await scene.started("ab")
-        owners = scene.owners()
-        records = scene.account.records(scene.group).record_by_name
+    async def scenario(setup):
+        a, b = await setup.started("ab")
+        owners = setup.owners()
+        records = setup.account.records(setup.group).record_by_name
         records["schema"] = replace(
-            records["schema"], content=b'{"version": 99}', etag=scene.account.new_etag()
+            records["schema"], content=b'{"version": 99}', etag=setup.account.new_etag()
         )
         await seconds(200)
-        found = scene.owners() == owners
+        found = setup.owners() == owners
         await stop_all([a, b])
         return found
 
-    assert played(story)
+    assert result_of(scenario)
     assert sum("schema_unreadable" in record.message for record in caplog.records) == 2
 
 
 def test_members_of_another_placement_follow_and_never_lead():
     """A rolling deployment: the group changes once, in the middle, and moves no partition."""
 
-    async def story(scene):
-        even = await scene.started("ab", placement=Even())
-        before = scene.owners()
-        own = await scene.started("c", placement=Published(Own()))
-        scene.account.records(scene.group).record_by_name.clear()
-        more = await scene.started("de", placement=Published(Own()))
-        found = scene.schema.leader, scene.schema.placement, scene.counts()
+    async def scenario(setup):
+        even = await setup.started("ab", placement=Even())
+        before = setup.owners()
+        own = await setup.started("c", placement=Published(Own()))
+        setup.account.records(setup.group).record_by_name.clear()
+        more = await setup.started("de", placement=Published(Own()))
+        found = setup.schema.leader, setup.schema.placement, setup.counts()
         assert before
         await stop_all([*even, *own, *more])
         return found
 
-    leader, placement, counts = played(story)
+    leader, placement, counts = result_of(scenario)
 
     assert (leader, placement) == ("c", f"Published:{Own().name}")
     assert counts == [2, 2, 2, 3, 3]
@@ -236,18 +236,18 @@ class Own(Even):
 def test_a_balanced_group_neither_reads_nor_writes_the_schema():
     """Each listing of members says that it is unchanged."""
 
-    async def story(scene):
-        processors = await scene.started("ab")
+    async def scenario(setup):
+        processors = await setup.started("ab")
         with counting(RECORD_CALLS) as count:
             await seconds(300)
         await stop_all(processors)
-        even = await scene.started("cd", placement=Even())
+        even = await setup.started("cd", placement=Even())
         with counting(RECORD_CALLS) as without:
             await seconds(300)
         await stop_all(even)
         return count, without
 
-    count, without = played(story)
+    count, without = result_of(scenario)
 
     assert count["list_members"] > 50
     assert (count["read_record"], count["write_record"]) == (0, 0)

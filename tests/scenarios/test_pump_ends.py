@@ -10,7 +10,7 @@ import pytest
 from eventproc import Backoff, CheckpointPolicy, CloseReason, OwnershipLostError
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.unit.eventproc._delivery.pump_fixture import SHUTDOWN_S, PumpFixture
 
 NEVER_S = 1e6
@@ -28,11 +28,11 @@ def test_calls_close_and_last_checkpoint_share_the_time_to_end(within_s, caplog)
 
     async def scenario():
         fixture = PumpFixture()
-        fixture.scene.publish(2)
+        fixture.setup.publish(2)
         fixture.handler.close_s = NEVER_S
         running = await fixture.start()
         fixture.handler.call_s = NEVER_S
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         await seconds(1)
         fixture.checkpoints.is_failing = True
         begun_s = asyncio.get_running_loop().time()
@@ -56,7 +56,7 @@ def test_the_last_checkpoint_has_all_the_time_that_calls_and_close_left(within_s
 
     async def scenario():
         fixture = PumpFixture()
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         running = await fixture.start()
         fixture.checkpoints.is_failing = True
         return await running.end(within_s=within_s)
@@ -71,11 +71,11 @@ def test_a_close_that_takes_too_long_leaves_time_for_the_last_checkpoint(caplog)
         fixture = PumpFixture()
         fixture.handler.close_s, fixture.handler.is_cancellable = 1.5 * SHUTDOWN_S, False
         fixture.checkpoints.write_s = 1.0
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         running = await fixture.start()
         await seconds(5)
         await running.end()
-        return fixture.scene.checkpointed()
+        return fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == 0
     assert not events_logged(caplog, "checkpoint_abandoned")
@@ -87,10 +87,10 @@ def test_a_partition_that_another_processor_owns_is_neither_served_nor_an_error(
     async def scenario():
         fixture = PumpFixture()
         fixture.checkpoints.owner = "b"
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         running = await fixture.start()
         await running.ended()
-        return running.task.result(), fixture.handler.closed, fixture.scene.checkpoint()
+        return running.task.result(), fixture.handler.closed, fixture.setup.checkpoint()
 
     assert run_virtual(scenario()) == (CloseReason.OWNERSHIP_LOST, [], None)
 
@@ -102,7 +102,7 @@ def test_the_last_checkpoint_has_an_eighth_of_the_time_even_if_a_call_used_all()
         fixture = PumpFixture()
         running = await fixture.start()
         fixture.handler.call_s, fixture.handler.is_cancellable = 1.5 * SHUTDOWN_S, False
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         await seconds(1)
         fixture.checkpoints.is_failing = True
         return await running.end()
@@ -130,12 +130,12 @@ def test_a_pump_that_an_error_ends_raises_it_after_its_last_checkpoint(close_s):
 
     async def scenario():
         fixture = PumpFixture()
-        source = fixture.source = BreakingSource(fixture.scene.hub)
-        fixture.scene.publish(2)
+        source = fixture.source = BreakingSource(fixture.setup.hub)
+        fixture.setup.publish(2)
         running = await fixture.start()
         fixture.checkpoints.is_failing = source.is_broken = True
         fixture.handler.close_s = close_s
-        fixture.scene.hub.break_links()
+        fixture.setup.hub.break_links()
         took_s = await running.ended()
         return took_s, running.task.exception(), fixture.handler.closed
 
@@ -156,11 +156,11 @@ def test_after_a_loss_nothing_is_stored_while_the_handler_closes(is_lost_in_call
     async def scenario():
         policy = CheckpointPolicy(interval=timedelta(seconds=10))
         fixture = PumpFixture(checkpoint_policy=policy)
-        fixture.scene.publish(2)
+        fixture.setup.publish(2)
         running = await fixture.start()
         if is_lost_in_call:
             fixture.handler.call_s = NEVER_S
-            fixture.scene.publish(1)
+            fixture.setup.publish(1)
             await seconds(1)
         fixture.handler.close_s = 15
         running.pump.lose()
@@ -172,7 +172,7 @@ def test_after_a_loss_nothing_is_stored_while_the_handler_closes(is_lost_in_call
     assert running.task.result() is CloseReason.OWNERSHIP_LOST
     assert fixture.handler.closed == [CloseReason.OWNERSHIP_LOST]
     assert (took_s, running.pump.is_lost) == (12.5, True)
-    assert (fixture.scene.numbers(), fixture.scene.checkpointed()) == ([0, 1], None)
+    assert (fixture.setup.numbers(), fixture.setup.checkpointed()) == ([0, 1], None)
 
 
 def test_a_partition_that_is_lost_while_it_closes_is_not_written_and_raises_nothing():
@@ -180,12 +180,12 @@ def test_a_partition_that_is_lost_while_it_closes_is_not_written_and_raises_noth
 
     async def scenario():
         fixture = PumpFixture()
-        fixture.scene.publish(2)
+        fixture.setup.publish(2)
         running = await fixture.start()
         fixture.handler.close_s = 10
         asyncio.get_running_loop().call_later(5, running.pump.lose)
         await running.end()
-        return fixture.scene.checkpointed(), running.task.result(), fixture.handler.closed
+        return fixture.setup.checkpointed(), running.task.result(), fixture.handler.closed
 
     assert run_virtual(scenario()) == (None, CloseReason.OWNERSHIP_LOST, [CloseReason.SHUTDOWN])
 
@@ -198,11 +198,11 @@ def test_a_partition_that_is_lost_while_its_calls_finish_is_closed_as_lost(key_c
         fixture = PumpFixture(key_concurrency=key_concurrency, key_selector=lambda _: 0)
         fixture.handler.call_s = 20
         running = await fixture.start()
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         await seconds(1)
         asyncio.get_running_loop().call_later(5, running.pump.lose)
         took_s = await running.end()
-        return took_s, running.task.result(), fixture.handler.closed, fixture.scene.numbers()
+        return took_s, running.task.result(), fixture.handler.closed, fixture.setup.numbers()
 
     lost = CloseReason.OWNERSHIP_LOST
 
@@ -232,14 +232,14 @@ def test_no_call_begins_while_the_link_of_a_failed_pump_closes():
             key_selector=lambda event: event.sequence_number,
             batch_size_max=1,
         )
-        source = fixture.source = SlowLinkSource(fixture.scene.hub)
+        source = fixture.source = SlowLinkSource(fixture.setup.hub)
         fixture.handler.call_s = 3
         running = await fixture.start()
-        fixture.scene.publish(9)
+        fixture.setup.publish(9)
         await seconds(1)
         before = len(fixture.handler.called_at_s)
         source.is_broken = True
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         await running.ended()
         return before, len(fixture.handler.called_at_s), type(running.task.exception())
 
@@ -276,8 +276,8 @@ def test_a_pump_that_ended_leaves_nothing_behind(is_broken):
     async def scenario():
         fixture = PumpFixture(stall_timeout=timedelta(hours=1))
         if is_broken:
-            fixture.source = BrokenLinkSource(fixture.scene.hub)
-        fixture.scene.publish(2)
+            fixture.source = BrokenLinkSource(fixture.setup.hub)
+        fixture.setup.publish(2)
         pump = await fixture.pump()
         asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
         before = asyncio.all_tasks()
@@ -291,7 +291,7 @@ def test_a_pump_that_ended_leaves_nothing_behind(is_broken):
         context.state = b"7"
         with pytest.raises(OwnershipLostError):
             await context.checkpoint()
-        return left, context.is_owned, fixture.scene.checkpointed()
+        return left, context.is_owned, fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == (set(), False, None if is_broken else 1)
 
@@ -304,7 +304,7 @@ def test_an_error_of_the_store_that_is_not_of_this_library_ends_the_pump():
         running = await fixture.start()
         fixture.checkpoints.is_failing = True
         fixture.checkpoints.write_error = ZeroDivisionError()  # type: ignore[assignment]
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         await running.ended()
         return running.task.exception(), fixture.handler.closed
 
@@ -343,7 +343,7 @@ def test_the_log_tells_where_a_pump_began_and_how_far_it_came(caplog):
 
     async def scenario():
         fixture = PumpFixture()
-        fixture.scene.publish(3)
+        fixture.setup.publish(3)
         running = await fixture.start()
         fixture.checkpoints.is_failing = True
         await running.end()
@@ -361,18 +361,18 @@ def test_the_back_off_of_a_pump_begins_anew_after_it_served_its_partition():
     """Failures of long ago say nothing about the next one."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         made_at_s: list[float] = []
 
         class Failing(Noting):
             def __init__(self):
-                super().__init__(scene)
+                super().__init__(setup)
                 made_at_s.append(asyncio.get_running_loop().time())
                 if len(made_at_s) not in {6, 8}:
                     raise RuntimeError
 
         backoff = Backoff(initial=timedelta(seconds=2), maximum=timedelta(seconds=1000))
-        async with scene.processor(Failing, handler_backoff=backoff) as processor:
+        async with setup.processor(Failing, handler_backoff=backoff) as processor:
             await seconds(120)
             run = processor._run
             assert run is not None

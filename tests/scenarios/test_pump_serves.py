@@ -12,15 +12,15 @@ from eventproc.models import CloseReason, SequenceRange, alone
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._delivery.pump_fixture import SHUTDOWN_S, PumpFixture, RunningPump
 
 
 class NotingSource(MemoryEventSource):
     """Notes the position of each link; with *begins_at_first*, links begin at the first event."""
 
-    def __init__(self, scene: Scene, *, begins_at_first: bool = False) -> None:
-        super().__init__(scene.hub)
+    def __init__(self, setup: Setup, *, begins_at_first: bool = False) -> None:
+        super().__init__(setup.hub)
         self.positions: list[EventPosition] = []
         self.asked_for: list[int] = []
         """How many events each ``receive`` asked for."""
@@ -49,16 +49,16 @@ def test_a_link_that_is_opened_again_begins_after_the_last_handled_event():
 
     async def scenario():
         fixture = PumpFixture(initial_position=begins_at)
-        source = fixture.source = NotingSource(fixture.scene)
+        source = fixture.source = NotingSource(fixture.setup)
         running = await fixture.start()
-        fixture.scene.hub.break_links()
+        fixture.setup.hub.break_links()
         await seconds(1)
-        fixture.scene.publish(3)
+        fixture.setup.publish(3)
         await seconds(1)
-        fixture.scene.hub.break_links()
+        fixture.setup.hub.break_links()
         await seconds(1)
         await running.end()
-        stored = fixture.scene.checkpoint()
+        stored = fixture.setup.checkpoint()
         assert stored is not None
         assert stored.offset is not None
         return source.positions, EventPosition.from_offset(stored.offset, sequence_number=2)
@@ -76,7 +76,7 @@ def test_on_idle_is_called_after_each_idle_timeout_without_events():
         running = await fixture.start()
         await seconds(449)
         fixture.handler.call_s = 7
-        fixture.scene.publish(1)  # At 450: handled at 457.
+        fixture.setup.publish(1)  # At 450: handled at 457.
         await seconds(450)
         await running.end()
         return fixture.handler.idle_at_s
@@ -93,7 +93,7 @@ def test_on_idle_is_not_called_during_a_pause_or_while_a_lane_is_at_work():
         )
         fixture.handler.call_s = 25
         running = await fixture.start()
-        fixture.scene.publish(1)  # At 1: handled at 26.
+        fixture.setup.publish(1)  # At 1: handled at 26.
         await seconds(34)
         running.pump.pause()  # At 35.
         await seconds(40)
@@ -108,8 +108,8 @@ def test_on_idle_is_not_called_during_a_pause_or_while_a_lane_is_at_work():
 class EarlySource(MemoryEventSource):
     """Opens links that wait a millisecond less than they are told, and notes those waits."""
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene.hub)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup.hub)
         self.waits: list[timedelta] = []
 
     async def open_receiver(self, consumer_group, partition_id, position):
@@ -141,7 +141,7 @@ def test_one_wait_for_events_is_neither_endless_nor_a_busy_loop(idle_timeout):
 
     async def scenario():
         fixture = PumpFixture(idle_timeout=idle_timeout)
-        source = fixture.source = EarlySource(fixture.scene)
+        source = fixture.source = EarlySource(fixture.setup)
         running = await fixture.start()
         await seconds(300)
         await running.end()
@@ -167,10 +167,10 @@ def test_a_paused_pump_delivers_nothing_and_says_so():
         for step in (lambda: None, running.pump.pause, running.pump.resume):
             step()
             await seconds(1)
-            fixture.scene.publish(1)
+            fixture.setup.publish(1)
             await seconds(1)
             paused = running.pump.is_paused, running.pump.statistics().is_paused
-            seen.append((*paused, fixture.scene.numbers()))
+            seen.append((*paused, fixture.setup.numbers()))
         await running.end()
         return seen
 
@@ -190,7 +190,7 @@ def test_the_statistics_show_a_checkpoint_that_is_refused():
         shown = [running.pump.statistics().checkpoint_error]
         fixture.checkpoints.write_error = StoreRejectedError("grant the right to write")
         fixture.checkpoints.is_failing = True
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         await seconds(2)
         shown.append(running.pump.statistics().checkpoint_error)
         fixture.checkpoints.is_failing = False
@@ -208,11 +208,11 @@ def test_the_statistics_show_a_stall_while_it_lasts(received_before):
 
     async def scenario():
         fixture = PumpFixture(stall_timeout=timedelta(seconds=10))
-        fixture.scene.publish(received_before)
+        fixture.setup.publish(received_before)
         running = await fixture.start()
         seen = [running.pump.statistics().is_stalled]
-        fixture.scene.hub.stall("0")
-        fixture.scene.publish(1)
+        fixture.setup.hub.stall("0")
+        fixture.setup.publish(1)
         await seconds(15)
         seen.append(running.pump.statistics().is_stalled)
         await running.end()
@@ -236,7 +236,7 @@ def test_events_that_fail_again_and_again_are_a_stall(key_concurrency):
             raise RuntimeError
 
         fixture.handler.process_events = fail  # type: ignore[method-assign]
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         running = await fixture.start()
         await running.ended()
         return running.task.result(), fixture.handler.closed
@@ -251,13 +251,13 @@ def test_waiting_for_the_lease_is_no_stall():
         fixture = PumpFixture(stall_timeout=timedelta(seconds=10))
         running = await fixture.start()
         fixture.remaining_s = 0.0
-        fixture.scene.publish(1)
+        fixture.setup.publish(1)
         await seconds(100)
-        stall_count, before = running.pump.counters.stall_count, fixture.scene.numbers()
+        stall_count, before = running.pump.counters.stall_count, fixture.setup.numbers()
         fixture.remaining_s = 1e9
         await seconds(1)
         await running.end()
-        return stall_count, before, fixture.scene.numbers()
+        return stall_count, before, fixture.setup.numbers()
 
     assert run_virtual(scenario()) == (0, [], [0])
 
@@ -269,10 +269,10 @@ def test_a_batch_is_no_larger_than_the_lowest_rate_allows(own):
     async def scenario():
         fixture = PumpFixture(partition_rate_max=own)
         fixture.rate_limits = [RateLimiter(7), RateLimiter(4)]
-        fixture.scene.publish(40)
+        fixture.setup.publish(40)
         running = await fixture.start()
         await seconds(19)
-        at_20_s = len(fixture.scene.handled)
+        at_20_s = len(fixture.setup.handled)
         await running.end()
         return max(fixture.handler.sizes), at_20_s
 
@@ -288,13 +288,13 @@ def test_events_from_before_the_position_are_not_delivered():
 
     async def scenario():
         fixture = PumpFixture(failure_policy=FailurePolicy(deliveries_max=3), batch_size_max=2)
-        fixture.source = NotingSource(fixture.scene, begins_at_first=True)
-        fixture.scene.publish(10)
+        fixture.source = NotingSource(fixture.setup, begins_at_first=True)
+        fixture.setup.publish(10)
         pump = await fixture.pump()
         await fixture.checkpoints.store_by("b/1/1", 5)
         asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
         await pump.run()
-        return fixture.scene.numbers()
+        return fixture.setup.numbers()
 
     assert run_virtual(scenario()) == [6, 7, 8, 9]
 
@@ -309,14 +309,14 @@ def test_nothing_is_received_while_completed_events_leave_no_room():
             batch_size_max=2,
             key_selector=lambda event: event.sequence_number,
         )
-        source = fixture.source = NotingSource(fixture.scene)
+        source = fixture.source = NotingSource(fixture.setup)
         fixture.handler.call_s = 20
         pump = await fixture.pump()
         await fixture.checkpoints.store_by("b/1/1", -1, completed=(SequenceRange(1, 6),))
-        fixture.scene.publish(8)
+        fixture.setup.publish(8)
         asyncio.get_running_loop().call_later(60, lambda: pump.end(CloseReason.SHUTDOWN))
         await pump.run()
-        return fixture.scene.numbers(), source.asked_for
+        return fixture.setup.numbers(), source.asked_for
 
     numbers, asked_for = run_virtual(scenario())
 
@@ -338,11 +338,11 @@ def test_events_that_a_former_owner_completed_move_the_stored_position():
         pump = await fixture.pump()
         await fixture.checkpoints.store_by("b/1/1", -1, completed=(SequenceRange(1, 6),))
         running = RunningPump(pump)
-        fixture.scene.publish(7)
+        fixture.setup.publish(7)
         await seconds(5)
-        before_end = fixture.scene.checkpointed()
+        before_end = fixture.setup.checkpointed()
         await running.end()
-        return fixture.scene.numbers(), before_end
+        return fixture.setup.numbers(), before_end
 
     assert run_virtual(scenario()) == ([0], 6)
 
@@ -352,13 +352,13 @@ def test_a_pump_that_is_forced_delivers_an_event_whose_count_is_at_the_limit():
 
     async def scenario(*, is_forced: bool):
         fixture = PumpFixture(failure_policy=FailurePolicy(deliveries_max=3))
-        fixture.scene.publish(2)
+        fixture.setup.publish(2)
         pump = await fixture.pump()
         if is_forced:
             pump.force()
         await fixture.checkpoints.store_by("b/1/1", -1, isolation=alone(2))
         asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
-        return await pump.run(), fixture.scene.numbers()
+        return await pump.run(), fixture.setup.numbers()
 
     assert run_virtual(scenario(is_forced=True)) == (CloseReason.SHUTDOWN, [0, 1])
     assert run_virtual(scenario(is_forced=False)) == (CloseReason.HANDLER_FAILED, [])
@@ -374,10 +374,10 @@ def test_a_stop_ends_the_wait_for_room_at_once():
         )
         running = await fixture.start()
         fixture.checkpoints.is_failing = True
-        fixture.scene.publish(9)
+        fixture.setup.publish(9)
         await seconds(5)
-        waiting = fixture.scene.numbers()
+        waiting = fixture.setup.numbers()
         took_s = await running.end()
-        return waiting, fixture.scene.numbers(), took_s
+        return waiting, fixture.setup.numbers(), took_s
 
     assert run_virtual(scenario()) == ([0, 1], [0, 1], SHUTDOWN_S)

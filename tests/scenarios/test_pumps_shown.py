@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from eventproc.models import CloseReason
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 from tests.unit.eventproc._group.pumps.stub_pumps import PumpsFixture
 
 

@@ -15,7 +15,7 @@ from eventproc.models import CloseReason, EventPosition
 from eventproc.ports import QueueReceiver, QueueSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.test_link_failures import BROKEN, REFUSED, ReaderFixture, ScriptedLink
 from tests.unit.eventproc._delivery.test_reader import Reading, ShortLinks, is_lost
 
@@ -132,9 +132,9 @@ def test_a_partition_whose_link_was_taken_is_left_without_a_wait():
     """Its new owner serves it already."""
 
     async def scenario():
-        scene = Scene()
-        links = ShortLinks(scene, ReceiverDisplacedError("taken"))
-        reading = Reading(scene, links, is_lost)
+        setup = Setup()
+        links = ShortLinks(setup, ReceiverDisplacedError("taken"))
+        reading = Reading(setup, links, is_lost)
         await reading.next(EventPosition.earliest, 10, WAIT)
         with pytest.raises(OwnershipLostError):
             await reading.next(EventPosition.earliest, 10, WAIT)
@@ -194,11 +194,11 @@ def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_th
     """Nothing else proves that. Any doubt means another attempt, for a hub is rarely deleted."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(3)
-        source = RefusingLinks(scene.hub)
+        setup = Setup()
+        setup.publish(3)
+        source = RefusingLinks(setup.hub)
         await source.open()
-        reading = Reading(scene, source)
+        reading = Reading(setup, source)
         for name, value in changes.items():
             setattr(source, name, value)
         reading.reader.begin(None, datetime.now(UTC) if has_checkpoint else None)
@@ -215,11 +215,11 @@ def test_a_queue_that_refuses_is_not_taken_for_a_new_one():
     """Its service keeps the position, so no number of a checkpoint is above its end."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(3)
-        source = RefusingQueues(scene.hub)
+        setup = Setup()
+        setup.publish(3)
+        source = RefusingQueues(setup.hub)
         await source.open()
-        reading = Reading(scene, source)
+        reading = Reading(setup, source)
         reading.reader.begin(None, datetime.now(UTC))
         position = EventPosition.from_sequence_number(3)
         return len(await reading.next(lambda: position, 10, WAIT))
@@ -238,12 +238,12 @@ def test_a_position_of_an_event_is_of_a_former_hub_if_the_hub_is_younger(
     """The position before the first event is one of any hub, and what follows is of this one."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(2)
-        source = RefusingLinks(scene.hub)
+        setup = Setup()
+        setup.publish(2)
+        source = RefusingLinks(setup.hub)
         source.is_refused = True
         await source.open()
-        reading = Reading(scene, source)
+        reading = Reading(setup, source)
         known_since = datetime.now(UTC)
         reading.reader.begin(None, known_since)
         source.created = known_since + timedelta(seconds=younger_s)
@@ -304,10 +304,10 @@ def test_what_was_settled_is_known_or_the_partition_ends(caplog, link):
     """If it may not be known, events that are done come again, with other numbers."""
 
     async def scenario():
-        scene = Scene()
-        source = SettlingLinks(scene.hub)
+        setup = Setup()
+        source = SettlingLinks(setup.hub)
         source.is_broken = link == "is broken"
-        reading = Reading(scene, source)
+        reading = Reading(setup, source)
         await reading.next(EventPosition.earliest, 10, WAIT)
         if link == "is closed":
             await reading.link.close()
@@ -328,8 +328,8 @@ def test_a_stop_ends_the_wait_for_what_was_settled_at_once():
     """The service may not answer any more."""
 
     async def scenario():
-        scene, stop = Scene(), StopScope(lambda: inf)
-        reading = Reading(scene, SettlingLinks(scene.hub), stop=stop)
+        setup, stop = Setup(), StopScope(lambda: inf)
+        reading = Reading(setup, SettlingLinks(setup.hub), stop=stop)
         await reading.next(EventPosition.earliest, 10, WAIT)
         asyncio.get_running_loop().call_later(
             5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))

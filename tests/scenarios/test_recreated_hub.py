@@ -10,7 +10,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import HubRecreatedError, RecreatedHub
 from eventproc.admin import CheckpointMove, move_checkpoint
 from eventproc.testing import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 EARLIEST: Any = {"recreated_hub": RecreatedHub.EARLIEST}
 SETTLED_S = 93.0
@@ -32,17 +32,17 @@ class Counting(Noting):
         self.errors.append(error)
 
 
-def make_in(scene):
+def make_in(setup):
     """Return a factory whose handlers share one list of errors."""
     Counting.errors = []
-    return lambda: Counting(scene)
+    return lambda: Counting(setup)
 
 
-def recreate(scene, count):
+def recreate(setup, count):
     """Delete the hub, create it again, publish so many events, and forget what was handled."""
-    scene.hub.recreate()
-    scene.publish(count)
-    scene.handled.clear()
+    setup.hub.recreate()
+    setup.publish(count)
+    setup.handled.clear()
 
 
 def reports(caplog):
@@ -64,29 +64,29 @@ def noticed_at(count, is_running):
 def test_earliest_handles_every_event_of_the_new_hub(count, is_running, caplog):
     """Whether the processor runs meanwhile or starts later, and the state begins anew."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(100)
-        async with scene.processor(make_in(scene), **EARLIEST):
+    async def scenario():
+        setup = Setup()
+        setup.publish(100)
+        async with setup.processor(make_in(setup), **EARLIEST):
             await seconds(SETTLED_S)
             if is_running:
-                recreate(scene, count)
+                recreate(setup, count)
                 await seconds(SETTLED_S)
         if not is_running:
             await seconds(1)
-            recreate(scene, count)
-            async with scene.processor(make_in(scene), **EARLIEST):
+            recreate(setup, count)
+            async with setup.processor(make_in(setup), **EARLIEST):
                 await seconds(SETTLED_S)
-        scene.publish(1)
-        async with scene.processor(make_in(scene), **EARLIEST):
+        setup.publish(1)
+        async with setup.processor(make_in(setup), **EARLIEST):
             await seconds(SETTLED_S)
-        return scene
+        return setup
 
-    scene = run_virtual(story())
+    setup = run_virtual(scenario())
 
-    assert sorted(set(scene.numbers())) == list(range(count + 1))
-    assert scene.checkpoint().sequence_number == count
-    assert scene.checkpoint().state == str(count + 1).encode()
+    assert sorted(set(setup.numbers())) == list(range(count + 1))
+    assert setup.checkpoint().sequence_number == count
+    assert setup.checkpoint().state == str(count + 1).encode()
     assert reports(caplog) == [(logging.WARNING, "earliest", noticed_at(count, is_running))]
 
 
@@ -97,40 +97,40 @@ def test_by_default_nothing_is_handled_until_an_operator_moves_the_checkpoint(
 ):
     """Not even when the new hub has grown beyond the position, or the process was restarted."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(100)
-        async with scene.processor(make_in(scene)):
+    async def scenario():
+        setup = Setup()
+        setup.publish(100)
+        async with setup.processor(make_in(setup)):
             await seconds(SETTLED_S)
             if is_running:
-                recreate(scene, count)
+                recreate(setup, count)
                 await seconds(SETTLED_S)
         if not is_running:
             await seconds(1)
-            recreate(scene, count)
-        async with scene.processor(make_in(scene)) as processor:
+            recreate(setup, count)
+        async with setup.processor(make_in(setup)) as processor:
             await seconds(SETTLED_S)
-            scene.publish(300 - count)
-            scene.handled.clear()
+            setup.publish(300 - count)
+            setup.handled.clear()
             await seconds(SETTLED_S)
             (pump,) = processor.statistics().pumps
-            before = list(scene.handled)
+            before = list(setup.handled)
             move = CheckpointMove(partition_id="0", offset="-1", sequence_number=-1)
-            async with MemoryCheckpointStore(scene.account) as store:
+            async with MemoryCheckpointStore(setup.account) as store:
                 await move_checkpoint(
-                    store, scene.group, move, token="t", expiration=timedelta(minutes=1)
+                    store, setup.group, move, token="t", expiration=timedelta(minutes=1)
                 )
             await seconds(SETTLED_S)
-        return scene, pump, before
+        return setup, pump, before
 
-    scene, pump, before = run_virtual(story())
+    setup, pump, before = run_virtual(scenario())
 
     assert before == []
     known = "does not fit the hub" if is_running else "is older than the hub"
     assert known in pump.checkpoint_error
     assert "checkpoints reset --partition 0 --to earliest" in pump.checkpoint_error
     assert {type(error) for error in Counting.errors} == {HubRecreatedError}
-    assert sorted(set(scene.numbers())) == list(range(300))
+    assert sorted(set(setup.numbers())) == list(range(300))
     assert set(reports(caplog)) == {(logging.ERROR, "stop", noticed_at(count, is_running))}
 
 
@@ -138,92 +138,92 @@ def test_a_checkpoint_that_was_deleted_by_hand_ends_the_wait(caplog):
     """The partition begins at the initial position, and the log says that it is resolved."""
     caplog.set_level(logging.INFO)
 
-    async def story():
-        scene = Scene()
-        scene.publish(100)
-        async with scene.processor(make_in(scene)):
+    async def scenario():
+        setup = Setup()
+        setup.publish(100)
+        async with setup.processor(make_in(setup)):
             await seconds(SETTLED_S)
-            recreate(scene, 3)
+            recreate(setup, 3)
             await seconds(SETTLED_S)
-            del scene.account.records(scene.group).checkpoint_by_partition["0"]
+            del setup.account.records(setup.group).checkpoint_by_partition["0"]
             await seconds(SETTLED_S)
-        return scene
+        return setup
 
-    assert run_virtual(story()).numbers() == [0, 1, 2]
+    assert run_virtual(scenario()).numbers() == [0, 1, 2]
     assert sum(line.startswith("hub_recreation_resolved") for line in caplog.messages) == 1
 
 
 def test_a_hub_that_is_created_again_before_any_event_is_just_read(caplog):
     """The position before the first event is one of any hub."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(make_in(scene)):
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(make_in(setup)):
             await seconds(SETTLED_S)
-            recreate(scene, 0)
+            recreate(setup, 0)
             await seconds(SETTLED_S)
-            scene.publish(5)
+            setup.publish(5)
             await seconds(SETTLED_S)
-        return scene
+        return setup
 
-    assert run_virtual(story()).numbers() == [0, 1, 2, 3, 4]
+    assert run_virtual(scenario()).numbers() == [0, 1, 2, 3, 4]
     assert reports(caplog) == []
 
 
 def test_a_new_hub_is_read_although_the_clock_of_the_store_is_behind_the_hubs(caplog):
     """The first position is then older than its hub, and of no hub in particular."""
 
-    async def story():
-        scene = Scene()
-        scene.hub.created_at = scene.now() + timedelta(minutes=10)
-        async with scene.processor(make_in(scene)):
+    async def scenario():
+        setup = Setup()
+        setup.hub.created_at = setup.now() + timedelta(minutes=10)
+        async with setup.processor(make_in(setup)):
             await seconds(SETTLED_S)
-            scene.publish(3)
+            setup.publish(3)
             await seconds(SETTLED_S)
-            scene.publish(2)
+            setup.publish(2)
             await seconds(SETTLED_S)
-        return scene
+        return setup
 
-    assert run_virtual(story()).numbers() == [0, 1, 2, 3, 4]
+    assert run_virtual(scenario()).numbers() == [0, 1, 2, 3, 4]
     assert reports(caplog) == []
 
 
 def test_a_source_without_a_creation_time_notices_a_position_beyond_the_end():
     """As of Kafka: a shorter log is noticed, once, and marked, so that it may grow."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(100)
-        async with scene.processor(make_in(scene)):
+    async def scenario():
+        setup = Setup()
+        setup.publish(100)
+        async with setup.processor(make_in(setup)):
             await seconds(SETTLED_S)
-            recreate(scene, 3)
-            scene.hub.created_at = None
+            recreate(setup, 3)
+            setup.hub.created_at = None
             await seconds(SETTLED_S)
-            scene.publish(300)
+            setup.publish(300)
             await seconds(SETTLED_S)
-        return scene
+        return setup
 
-    scene = run_virtual(story())
+    setup = run_virtual(scenario())
 
-    assert scene.numbers() == []
-    assert scene.checkpoint().sequence_number == 99
-    assert scene.checkpoint().writer.startswith("former-hub//a/")
+    assert setup.numbers() == []
+    assert setup.checkpoint().sequence_number == 99
+    assert setup.checkpoint().writer.startswith("former-hub//a/")
 
 
 def test_a_stop_does_not_wait_for_the_mark(caplog):
     """The store is away: the next owner finds it out by itself."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(100)
-        processor = scene.processor(make_in(scene), shutdown_timeout=timedelta(seconds=5))
+    async def scenario():
+        setup = Setup()
+        setup.publish(100)
+        processor = setup.processor(make_in(setup), shutdown_timeout=timedelta(seconds=5))
         async with processor:
             await seconds(SETTLED_S)
-            with scene.store_by_owner["a"].outage():
-                recreate(scene, 3)
+            with setup.store_by_owner["a"].outage():
+                recreate(setup, 3)
                 await seconds(5)
-                begin_s = scene.now_s
+                begin_s = setup.now_s
                 await processor.stop()
-                return scene.now_s - begin_s
+                return setup.now_s - begin_s
 
-    assert run_virtual(story()) <= 6
+    assert run_virtual(scenario()) <= 6

@@ -17,11 +17,11 @@ from eventproc import (
     Ring,
 )
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.played_roster import PlayedCluster, PlayedRoster
-from tests.scenarios.scene import Scene, seconds, stop_all
+from tests.scenarios.fake_roster import FakeCluster, FakeRoster
+from tests.scenarios.group_setup import Setup, seconds, stop_all
 
-PATIENCE_S = PlayedRoster.patience.total_seconds()
-INTERVAL_S = PlayedRoster.interval.total_seconds()
+PATIENCE_S = FakeRoster.patience.total_seconds()
+INTERVAL_S = FakeRoster.interval.total_seconds()
 EXPIRATION_S = EventProcessorConfig().ownership_expiration.total_seconds()
 BLOCKS = {
     4: {str(p): f"consumer-{p // 3}" for p in range(12)},
@@ -35,12 +35,12 @@ def named(count):
     return [f"consumer-{n}" for n in range(count)]
 
 
-class Pods(Scene):
+class Pods(Setup):
     """Twelve partitions, and the pods of a StatefulSet."""
 
     def __init__(self, replicas, **settings) -> None:
         super().__init__(12)
-        self.cluster = PlayedCluster(named(replicas))
+        self.cluster = FakeCluster(named(replicas))
         self.settings = {"placement": Published(Ordinal()), **settings}
         self.moves: list[tuple[float, dict[str, str | None]]] = []
         self.pods: dict[str, EventProcessor] = {}
@@ -84,17 +84,17 @@ class Pods(Scene):
         return counts
 
 
-def played(story, replicas=4, **settings):
-    """Play a story of pods on virtual time."""
+def result_of(scenario, replicas=4, **settings):
+    """Play a scenario of pods on virtual time."""
 
     async def main():
-        scene = Pods(replicas, **settings)
-        watching = asyncio.create_task(scene.watch())
+        setup = Pods(replicas, **settings)
+        watching = asyncio.create_task(setup.watch())
         try:
-            return await story(scene)
+            return await scenario(setup)
         finally:
             watching.cancel()
-            await scene.end()
+            await setup.end()
 
     return run_virtual(main())
 
@@ -103,17 +103,17 @@ def played(story, replicas=4, **settings):
 def test_the_first_pod_leaves_the_others_their_share(placement):
     """It does not take what it would hand over a moment later: nothing moves twice."""
 
-    async def story(scene):
-        await scene.come(0)
+    async def scenario(setup):
+        await setup.come(0)
         await seconds(30)
-        alone = scene.owners()
+        alone = setup.owners()
         for number in (1, 2, 3):
-            await scene.come(number)
+            await setup.come(number)
             await seconds(8)
         await seconds(20)
-        return alone, scene.owners(), scene.moved()
+        return alone, setup.owners(), setup.moved()
 
-    alone, owners, moved = played(story, placement=Published(placement))
+    alone, owners, moved = result_of(scenario, placement=Published(placement))
 
     assert set(alone.values()) == {"consumer-0"}
     assert alone.items() <= owners.items()
@@ -126,17 +126,17 @@ def test_the_first_pod_leaves_the_others_their_share(placement):
 def test_pods_that_never_come_are_replaced_after_the_patience():
     """And get their partitions when they come after all."""
 
-    async def story(scene):
-        await scene.come(0, 1)
+    async def scenario(setup):
+        await setup.come(0, 1)
         await seconds(PATIENCE_S - 5)
-        waited = dict(scene.owners())
+        waited = dict(setup.owners())
         await seconds(20)
-        served = dict(scene.owners())
-        await scene.come(2, 3)
+        served = dict(setup.owners())
+        await setup.come(2, 3)
         await seconds(30)
-        return waited, served, scene.owners()
+        return waited, served, setup.owners()
 
-    waited, served, owners = played(story)
+    waited, served, owners = result_of(scenario)
 
     assert sorted(waited) == sorted(map(str, range(6)))
     assert len(served) == 12
@@ -147,19 +147,19 @@ def test_pods_that_never_come_are_replaced_after_the_patience():
 def test_more_replicas_leave_nothing_without_an_owner():
     """Neighbours go on to serve what is planned for pods that have not come; each moves once."""
 
-    async def story(scene):
-        await scene.come(0, 1)
+    async def scenario(setup):
+        await setup.come(0, 1)
         await seconds(20)
-        scene.moves.clear()
-        scene.cluster.names = named(4)
+        setup.moves.clear()
+        setup.cluster.names = named(4)
         await seconds(PATIENCE_S + 60)
-        waited = dict(scene.owners())
-        await scene.come(2, 3)
+        waited = dict(setup.owners())
+        await setup.come(2, 3)
         await seconds(30)
-        gaps = [owners for _, owners in scene.moves if len(owners) < 12 or None in owners.values()]
-        return waited, scene.owners(), gaps, scene.moved()
+        gaps = [owners for _, owners in setup.moves if len(owners) < 12 or None in owners.values()]
+        return waited, setup.owners(), gaps, setup.moved()
 
-    waited, owners, gaps, moved = played(story, replicas=2)
+    waited, owners, gaps, moved = result_of(scenario, replicas=2)
 
     assert set(waited.values()) == set(named(2))
     assert owners == BLOCKS[4]
@@ -170,19 +170,19 @@ def test_more_replicas_leave_nothing_without_an_owner():
 def test_fewer_replicas_move_each_partition_once():
     """Although the pods end one after the other: all know at once who will be left."""
 
-    async def story(scene):
-        await scene.come(0, 1, 2, 3)
+    async def scenario(setup):
+        await setup.come(0, 1, 2, 3)
         await seconds(20)
-        scene.moves.clear()
-        scene.cluster.names = named(1)
+        setup.moves.clear()
+        setup.cluster.names = named(1)
         await seconds(INTERVAL_S + 20)
-        await scene.go(3)
+        await setup.go(3)
         await seconds(10)
-        await scene.go(2)
-        await scene.go(1)
-        return scene.owners(), scene.moved()
+        await setup.go(2)
+        await setup.go(1)
+        return setup.owners(), setup.moved()
 
-    owners, moved = played(story)
+    owners, moved = result_of(scenario)
 
     assert owners == BLOCKS[1]
     assert moved == {str(p): int(p >= 3) for p in range(12)}
@@ -191,22 +191,22 @@ def test_fewer_replicas_move_each_partition_once():
 def test_an_api_that_is_away_moves_nothing():
     """Neither for five minutes, nor if the leader changes meanwhile."""
 
-    async def story(scene):
-        await scene.come(0, 1, 2, 3)
+    async def scenario(setup):
+        await setup.come(0, 1, 2, 3)
         await seconds(20)
-        scene.cluster.goes_away()
-        scene.moves.clear()
+        setup.cluster.goes_away()
+        setup.moves.clear()
         await seconds(300)
-        at_rest = scene.moved()
-        leader = scene.pods.pop("consumer-0")
+        at_rest = setup.moved()
+        leader = setup.pods.pop("consumer-0")
         await leader.stop()
         await seconds(60)
-        without = scene.owners()
-        await scene.come(0)
+        without = setup.owners()
+        await setup.come(0)
         await seconds(60)
-        return at_rest, without, scene.owners()
+        return at_rest, without, setup.owners()
 
-    at_rest, without, owners = played(story)
+    at_rest, without, owners = result_of(scenario)
 
     assert not any(at_rest.values())
     assert {p: o for p, o in without.items() if BLOCKS[4][p] != "consumer-0"} == {
@@ -218,17 +218,17 @@ def test_an_api_that_is_away_moves_nothing():
 def test_only_the_leader_reads():
     """Each pod reads once at its start; then one pod reads once in an interval."""
 
-    async def story(scene):
-        await scene.come(0)
+    async def scenario(setup):
+        await setup.come(0)
         await seconds(5)
-        await scene.come(1, 2, 3)
+        await setup.come(1, 2, 3)
         await seconds(20)
-        started = list(scene.cluster.requests)
-        scene.cluster.requests.clear()
+        started = list(setup.cluster.requests)
+        setup.cluster.requests.clear()
         await seconds(600)
-        return started, list(scene.cluster.requests)
+        return started, list(setup.cluster.requests)
 
-    started, requests = played(story)
+    started, requests = result_of(scenario)
 
     assert [started.count(name) for name in named(4)[1:]] == [1, 1, 1]
     assert set(requests) == {"consumer-0"}
@@ -238,14 +238,14 @@ def test_only_the_leader_reads():
 def test_a_pod_that_dies_is_replaced_without_patience():
     """Patience is for members that have never come: its neighbours serve after its expiration."""
 
-    async def story(scene):
-        await scene.come(0, 1, 2, 3)
+    async def scenario(setup):
+        await setup.come(0, 1, 2, 3)
         await seconds(20)
-        scene.store_by_owner["consumer-2"].is_out = True
+        setup.store_by_owner["consumer-2"].is_out = True
         await seconds(EXPIRATION_S + 20)
-        return scene.owners()
+        return setup.owners()
 
-    owners = played(story)
+    owners = result_of(scenario)
 
     assert "consumer-2" not in owners.values()
     assert {p: o for p, o in owners.items() if BLOCKS[4][p] != "consumer-2"} == {
@@ -256,31 +256,31 @@ def test_a_pod_that_dies_is_replaced_without_patience():
 def test_a_roster_that_may_not_be_read_refuses_the_start():
     """Nothing is written, and the roster is closed."""
 
-    async def story(scene):
-        scene.cluster.error = ConfigurationError("apply this Role")
-        pod = scene.pod("consumer-0")
+    async def scenario(setup):
+        setup.cluster.error = ConfigurationError("apply this Role")
+        pod = setup.pod("consumer-0")
         with pytest.raises(ConfigurationError, match="apply this Role"):
             await pod.start()
-        records = scene.account.records(scene.group)
+        records = setup.account.records(setup.group)
         return records.member_by_owner, pod._parts.roster.is_open
 
-    assert played(story) == ({}, False)
+    assert result_of(scenario) == ({}, False)
 
 
 def test_a_start_without_an_answer_goes_on():
     """The group then shares among those that are there, until the roster answers."""
 
-    async def story(scene):
-        scene.cluster.goes_away()
-        await scene.come(0, 1)
+    async def scenario(setup):
+        setup.cluster.goes_away()
+        await setup.come(0, 1)
         await seconds(20)
-        without = dict(scene.owners())
-        scene.cluster.comes_back()
-        await scene.come(2, 3)
+        without = dict(setup.owners())
+        setup.cluster.comes_back()
+        await setup.come(2, 3)
         await seconds(30)
-        return without, scene.owners()
+        return without, setup.owners()
 
-    without, owners = played(story)
+    without, owners = result_of(scenario)
 
     assert without == BLOCKS[2]
     assert owners == BLOCKS[4]
@@ -291,16 +291,16 @@ def test_an_error_of_a_roster_ends_no_processor(error, caplog):
     """It is logged once, and its end, too."""
     caplog.set_level("INFO")
 
-    async def story(scene):
-        await scene.come(0)
+    async def scenario(setup):
+        await setup.come(0)
         await seconds(5)
-        scene.cluster.error = error
+        setup.cluster.error = error
         await seconds(60)
-        scene.cluster.comes_back()
+        setup.cluster.comes_back()
         await seconds(20)
-        return scene.pods["consumer-0"].statistics().owned
+        return setup.pods["consumer-0"].statistics().owned
 
-    owned = played(story, replicas=1)
+    owned = result_of(scenario, replicas=1)
     events = [record.getMessage() for record in caplog.records]
 
     assert len(owned) == 12
@@ -311,21 +311,21 @@ def test_an_error_of_a_roster_ends_no_processor(error, caplog):
 def test_a_roster_that_leaves_out_its_own_pod_is_logged(caplog):
     """The processor takes part all the same."""
 
-    async def story(scene):
-        scene.cluster.names = ["other-0"]
-        await scene.come(0)
+    async def scenario(setup):
+        setup.cluster.names = ["other-0"]
+        await setup.come(0)
         await seconds(PATIENCE_S + 20)
-        return len(scene.owners())
+        return len(setup.owners())
 
-    assert played(story) == 12
+    assert result_of(scenario) == 12
     assert any("roster_omits_own" in record.getMessage() for record in caplog.records)
 
 
 def test_the_roster_is_closed_with_the_processor():
     """And opened again at the next start."""
 
-    async def story(scene):
-        pod = scene.pod("consumer-0")
+    async def scenario(setup):
+        pod = setup.pod("consumer-0")
         opened = []
         for _ in range(2):
             async with pod:
@@ -333,14 +333,14 @@ def test_the_roster_is_closed_with_the_processor():
             opened.append(pod._parts.roster.is_open)
         return opened
 
-    assert played(story) == [True, False, True, False]
+    assert result_of(scenario) == [True, False, True, False]
 
 
 def test_a_roster_needs_a_published_placement():
     """Otherwise each processor would plan from what it has read itself."""
-    scene = Pods(1)
+    setup = Pods(1)
     with pytest.raises(ConfigurationError, match=r"as text Published:Ordinal"):
-        scene.processor(owner_id="a-0", roster=scene.cluster.roster("a-0"), placement=Ordinal())
+        setup.processor(owner_id="a-0", roster=setup.cluster.roster("a-0"), placement=Ordinal())
 
 
 def test_a_roster_needs_the_name_of_its_processor():

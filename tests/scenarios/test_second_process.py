@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 INTERVAL = timedelta(seconds=10)
 WRITE_COUNT = 3
@@ -15,9 +15,9 @@ WRITE_COUNT = 3
 class SecondProcess:
     """Another process under the owner id, which writes before each answer of the live one."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        store: Any = scene.store_by_owner["a"]
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        store: Any = setup.store_by_owner["a"]
         self._announce = store.announce_member
         store.announce_member = self._answer
         self.written_at_s: list[float] = []
@@ -29,20 +29,20 @@ class SecondProcess:
     @property
     def found(self):
         """The member record."""
-        return self.scene.account.records(self.scene.group).member_by_owner["a"]
+        return self.setup.account.records(self.setup.group).member_by_owner["a"]
 
     async def write(self):
         """Write the record, as its start does if no answer of the store comes."""
         mine = replace(self.found, incarnation="~")
-        await self._announce(self.scene.group, mine)
-        self.written_at_s.append(self.scene.now_s)
+        await self._announce(self.setup.group, mine)
+        self.written_at_s.append(self.setup.now_s)
 
     async def _answer(self, group, member):
         if 0 < len(self.written_at_s) < WRITE_COUNT:
             await self.write()
         result = await self._announce(group, member)
         if self.written_at_s and self.found.incarnation == member.incarnation:
-            self.answered_at_s = self.scene.now_s
+            self.answered_at_s = self.setup.now_s
         return result
 
 
@@ -50,16 +50,16 @@ def test_a_live_processor_repeats_a_refused_answer_without_waiting_for_its_next_
     """Otherwise its leases may end first, and it yields to a process that is refused."""
 
     async def scenario():
-        scene = Scene()
-        processor = scene.processor(load_balancing_interval=INTERVAL)
+        setup = Setup()
+        processor = setup.processor(load_balancing_interval=INTERVAL)
         async with processor:
             await seconds(30)
-            second = SecondProcess(scene)
+            second = SecondProcess(setup)
             await second.write()
             await seconds(2 * INTERVAL.total_seconds())
 
             assert len(second.written_at_s) == WRITE_COUNT
             assert second.answered_at_s - second.written_at_s[1] < 1
-            assert scene.owners() == {"0": "a"}
+            assert setup.owners() == {"0": "a"}
 
     run_virtual(scenario())

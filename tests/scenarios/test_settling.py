@@ -18,8 +18,8 @@ from eventproc import (
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import SequenceRange
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.queue_scene import QueueScene
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
+from tests.scenarios.queue_setup import QueueSetup
 
 MANUAL = CheckpointPolicy.manual()
 
@@ -27,17 +27,17 @@ MANUAL = CheckpointPolicy.manual()
 def test_a_message_is_settled_after_its_checkpoint():
     """Not before: if the process dies in between, the message comes again."""
 
-    async def story():
-        scene = QueueScene()
-        async with scene.member(checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=5))):
+    async def scenario():
+        setup = QueueSetup()
+        async with setup.member(checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=5))):
             await seconds(2)
-            scene.queue.put(1, 2, 3)
+            setup.queue.put(1, 2, 3)
             await seconds(1)
-            before = list(scene.queue.settled), len(scene.done)
+            before = list(setup.queue.settled), len(setup.done)
             await seconds(6)
-            return before, scene.queue.settled, scene.stored_state
+            return before, setup.queue.settled, setup.stored_state
 
-    assert run_virtual(story()) == (([], 3), [1, 2, 3], b"3")
+    assert run_virtual(scenario()) == (([], 3), [1, 2, 3], b"3")
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_a_message_is_settled_after_its_checkpoint():
 def test_a_checkpoint_is_written_before_the_source_waits_for_it(policy, lanes):
     """At half of what it sends ahead, so a policy for long intervals slows nothing down."""
 
-    async def story():
-        scene = QueueScene()
-        scene.queue.put(*range(100))
-        async with scene.member(checkpoint_policy=policy, key_concurrency=lanes):
+    async def scenario():
+        setup = QueueSetup()
+        setup.queue.put(*range(100))
+        async with setup.member(checkpoint_policy=policy, key_concurrency=lanes):
             await seconds(20)
-            return len(scene.done), len(scene.queue.settled)
+            return len(setup.done), len(setup.queue.settled)
 
-    handled, settled = run_virtual(story())
+    handled, settled = run_virtual(scenario())
 
     assert handled == 100
     assert settled >= 90
@@ -65,68 +65,68 @@ def test_a_checkpoint_is_written_before_the_source_waits_for_it(policy, lanes):
 def test_a_stop_settles_what_was_handled():
     """The last checkpoint is written first; then the next owner gets the rest, nothing twice."""
 
-    async def story():
-        scene = QueueScene(prefetch=50)
-        scene.queue.put(*range(30))
-        first = scene.member("a", 0.5, checkpoint_policy=MANUAL, batch_size_max=1)
+    async def scenario():
+        setup = QueueSetup(prefetch=50)
+        setup.queue.put(*range(30))
+        first = setup.member("a", 0.5, checkpoint_policy=MANUAL, batch_size_max=1)
         await first.start()
         await seconds(6)
         await first.stop()
-        handled = len(scene.done)
-        async with scene.member("b"):
+        handled = len(setup.done)
+        async with setup.member("b"):
             await seconds(60)
-        return handled, scene
+        return handled, setup
 
-    handled, scene = run_virtual(story())
+    handled, setup = run_virtual(scenario())
 
     assert 0 < handled < 30
-    assert [message for _, message in scene.done] == list(range(30))
-    assert scene.queue.settled == list(range(30))
-    assert scene.stored_state == b"30"
+    assert [message for _, message in setup.done] == list(range(30))
+    assert setup.queue.settled == list(range(30))
+    assert setup.stored_state == b"30"
 
 
 def test_a_hand_over_settles_what_was_handled():
     """Of two queues one moves to the processor that joins, and no message is handled twice."""
 
-    async def story():
-        scene = QueueScene(count=2)
-        for queue in scene.queues.values():
+    async def scenario():
+        setup = QueueSetup(count=2)
+        for queue in setup.queues.values():
             queue.put(*range(40))
-        first = scene.member("a", 0.5, batch_size_max=1)
-        second = scene.member("b", 0.5, batch_size_max=1)
+        first = setup.member("a", 0.5, batch_size_max=1)
+        second = setup.member("b", 0.5, batch_size_max=1)
         async with first:
             await seconds(8)
             async with second:
                 await seconds(60)
-        return scene
+        return setup
 
-    scene = run_virtual(story())
+    setup = run_virtual(scenario())
 
-    assert {owner_id for owner_id, _ in scene.done} == {"a", "b"}
-    assert sorted(message for _, message in scene.done) == sorted([*range(40), *range(40)])
+    assert {owner_id for owner_id, _ in setup.done} == {"a", "b"}
+    assert sorted(message for _, message in setup.done) == sorted([*range(40), *range(40)])
 
 
 def test_after_a_lost_connection_only_what_was_not_settled_comes_again():
     """In its former order, with new sequence numbers."""
 
-    async def story():
-        scene = QueueScene()
+    async def scenario():
+        setup = QueueSetup()
         policy = CheckpointPolicy(max_events=2)
-        first = scene.member("a", 1, checkpoint_policy=policy, batch_size_max=1)
+        first = setup.member("a", 1, checkpoint_policy=policy, batch_size_max=1)
         await first.start()
-        scene.queue.put(*range(8))
+        setup.queue.put(*range(8))
         await seconds(6)
-        settled = len(scene.queue.settled)
-        for link in list(scene.queue.links):
+        settled = len(setup.queue.settled)
+        for link in list(setup.queue.links):
             link.break_off()
-        scene.queues["0"].put(8)
-        before = [message for _, message in scene.done]
+        setup.queues["0"].put(8)
+        before = [message for _, message in setup.done]
         await seconds(40)
-        after = [message for _, message in scene.done][len(before) :]
+        after = [message for _, message in setup.done][len(before) :]
         await first.stop()
         return settled, before, after
 
-    settled, before, after = run_virtual(story())
+    settled, before, after = run_virtual(scenario())
 
     assert 0 < settled <= len(before)
     assert after[-(9 - settled) :] == list(range(settled, 9))
@@ -136,22 +136,22 @@ def test_after_a_lost_connection_only_what_was_not_settled_comes_again():
 def test_a_paused_queue_settles_what_is_stored_meanwhile():
     """Its messages come in order after the pause, and none of those comes again."""
 
-    async def story():
-        scene = QueueScene()
-        scene.queue.put(*range(4))
+    async def scenario():
+        setup = QueueSetup()
+        setup.queue.put(*range(4))
         policy = CheckpointPolicy(interval=timedelta(seconds=3))
-        async with scene.member(checkpoint_policy=policy) as processor:
+        async with setup.member(checkpoint_policy=policy) as processor:
             await seconds(1.5)
-            assert scene.queue.settled == []
+            assert setup.queue.settled == []
             processor.pause("0")
-            scene.queue.put(4, 5)
+            setup.queue.put(4, 5)
             await seconds(10)
-            during = list(scene.queue.settled), [message for _, message in scene.done]
+            during = list(setup.queue.settled), [message for _, message in setup.done]
             processor.resume("0")
             await seconds(10)
-            return during, [message for _, message in scene.done]
+            return during, [message for _, message in setup.done]
 
-    during, handled = run_virtual(story())
+    during, handled = run_virtual(scenario())
 
     assert during == ([0, 1, 2, 3], [0, 1, 2, 3])
     assert handled == list(range(6))
@@ -166,24 +166,24 @@ def test_a_paused_queue_settles_what_is_stored_meanwhile():
 )
 def test_a_position_to_begin_at_is_refused(settings):
     """The service keeps it: the first message is the first one that was not settled."""
-    scene = QueueScene()
+    setup = QueueSetup()
 
     with pytest.raises(ConfigurationError, match="initial_position"):
-        scene.member(**settings)
+        setup.member(**settings)
 
 
 class OneKeySlow(PartitionHandler):
     """Needs long for message 0, and no time for all others."""
 
-    def __init__(self, scene: QueueScene) -> None:
-        self.scene = scene
+    def __init__(self, setup: QueueSetup) -> None:
+        self.setup = setup
 
     async def process_events(self, context, events):
         """Handle one event after the other."""
         for event in events:
             if event.body == b"0":
                 await asyncio.sleep(1000)
-            self.scene.done.append(("", int(event.body)))
+            self.setup.done.append(("", int(event.body)))
 
 
 def each_alone(event):
@@ -194,11 +194,11 @@ def each_alone(event):
 OFTEN = CheckpointPolicy(interval=timedelta(seconds=1))
 
 
-def lanes(scene: QueueScene, owner_id: str) -> EventProcessor:
+def lanes(setup: QueueSetup, owner_id: str) -> EventProcessor:
     """A processor with two key lanes, one of which message 0 occupies for long."""
-    return scene.member(
+    return setup.member(
         owner_id,
-        handler=lambda: OneKeySlow(scene),
+        handler=lambda: OneKeySlow(setup),
         key_concurrency=2,
         key_selector=each_alone,
         checkpoint_policy=OFTEN,
@@ -209,14 +209,14 @@ def lanes(scene: QueueScene, owner_id: str) -> EventProcessor:
 def test_messages_done_above_a_slow_one_are_settled_one_by_one():
     """So they take no room of what the broker sends ahead, and the slow one delays no other."""
 
-    async def story():
-        scene = QueueScene(prefetch=10)
-        scene.queue.put(*range(50))
-        async with lanes(scene, "a"):
+    async def scenario():
+        setup = QueueSetup(prefetch=10)
+        setup.queue.put(*range(50))
+        async with lanes(setup, "a"):
             await seconds(60)
-            return sorted(scene.messages), sorted(scene.queue.settled), scene.stored
+            return sorted(setup.messages), sorted(setup.queue.settled), setup.stored
 
-    handled, settled, stored = run_virtual(story())
+    handled, settled, stored = run_virtual(scenario())
 
     assert handled == settled == list(range(1, 50))
     assert (stored.sequence_number, stored.completed) == (-1, (SequenceRange(1, 49),))
@@ -225,20 +225,20 @@ def test_messages_done_above_a_slow_one_are_settled_one_by_one():
 def test_after_a_stop_the_next_owner_gets_only_what_was_not_done():
     """The numbers in the former owner's completed ranges are given to no other messages."""
 
-    async def story():
-        scene = QueueScene(prefetch=10)
-        scene.queue.put(*range(8))
-        first = lanes(scene, "a")
+    async def scenario():
+        setup = QueueSetup(prefetch=10)
+        setup.queue.put(*range(8))
+        first = lanes(setup, "a")
         await first.start()
         await seconds(20)
         await first.stop()
-        before = list(scene.messages)
-        scene.queue.put(*range(8, 12))
-        async with scene.member("b"):
+        before = list(setup.messages)
+        setup.queue.put(*range(8, 12))
+        async with setup.member("b"):
             await seconds(60)
-        return before, scene.messages[len(before) :], scene.stored
+        return before, setup.messages[len(before) :], setup.stored
 
-    before, after, stored = run_virtual(story())
+    before, after, stored = run_virtual(scenario())
 
     assert before == list(range(1, 8))
     assert after == [0, 8, 9, 10, 11]
@@ -248,48 +248,48 @@ def test_after_a_stop_the_next_owner_gets_only_what_was_not_done():
 def test_after_a_lost_connection_no_message_is_taken_for_one_that_was_done():
     """The broker has fewer messages than before, so the numbers of before would be others'."""
 
-    async def story():
-        scene = QueueScene(prefetch=10)
-        scene.queue.put(*range(8))
-        async with lanes(scene, "a"):
+    async def scenario():
+        setup = QueueSetup(prefetch=10)
+        setup.queue.put(*range(8))
+        async with lanes(setup, "a"):
             await seconds(20)
-            assert sorted(scene.queue.settled) == list(range(1, 8))
-            scene.queue.links[0].break_off()
-            scene.queue.put(*range(8, 12))
+            assert sorted(setup.queue.settled) == list(range(1, 8))
+            setup.queue.links[0].break_off()
+            setup.queue.put(*range(8, 12))
             await seconds(40)
-            return sorted(scene.messages)
+            return sorted(setup.messages)
 
-    assert run_virtual(story()) == list(range(1, 12))
+    assert run_virtual(scenario()) == list(range(1, 12))
 
 
 @pytest.mark.parametrize("lost_s", [0, 0.02])
 def test_a_death_before_the_broker_knows_what_is_stored_loses_nothing(lost_s):
     """What was stored and not settled comes again, with the numbers of completed messages."""
 
-    async def story():
-        scene = QueueScene(prefetch=10)
-        scene.queue.put(*range(8))
-        first = lanes(scene, "a")
+    async def scenario():
+        setup = QueueSetup(prefetch=10)
+        setup.queue.put(*range(8))
+        first = lanes(setup, "a")
         await first.start()
-        while not scene.stored_ranges:
+        while not setup.stored_ranges:
             await seconds(0.001)
         await seconds(lost_s)
-        assert scene.queue.settled == []
-        await scene.die(first)
-        scene.queue.put(*range(8, 12))
-        before = len(scene.messages)
-        async with scene.member("b"):
+        assert setup.queue.settled == []
+        await setup.die(first)
+        setup.queue.put(*range(8, 12))
+        before = len(setup.messages)
+        async with setup.member("b"):
             await seconds(60)
-        return scene.messages[before:]
+        return setup.messages[before:]
 
-    assert run_virtual(story()) == list(range(12))
+    assert run_virtual(scenario()) == list(range(12))
 
 
 class Dying(PartitionHandler):
     """Its process dies at one message."""
 
-    def __init__(self, scene: QueueScene, died: asyncio.Event, poison: int) -> None:
-        self.scene = scene
+    def __init__(self, setup: QueueSetup, died: asyncio.Event, poison: int) -> None:
+        self.setup = setup
         self.died = died
         self.poison = poison
 
@@ -299,7 +299,7 @@ class Dying(PartitionHandler):
             if int(event.body) == self.poison:
                 self.died.set()
                 await asyncio.sleep(1e9)
-            self.scene.done.append(("", int(event.body)))
+            self.setup.done.append(("", int(event.body)))
 
 
 @pytest.mark.parametrize("poison", [0, 7, 20])
@@ -308,17 +308,17 @@ def test_a_message_of_which_processes_die_is_given_up_and_no_other(poison, lane_
     """A process dies before the broker knows what it settled last; the next one blames the right
     message all the same, because each message delivered alone waits for that."""
 
-    async def story():
-        scene = QueueScene(prefetch=10)
-        scene.queue.put(*range(30))
+    async def scenario():
+        setup = QueueSetup(prefetch=10)
+        setup.queue.put(*range(30))
         sink = MemoryDeadLetterSink()
         policy = FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)
         deaths = 0
         while deaths < 10:
             died = asyncio.Event()
-            processor = scene.member(
+            processor = setup.member(
                 f"p{deaths}",
-                handler=partial(Dying, scene, died, poison),
+                handler=partial(Dying, setup, died, poison),
                 sink=sink,
                 failure_policy=policy,
                 key_concurrency=lane_count,
@@ -332,14 +332,14 @@ def test_a_message_of_which_processes_die_is_given_up_and_no_other(poison, lane_
                 await processor.stop()
                 break
             deaths += 1
-            await scene.die(processor)
-        return deaths, [int(letter.event.body) for letter in sink.letters], scene
+            await setup.die(processor)
+        return deaths, [int(letter.event.body) for letter in sink.letters], setup
 
-    deaths, letters, scene = run_virtual(story())
+    deaths, letters, setup = run_virtual(scenario())
 
     assert letters == [poison]
-    assert set(scene.messages) == set(range(30)) - {poison}
-    assert sorted(scene.queue.settled) == list(range(30))
+    assert set(setup.messages) == set(range(30)) - {poison}
+    assert sorted(setup.queue.settled) == list(range(30))
     assert deaths == 4
 
 
@@ -352,11 +352,11 @@ def test_a_service_that_takes_messages_back_before_a_stall_is_noticed_is_told_at
 ):
     """The message would come again while its call still runs, without a word before."""
 
-    async def story():
-        async with QueueScene().member(stall_timeout=stall_timeout):
+    async def scenario():
+        async with QueueSetup().member(stall_timeout=stall_timeout):
             pass
 
-    run_virtual(story())
+    run_virtual(scenario())
     told = [r for r in caplog.records if "acknowledgement_timeout_short" in r.getMessage()]
 
     assert len(told) == is_told

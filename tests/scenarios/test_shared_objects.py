@@ -19,7 +19,7 @@ from eventproc.rosters import FixedRoster
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import FaultyCheckpointStore
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 from tests.scenarios.test_forks import Idle
 
 

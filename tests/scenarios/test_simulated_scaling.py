@@ -34,7 +34,7 @@ def script_of(*events, load=8.0, minutes=10, processors=1, **rules) -> Script:
     )
 
 
-def played(script):
+def result_of(script):
     """Play a script; return its history and the report on the scaler."""
     history = play(script, memory_account)
     return history, scaling_report_of(history, script.scaling.rules)
@@ -43,7 +43,7 @@ def played(script):
 def test_processes_follow_the_load_up_and_down():
     """Five times the load drains within the target and a fifth, and none is handled twice."""
     start_time = timedelta(seconds=25)
-    history, report = played(
+    history, report = result_of(
         script_of("load:40@3m", "load:8@9m", minutes=14, start_time=start_time)
     )
     start, more, fewer = report.events
@@ -77,7 +77,7 @@ def test_one_seed_gives_one_history():
 
 def test_a_restart_of_all_processes_scales_nothing_out():
     """The backlog that it leaves behind drains."""
-    _, report = played(script_of("restart:9@4m", processors=2, load=15))
+    _, report = result_of(script_of("restart:9@4m", processors=2, load=15))
     _, restart = report.events
 
     assert set(restart.processes) == {2}
@@ -88,7 +88,7 @@ def test_a_restart_of_all_processes_scales_nothing_out():
 def test_from_zero_and_back():
     """The first event starts a process, and without events there is none again."""
     script = script_of("load:5@4m", "load:0@6m", load=0.0, minutes=10, replicas_min=0)
-    history, report = played(script)
+    history, report = result_of(script)
     reasons = [vote.reason for vote in report.votes]
 
     assert [event.processes for event in report.events] == [(1, 0), (0, 1), (1, 0)]
@@ -100,7 +100,7 @@ def test_from_zero_and_back():
 
 def test_a_rolling_deployment_is_not_taken_for_processes_too_many():
     """The new ones that wait for a share are left alone."""
-    history, report = played(script_of("roll:2@245s", processors=2, load=15))
+    history, report = result_of(script_of("roll:2@245s", processors=2, load=15))
 
     assert len({service.owner_id for service in history.services}) == 4
     assert report.events[-1].processes == (2,)
@@ -126,7 +126,7 @@ def test_only_a_load_may_be_nothing():
 def test_many_events_are_simulated_as_fewer_that_each_take_the_time_of_several(monkeypatch):
     """Loads, backlogs and votes are those of the real number."""
     monkeypatch.setattr("eventproc._simulation.scaled_world.EVENTS_MAX", 2000)
-    history, report = played(script_of("load:40@3m", minutes=6))
+    history, report = result_of(script_of("load:40@3m", minutes=6))
 
     assert history.events_each == 5
     assert 1000 < len(history.waits) < 2000

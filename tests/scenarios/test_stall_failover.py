@@ -9,7 +9,7 @@ from typing import Any
 from eventproc import BlockingPartitionHandler, CloseReason, FailureAction, FailurePolicy
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds, until
+from tests.scenarios.group_setup import Noting, Setup, seconds, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 MINUTE = timedelta(minutes=1)
@@ -18,8 +18,8 @@ MINUTE = timedelta(minutes=1)
 def test_a_stalled_receiver_is_given_up_after_its_time():
     """It was reopened before, without success."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         reasons = []
 
         class Closing(Noting):
@@ -27,18 +27,18 @@ def test_a_stalled_receiver_is_given_up_after_its_time():
                 reasons.append((reason, round(asyncio.get_running_loop().time() - stalled_s)))
 
         settings: dict[str, Any] = {"stall_timeout": MINUTE, "failover_timeout": 3 * MINUTE}
-        async with scene.processor(lambda: Closing(scene), **settings) as processor:
-            scene.publish(3)
+        async with setup.processor(lambda: Closing(setup), **settings) as processor:
+            setup.publish(3)
             await seconds(5)
             stalled_s = asyncio.get_running_loop().time()
-            scene.hub.stall("0")
-            scene.publish(3)
+            setup.hub.stall("0")
+            setup.publish(3)
             await seconds(170)
             during = processor.statistics(), reasons.copy()
             await seconds(40)
             return during, reasons[0]
 
-    (during, none), (reason, after_s) = run_virtual(story())
+    (during, none), (reason, after_s) = run_virtual(scenario())
 
     assert (none, during.counters.receiver_error_count) == ([], 1)
     assert reason is CloseReason.STALLED
@@ -48,8 +48,8 @@ def test_a_stalled_receiver_is_given_up_after_its_time():
 def test_a_call_that_hangs_is_given_up_with_its_partition():
     """Another processor gets the partition. Other partitions are not affected."""
 
-    async def story():
-        scene = Scene(partition_count=2)
+    async def scenario():
+        setup = Setup(partition_count=2)
         reasons, times = [], []
 
         class Hanging(Noting):
@@ -65,19 +65,19 @@ def test_a_call_that_hangs_is_given_up_with_its_partition():
                     times.append(asyncio.get_running_loop().time())
 
         settings: dict[str, Any] = {"failover_timeout": MINUTE}
-        async with scene.processor(lambda: Hanging(scene), **settings) as one:
-            scene.publish(2, "1")
-            scene.publish(2, "0")
+        async with setup.processor(lambda: Hanging(setup), **settings) as one:
+            setup.publish(2, "1")
+            setup.publish(2, "0")
             await seconds(50)
-            async with scene.processor(lambda: Hanging(scene), "b", **settings):
+            async with setup.processor(lambda: Hanging(setup), "b", **settings):
                 await seconds(3)
-                scene.publish(2, "1")
+                setup.publish(2, "1")
                 await seconds(40)
-                seen = scene.numbers("1"), scene.numbers("0"), scene.owners(), reasons.copy()
+                seen = setup.numbers("1"), setup.numbers("0"), setup.owners(), reasons.copy()
                 stalls = one.statistics().counters.stall_count
         return seen, stalls, times[1] - times[0]
 
-    (ones, zeros, owners, reasons), stalls, after_s = run_virtual(story())
+    (ones, zeros, owners, reasons), stalls, after_s = run_virtual(scenario())
 
     assert ones == [0, 1, 2, 3]
     assert zeros == [0, 1]
@@ -90,13 +90,13 @@ def test_a_call_that_hangs_is_given_up_with_its_partition():
 def test_a_stalled_partition_without_another_processor_is_started_again():
     """With a new handler, after a wait."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         handlers = []
 
         class HangingOnce(Noting):
             def __init__(self):
-                super().__init__(scene)
+                super().__init__(setup)
                 handlers.append(self)
 
             async def process_events(self, context, events):
@@ -104,20 +104,20 @@ def test_a_stalled_partition_without_another_processor_is_started_again():
                     await asyncio.Event().wait()
                 await super().process_events(context, events)
 
-        scene.publish(2)
-        async with scene.processor(HangingOnce, failover_timeout=MINUTE):
+        setup.publish(2)
+        async with setup.processor(HangingOnce, failover_timeout=MINUTE):
             await seconds(90)
-        return scene.numbers(), len(handlers)
+        return setup.numbers(), len(handlers)
 
-    assert run_virtual(story()) == ([0, 1], 2)
+    assert run_virtual(scenario()) == ([0, 1], 2)
 
 
 def test_an_event_that_hangs_each_time_is_given_up():
     """A stall counts as a delivery without a result."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(5)
+    async def scenario():
+        setup = Setup()
+        setup.publish(5)
         sink = MemoryDeadLetterSink()
 
         class Hanging(Noting):
@@ -129,20 +129,20 @@ def test_an_event_that_hangs_each_time_is_given_up():
                     context.done(event)
 
         policy = FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)
-        async with scene.processor(
-            lambda: Hanging(scene), sink=sink, failure_policy=policy, failover_timeout=MINUTE
+        async with setup.processor(
+            lambda: Hanging(setup), sink=sink, failure_policy=policy, failover_timeout=MINUTE
         ):
             await seconds(600)
-        return scene.numbers(), [letter.event.sequence_number for letter in sink.letters]
+        return setup.numbers(), [letter.event.sequence_number for letter in sink.letters]
 
-    assert run_virtual(story()) == ([0, 1, 2, 4], [3])
+    assert run_virtual(scenario()) == ([0, 1, 2, 4], [3])
 
 
 def test_one_lane_that_hangs_is_a_stall():
     """Although the other lanes go on."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         reasons = []
 
         class OneHangs(Noting):
@@ -153,16 +153,16 @@ def test_one_lane_that_hangs_is_a_stall():
             async def close(self, context, reason):
                 reasons.append((reason, asyncio.get_running_loop().time()))
 
-        async with scene.processor(
-            lambda: OneHangs(scene), key_concurrency=2, failover_timeout=MINUTE
+        async with setup.processor(
+            lambda: OneHangs(setup), key_concurrency=2, failover_timeout=MINUTE
         ):
             for number in range(80):
                 key = "a" if number == 0 else "b"
-                scene.hub.publish(b"", partition_id="0", partition_key=key)
+                setup.hub.publish(b"", partition_id="0", partition_key=key)
                 await seconds(1)
         return reasons
 
-    (reason, at_s), *_ = run_virtual(story())
+    (reason, at_s), *_ = run_virtual(scenario())
 
     assert reason is CloseReason.STALLED
     assert 60 <= at_s <= 75
@@ -172,7 +172,7 @@ def test_on_idle_that_hangs_is_a_stall_with_key_lanes_too():
     """No lane is busy, and none can be until it returns."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         reasons = []
 
         class Hanging(Noting):
@@ -182,8 +182,8 @@ def test_on_idle_that_hangs_is_a_stall_with_key_lanes_too():
             async def close(self, context, reason):
                 reasons.append(reason)
 
-        async with scene.processor(
-            lambda: Hanging(scene),
+        async with setup.processor(
+            lambda: Hanging(setup),
             key_concurrency=2,
             idle_timeout=timedelta(seconds=10),
             failover_timeout=MINUTE,
@@ -200,8 +200,8 @@ def test_a_handler_thread_that_hangs_is_left_behind():
     handlers: list[BlockingPartitionHandler] = []
     owned: list[tuple[bool, bool]] = []
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
 
         class Hanging(BlockingPartitionHandler):
             def __init__(self):
@@ -212,18 +212,18 @@ def test_a_handler_thread_that_hangs_is_left_behind():
                     release.wait(30)
                     owned.append((context.is_owned, context.is_cancelled))
                     return
-                scene.handled.append((context.partition_id, event.sequence_number))
+                setup.handled.append((context.partition_id, event.sequence_number))
 
-        scene.publish(2)
+        setup.publish(2)
         settings = {**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
-        async with scene.processor(Hanging, failover_timeout=timedelta(seconds=0.3), **settings):
-            await until(lambda: len(scene.handled) == 2)
+        async with setup.processor(Hanging, failover_timeout=timedelta(seconds=0.3), **settings):
+            await until(lambda: len(setup.handled) == 2)
             release.set()
             await until(lambda: owned)
-        return scene.numbers()
+        return setup.numbers()
 
     begun_s = time.monotonic()
 
-    assert asyncio.run(story()) == [0, 1]
+    assert asyncio.run(scenario()) == [0, 1]
     assert owned == [(False, True)]
     assert time.monotonic() - begun_s < 15

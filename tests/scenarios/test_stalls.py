@@ -8,7 +8,7 @@ import pytest
 from eventproc import CloseReason, PartitionHandler, SourceRejectedError
 from eventproc._core.delivery.stall import Condition, StallStep, stall_step
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 MINUTE = timedelta(minutes=1)
 
@@ -61,21 +61,21 @@ def test_a_stalled_partition_is_given_up_only_if_there_is_a_time_for_it():
 def test_a_receiver_that_returns_nothing_is_opened_again():
     """It raised no error, although the hub has events."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(stall_timeout=MINUTE) as processor:
-            scene.publish(3)
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(stall_timeout=MINUTE) as processor:
+            setup.publish(3)
             await seconds(5)
-            scene.hub.stall("0")
-            scene.publish(3)
+            setup.hub.stall("0")
+            setup.publish(3)
             await seconds(75)
-            scene.hub.resume("0")
+            setup.hub.resume("0")
             during = processor.statistics()
             await seconds(60)
             after = processor.statistics()
-        return scene.numbers(), during, after
+        return setup.numbers(), during, after
 
-    numbers, during, after = run_virtual(story())
+    numbers, during, after = run_virtual(scenario())
 
     assert numbers == list(range(6))
     assert during.pumps[0].is_stalled
@@ -87,57 +87,57 @@ def test_a_receiver_that_returns_nothing_is_opened_again():
 def test_a_receiver_is_reopened_in_each_stall():
     """Not only in the first one of a partition."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(stall_timeout=MINUTE) as processor:
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(stall_timeout=MINUTE) as processor:
             for _ in range(2):
-                scene.hub.stall("0")
-                scene.publish(3)
+                setup.hub.stall("0")
+                setup.publish(3)
                 await seconds(75)
-                scene.hub.resume("0")
+                setup.hub.resume("0")
                 await seconds(60)
-            return scene.numbers(), processor.statistics().counters.receiver_error_count
+            return setup.numbers(), processor.statistics().counters.receiver_error_count
 
-    assert run_virtual(story()) == (list(range(6)), 2)
+    assert run_virtual(scenario()) == (list(range(6)), 2)
 
 
 def test_an_idle_partition_is_not_stalled():
     """It has no work."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(stall_timeout=MINUTE) as processor:
-            scene.publish(3)
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(stall_timeout=MINUTE) as processor:
+            setup.publish(3)
             await seconds(1000)
-            return scene.numbers(), processor.statistics().counters.stall_count
+            return setup.numbers(), processor.statistics().counters.stall_count
 
-    assert run_virtual(story()) == (list(range(3)), 0)
+    assert run_virtual(scenario()) == (list(range(3)), 0)
 
 
 def test_time_without_events_is_no_part_of_a_stall():
     """The watchdog begins to count anew after each ``stall_timeout`` without events."""
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(stall_timeout=MINUTE) as processor:
-            scene.publish(3)
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(stall_timeout=MINUTE) as processor:
+            setup.publish(3)
             await seconds(615)  # just after such a time has ended
-            scene.hub.stall("0")
-            scene.publish(3)
+            setup.hub.stall("0")
+            setup.publish(3)
             await seconds(40)
             early = processor.statistics().counters.stall_count
             await seconds(80)
             return early, processor.statistics().counters.stall_count
 
-    assert run_virtual(story()) == (0, 1)
+    assert run_virtual(scenario()) == (0, 1)
 
 
 def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(caplog):
     """Whether its call hangs or fails again and again: only a setting gives it up. The receiver is
     not reopened, and the log says when the stall ends."""
 
-    async def story():
-        scene = Scene(partition_count=2)
+    async def scenario():
+        setup = Setup(partition_count=2)
         goes_on = asyncio.Event()
         calls = []
 
@@ -151,16 +151,16 @@ def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(capl
                 await super().process_events(context, events)
 
         caplog.set_level("INFO", "eventproc")
-        scene.publish(1, "0")
-        scene.publish(1, "1")
-        async with scene.processor(lambda: Stuck(scene)) as processor:
+        setup.publish(1, "0")
+        setup.publish(1, "1")
+        async with setup.processor(lambda: Stuck(setup)) as processor:
             await seconds(3600)
             during = processor.statistics()
             goes_on.set()
             await seconds(100)
-            return during, processor.statistics(), calls.count("0"), scene.numbers("0")
+            return during, processor.statistics(), calls.count("0"), setup.numbers("0")
 
-    during, after, hung_count, numbers = run_virtual(story())
+    during, after, hung_count, numbers = run_virtual(scenario())
     stalls = [r for r in caplog.records if getattr(r, "event", "").startswith("stall_")]
 
     assert [pump.is_stalled for pump in (*during.pumps, *after.pumps)] == [True, True, False, False]
@@ -176,8 +176,8 @@ def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(capl
 def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
     """The one of ``process_event``; of a batch, the first and the last that is not done."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
 
         class HangsAt2(Noting):
             async def process_events(self, context, events):
@@ -191,9 +191,9 @@ def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
                 if event.sequence_number == 2:
                     await asyncio.Event().wait()
 
-        scene.publish(5)
-        processor = scene.processor(
-            lambda: HangsAt2(scene),
+        setup.publish(5)
+        processor = setup.processor(
+            lambda: HangsAt2(setup),
             stall_timeout=MINUTE,
             failover_timeout=2 * MINUTE,
             shutdown_timeout=timedelta(seconds=1),
@@ -201,7 +201,7 @@ def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
         async with processor:
             await seconds(125)
 
-    run_virtual(story())
+    run_virtual(scenario())
     found = {
         r.event: (r.after_sequence_number, r.sequence_number, r.last_sequence_number)
         for r in caplog.records
@@ -214,21 +214,21 @@ def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
 def test_a_stall_without_a_call_says_after_which_event(caplog):
     """The receiver returns nothing, and the call of the last event has ended."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
 
         class Quick(PartitionHandler):
             async def process_event(self, context, event):
                 pass
 
-        async with scene.processor(Quick, stall_timeout=MINUTE):
-            scene.publish(3)
+        async with setup.processor(Quick, stall_timeout=MINUTE):
+            setup.publish(3)
             await seconds(5)
-            scene.hub.stall("0")
-            scene.publish(3)
+            setup.hub.stall("0")
+            setup.publish(3)
             await seconds(75)
 
-    run_virtual(story())
+    run_virtual(scenario())
     (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
 
     assert (stall.after_sequence_number, stall.sequence_number) == (2, None)
@@ -237,8 +237,8 @@ def test_a_stall_without_a_call_says_after_which_event(caplog):
 def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
     """It names the event that hangs, and ends when the call does."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         goes_on = asyncio.Event()
 
         class OneHangs(Noting):
@@ -246,18 +246,18 @@ def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
                 if events[0].partition_key == "a":
                     await goes_on.wait()
 
-        async with scene.processor(
-            lambda: OneHangs(scene), key_concurrency=2, stall_timeout=MINUTE
+        async with setup.processor(
+            lambda: OneHangs(setup), key_concurrency=2, stall_timeout=MINUTE
         ) as processor:
             for number in range(300):
-                scene.hub.publish(b"", partition_id="0", partition_key="b" if number else "a")
+                setup.hub.publish(b"", partition_id="0", partition_key="b" if number else "a")
                 await seconds(1)
             during = processor.statistics()
             goes_on.set()
             await seconds(20)
             return during, processor.statistics()
 
-    during, after = run_virtual(story())
+    during, after = run_virtual(scenario())
     (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
 
     assert (during.pumps[0].is_stalled, after.pumps[0].is_stalled) == (True, False)
@@ -270,35 +270,35 @@ def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
 def test_a_long_call_that_reports_progress_is_not_given_up():
     """A handler that takes events one by one shows progress with each."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
 
         class Slow(Noting):
             async def process_events(self, context, events):
                 for event in events:
                     await asyncio.sleep(30)
-                    scene.handled.append(("0", event.sequence_number))
+                    setup.handled.append(("0", event.sequence_number))
                     context.done(event)
 
-        scene.publish(10)
-        async with scene.processor(lambda: Slow(scene), stall_timeout=MINUTE) as processor:
+        setup.publish(10)
+        async with setup.processor(lambda: Slow(setup), stall_timeout=MINUTE) as processor:
             await seconds(320)
-            return scene.numbers(), processor.statistics().counters.stall_count
+            return setup.numbers(), processor.statistics().counters.stall_count
 
-    assert run_virtual(story()) == (list(range(10)), 0)
+    assert run_virtual(scenario()) == (list(range(10)), 0)
 
 
 def test_waiting_for_a_rate_limit_is_no_stall():
     """Although the hub has more events, and nothing is completed for longer than the time-out."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(5)
-        async with scene.processor(
+        setup = Setup()
+        setup.publish(5)
+        async with setup.processor(
             partition_rate_max=0.005, batch_size_max=1, stall_timeout=MINUTE
         ) as processor:
             await seconds(450)
-            return len(scene.numbers()), processor.statistics().counters.stall_count
+            return len(setup.numbers()), processor.statistics().counters.stall_count
 
     handled_count, stall_count = run_virtual(scenario())
 
@@ -309,24 +309,24 @@ def test_waiting_for_a_rate_limit_is_no_stall():
 def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
     """In ``process_error``. The partition is tried again after a wait."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         reasons = []
 
         class Closing(Noting):
             async def close(self, context, reason):
                 reasons.append(reason)
 
-        scene.publish(3)
-        scene.hub.refuse_opening("0", SourceRejectedError("no right"))
-        async with scene.processor(lambda: Closing(scene)):
+        setup.publish(3)
+        setup.hub.refuse_opening("0", SourceRejectedError("no right"))
+        async with setup.processor(lambda: Closing(setup)):
             await seconds(30)
             reasons_before = list(reasons)
-            scene.hub.allow_opening("0")
+            setup.hub.allow_opening("0")
             await seconds(60)
-        return set(reasons_before), scene.numbers(), reasons[-1]
+        return set(reasons_before), setup.numbers(), reasons[-1]
 
-    assert run_virtual(story()) == (
+    assert run_virtual(scenario()) == (
         {CloseReason.SOURCE_FAILED},
         [0, 1, 2],
         CloseReason.SHUTDOWN,

@@ -14,8 +14,8 @@ from eventproc import (
     PartitionHandler,
 )
 from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.group_setup import Noting, Setup, seconds, until
 from tests.scenarios.opentelemetry_sdk import Sdk
-from tests.scenarios.scene import Noting, Scene, seconds, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 EVENT_COUNT = 100
@@ -25,8 +25,8 @@ MANUAL = CheckpointPolicy.manual()
 class OneByOne(PartitionHandler):
     """Takes a second for each event, and counts it in its state."""
 
-    def __init__(self, scene: Scene, has_state: bool = True) -> None:
-        self.scene = scene
+    def __init__(self, setup: Setup, has_state: bool = True) -> None:
+        self.setup = setup
         self.has_state = has_state
 
     async def process_event(self, context, event):
@@ -34,58 +34,58 @@ class OneByOne(PartitionHandler):
         if self.has_state:
             context.state = str(int(context.state or 0) + 1).encode()
         await asyncio.sleep(1)
-        self.scene.handled.append((context.partition_id, event.sequence_number))
+        self.setup.handled.append((context.partition_id, event.sequence_number))
 
 
 @pytest.mark.parametrize("key_concurrency", [1, 3])
 def test_a_stop_takes_effect_between_two_events(key_concurrency):
     """Handled events are stored and counted, and the next owner gets the others, once."""
 
-    async def story():
-        scene = Scene()
-        scene.publish(EVENT_COUNT)
+    async def scenario():
+        setup = Setup()
+        setup.publish(EVENT_COUNT)
         settings = {
             "key_concurrency": key_concurrency,
             "key_selector": lambda event: event.sequence_number % 3,
             "checkpoint_policy": MANUAL,
         }
-        first = scene.processor(lambda: OneByOne(scene, key_concurrency == 1), **settings)
+        first = setup.processor(lambda: OneByOne(setup, key_concurrency == 1), **settings)
         await first.start()
         await seconds(10)
         begun_s = asyncio.get_running_loop().time()
         await first.stop()
         took_s = asyncio.get_running_loop().time() - begun_s
-        handled = len(scene.handled), first.statistics().counters.handled_count
-        stored = scene.checkpoint()
+        handled = len(setup.handled), first.statistics().counters.handled_count
+        stored = setup.checkpoint()
         state = stored and stored.state
-        async with scene.processor(lambda: OneByOne(scene, key_concurrency == 1), "b", **settings):
+        async with setup.processor(lambda: OneByOne(setup, key_concurrency == 1), "b", **settings):
             await seconds(EVENT_COUNT + 10)
-        return took_s, handled, state, scene
+        return took_s, handled, state, setup
 
-    took_s, (handled, counted), state, scene = run_virtual(story())
+    took_s, (handled, counted), state, setup = run_virtual(scenario())
 
     assert took_s <= 3
     assert 0 < handled == counted < EVENT_COUNT
     assert key_concurrency > 1 or int(state) == handled
-    assert set(Counter(scene.numbers()).values()) == {1}
-    assert len(scene.numbers()) == EVENT_COUNT
+    assert set(Counter(setup.numbers()).values()) == {1}
+    assert len(setup.numbers()) == EVENT_COUNT
 
 
 def test_a_hand_over_takes_effect_between_two_events():
     """A new processor need not wait for whole batches of the others."""
 
-    async def story():
-        scene = Scene(2)
+    async def scenario():
+        setup = Setup(2)
         for partition_id in ("0", "1"):
-            scene.publish(EVENT_COUNT, partition_id)
-        async with scene.processor(lambda: OneByOne(scene)):
+            setup.publish(EVENT_COUNT, partition_id)
+        async with setup.processor(lambda: OneByOne(setup)):
             await seconds(10)
-            async with scene.processor(lambda: OneByOne(scene), "b") as second:
+            async with setup.processor(lambda: OneByOne(setup), "b") as second:
                 await seconds(15)
                 owned = second.statistics().owned
-        return len(owned), Counter(scene.handled)
+        return len(owned), Counter(setup.handled)
 
-    owned, counts = run_virtual(story())
+    owned, counts = run_virtual(scenario())
 
     assert owned == 1
     assert set(counts.values()) == {1}
@@ -99,16 +99,16 @@ def test_a_call_of_process_events_is_not_interrupted():
             await asyncio.sleep(10)
             await super().process_events(context, events)
 
-    async def story():
-        scene = Scene()
-        scene.publish(EVENT_COUNT)
-        processor = scene.processor(lambda: Whole(scene))
+    async def scenario():
+        setup = Setup()
+        setup.publish(EVENT_COUNT)
+        processor = setup.processor(lambda: Whole(setup))
         await processor.start()
         await seconds(5)
         await processor.stop()
-        return len(scene.handled), scene.checkpointed()
+        return len(setup.handled), setup.checkpointed()
 
-    assert run_virtual(story()) == (EVENT_COUNT, EVENT_COUNT - 1)
+    assert run_virtual(scenario()) == (EVENT_COUNT, EVENT_COUNT - 1)
 
 
 def test_a_stop_takes_effect_between_two_events_of_a_blocking_handler():
@@ -124,19 +124,19 @@ def test_a_stop_takes_effect_between_two_events_of_a_blocking_handler():
     contexts: list[BlockingPartitionContext] = []
     numbers: list[int] = []
 
-    async def story():
-        scene = Scene()
-        scene.publish(EVENT_COUNT)
-        processor = scene.processor(Ordinary, **SHORT)
+    async def scenario():
+        setup = Setup()
+        setup.publish(EVENT_COUNT)
+        processor = setup.processor(Ordinary, **SHORT)
         await processor.start()
         await until(lambda: numbers)
         stopping = asyncio.create_task(processor.stop())
         await until(lambda: contexts[0].is_ending)
         may_go_on.set()
         await stopping
-        return scene.checkpointed()
+        return setup.checkpointed()
 
-    checkpointed = asyncio.run(story())
+    checkpointed = asyncio.run(scenario())
 
     assert numbers == [0]
     assert checkpointed == 0
@@ -145,16 +145,16 @@ def test_a_stop_takes_effect_between_two_events_of_a_blocking_handler():
 def test_an_end_between_two_events_does_not_count_as_a_failed_call():
     """Metrics and traces would otherwise show an error with every deployment."""
     sdk = Sdk()
-    scene = sdk.scene()
+    setup = sdk.setup()
 
-    async def story():
-        scene.publish(EVENT_COUNT)
-        processor = scene.processor(lambda: OneByOne(scene))
+    async def scenario():
+        setup.publish(EVENT_COUNT)
+        processor = setup.processor(lambda: OneByOne(setup))
         await processor.start()
         await seconds(5)
         await processor.stop()
 
-    run_virtual(story())
+    run_virtual(scenario())
     (point,) = sdk.points("messaging.process.duration")
     (span,) = sdk.spans("process hub")
 

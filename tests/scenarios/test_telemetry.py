@@ -14,8 +14,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from eventproc import BlockingPartitionHandler, CheckpointPolicy, PartitionHandler
 from eventproc.telemetry import Telemetry
 from eventproc.testing import run_virtual
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.scenarios.opentelemetry_sdk import Sdk
-from tests.scenarios.scene import Noting, Scene, seconds
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = "00-1bf7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01"
@@ -28,14 +28,14 @@ def _sdk():
 
 def test_names_of_metrics_and_spans_follow_the_semantic_conventions(sdk):
     """If the conventions have a name, exactly that one."""
-    scene = sdk.scene()
+    setup = sdk.setup()
 
-    async def story():
-        scene.publish(1)
-        async with scene.processor():
+    async def scenario():
+        setup.publish(1)
+        async with setup.processor():
             await seconds(10)
 
-    run_virtual(story())
+    run_virtual(scenario())
     (process,) = sdk.points(messaging_metrics.MESSAGING_PROCESS_DURATION)
     (checkpoint,) = sdk.points(messaging_metrics.MESSAGING_CLIENT_OPERATION_DURATION)
     (received,) = sdk.points(messaging_metrics.MESSAGING_CLIENT_CONSUMED_MESSAGES)
@@ -63,7 +63,7 @@ def test_names_of_metrics_and_spans_follow_the_semantic_conventions(sdk):
 
 def test_the_duration_of_a_call_has_its_outcome(sdk):
     """On the clock of the processor's loop."""
-    scene = sdk.scene()
+    setup = sdk.setup()
 
     class Failing(Noting):
         async def process_events(self, context, events):
@@ -72,12 +72,12 @@ def test_the_duration_of_a_call_has_its_outcome(sdk):
                 raise KeyError("no such order")
             await super().process_events(context, events)
 
-    async def story():
-        scene.publish(1)
-        async with scene.processor(lambda: Failing(scene)):
+    async def scenario():
+        setup.publish(1)
+        async with setup.processor(lambda: Failing(setup)):
             await seconds(10)
 
-    run_virtual(story())
+    run_virtual(scenario())
     points = sdk.points("messaging.process.duration")
     first, _, last = sdk.spans("process hub")
 
@@ -92,18 +92,18 @@ def test_the_duration_of_a_call_has_its_outcome(sdk):
 
 def test_the_error_of_a_single_event_is_recorded_unwrapped(sdk):
     """Not the error that says which event it was."""
-    scene = sdk.scene()
+    setup = sdk.setup()
 
     class OneByOne(PartitionHandler):
         async def process_event(self, context, event):
             raise KeyError("no such order")
 
-    async def story():
-        scene.publish(1)
-        async with scene.processor(OneByOne):
+    async def scenario():
+        setup.publish(1)
+        async with setup.processor(OneByOne):
             await seconds(0.35)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert sdk.count("messaging.process.duration", error_type="KeyError") >= 1
     assert sdk.spans("process hub")[0].attributes["error.type"] == "KeyError"
@@ -111,18 +111,18 @@ def test_the_error_of_a_single_event_is_recorded_unwrapped(sdk):
 
 def test_a_cancelled_call_is_not_an_error(sdk):
     """It has a type of its own, so that it can be told apart."""
-    scene = sdk.scene()
+    setup = sdk.setup()
 
     class Endless(Noting):
         async def process_events(self, context, events):
             await asyncio.Event().wait()
 
-    async def story():
-        scene.publish(1)
-        async with scene.processor(lambda: Endless(scene), shutdown_timeout=timedelta(seconds=1)):
+    async def scenario():
+        setup.publish(1)
+        async with setup.processor(lambda: Endless(setup), shutdown_timeout=timedelta(seconds=1)):
             await seconds(10)
 
-    run_virtual(story())
+    run_virtual(scenario())
     (span,) = sdk.spans("process hub")
 
     assert sdk.count("messaging.process.duration", error_type="CancelledError") == 1
@@ -131,7 +131,7 @@ def test_a_cancelled_call_is_not_an_error(sdk):
 
 def test_a_span_links_to_the_traces_of_its_publishers(sdk):
     """Once to each. An invalid trace context is ignored."""
-    scene = sdk.scene()
+    setup = sdk.setup()
     properties = [
         {"traceparent": PARENT, "tracestate": "vendor=1"},
         {"Diagnostic-Id": PARENT},
@@ -141,13 +141,13 @@ def test_a_span_links_to_the_traces_of_its_publishers(sdk):
         {},
     ]
 
-    async def story():
+    async def scenario():
         for each in properties:
-            scene.hub.publish(b"", partition_id="0", properties=each)
-        async with scene.processor():
+            setup.hub.publish(b"", partition_id="0", properties=each)
+        async with setup.processor():
             await seconds(10)
 
-    run_virtual(story())
+    run_virtual(scenario())
     (span,) = sdk.spans("process hub")
     contexts = [link.context for link in span.links]
 
@@ -175,15 +175,15 @@ def test_a_span_started_by_the_handler_is_a_child(sdk):
                 handled.set()
 
     handled = threading.Event()
-    scene = sdk.scene()
+    setup = sdk.setup()
 
-    async def story(make: Callable):
-        scene.publish(1)
-        async with scene.processor(make):
+    async def scenario(make: Callable):
+        setup.publish(1)
+        async with setup.processor(make):
             await (asyncio.to_thread(handled.wait) if make is Ordinary else seconds(10))
 
-    run_virtual(story(lambda: Tracing(scene)))
-    asyncio.run(story(Ordinary))
+    run_virtual(scenario(lambda: Tracing(setup)))
+    asyncio.run(scenario(Ordinary))
     own = sdk.spans("own")
     process = sdk.spans("process hub")
     (checkpoint,) = sdk.spans("checkpoint hub")
@@ -195,14 +195,14 @@ def test_a_span_started_by_the_handler_is_a_child(sdk):
 
 def test_checkpoints_by_the_policy_start_no_traces(sdk):
     """They are measured; a trace every few seconds would be noise."""
-    scene = sdk.scene()
+    setup = sdk.setup()
 
-    async def story():
-        scene.publish(1)
-        async with scene.processor():
+    async def scenario():
+        setup.publish(1)
+        async with setup.processor():
             await seconds(10)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert sdk.count("messaging.client.operation.duration", messaging_operation_name="checkpoint")
     assert sdk.spans("checkpoint hub") == []
@@ -210,38 +210,38 @@ def test_checkpoints_by_the_policy_start_no_traces(sdk):
 
 def test_the_duration_of_a_failed_checkpoint_has_its_outcome(sdk):
     """Here the store does not answer. The retry that succeeds is recorded separately."""
-    scene = sdk.scene()
+    setup = sdk.setup()
 
-    async def story():
-        async with scene.processor(checkpoint_policy=CheckpointPolicy.manual()) as processor:
+    async def scenario():
+        async with setup.processor(checkpoint_policy=CheckpointPolicy.manual()) as processor:
             await seconds(1)
-            scene.publish(1)
+            setup.publish(1)
             await seconds(1)
-            with scene.store_by_owner["a"].outage():
+            with setup.store_by_owner["a"].outage():
                 stopping = asyncio.create_task(processor.stop())
                 await seconds(16)
             await stopping
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert sdk.count("messaging.client.operation.duration", error_type="unknown") > 0
 
 
 def test_without_an_sdk_no_spans_or_links_are_made():
     """The handler is called directly."""
-    scene = Scene()
+    setup = Setup()
     current = []
 
     class Looking(Noting):
         async def process_events(self, context, events):
             current.append(trace.get_current_span())
 
-    async def story():
-        scene.hub.publish(b"", partition_id="0", properties={"traceparent": PARENT})
-        async with scene.processor(lambda: Looking(scene)):
+    async def scenario():
+        setup.hub.publish(b"", partition_id="0", properties={"traceparent": PARENT})
+        async with setup.processor(lambda: Looking(setup)):
             await seconds(1)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert current == [trace.INVALID_SPAN]
     assert not Telemetry().is_tracing

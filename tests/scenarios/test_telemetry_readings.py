@@ -11,8 +11,8 @@ import pytest
 from eventproc.models import ClaimResult, WriteOutcome
 from eventproc.telemetry._reporting import Instrumentation
 from eventproc.testing import run_virtual
+from tests.scenarios.group_setup import Noting, seconds
 from tests.scenarios.opentelemetry_sdk import Sdk
-from tests.scenarios.scene import Noting, seconds
 
 
 @pytest.fixture(name="sdk")
@@ -22,7 +22,7 @@ def _sdk():
 
 def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
     """Lag by partition; owned, served, balanced and the least lease margin by group."""
-    scene = sdk.scene(partition_count=2)
+    setup = sdk.setup(partition_count=2)
     values = {}
 
     class Stuck(Noting):
@@ -31,17 +31,17 @@ def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
                 await context.checkpoint(events[0])
                 await asyncio.Event().wait()
 
-    async def story():
-        scene.publish(5, "0")
-        scene.publish(5, "1")
-        async with scene.processor(lambda: Stuck(scene), shutdown_timeout=timedelta(seconds=1)):
+    async def scenario():
+        setup.publish(5, "0")
+        setup.publish(5, "1")
+        async with setup.processor(lambda: Stuck(setup), shutdown_timeout=timedelta(seconds=1)):
             await seconds(31)
             values["lag"] = sdk.by_partition("eventproc.lag.events")
             values["lag time"] = sdk.by_partition("eventproc.lag.time")
             for name in ("partitions.owned", "partitions.served", "lease.margin", "balanced"):
                 values[name] = sdk.value(f"eventproc.{name}")
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert values["lag"] == {"0": 0, "1": 4}
     assert values["lag time"] == {"0": 0, "1": 0}
@@ -56,7 +56,7 @@ def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
 
 def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
     """A lag of zero would hide it. The recommended alert is above this many seconds."""
-    scene = sdk.scene()
+    setup = sdk.setup()
     found = []
 
     def look():
@@ -68,44 +68,44 @@ def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
             )
         )
 
-    async def story():
-        async with scene.processor(stall_timeout=timedelta(seconds=30)):
-            scene.publish(1)
+    async def scenario():
+        async with setup.processor(stall_timeout=timedelta(seconds=30)):
+            setup.publish(1)
             await seconds(10)
             look()
-            scene.hub.begin_outage()
+            setup.hub.begin_outage()
             await seconds(120)
             look()
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert found == [({"0": 0}, {"0": 0}, 0), ({"0": 120}, {}, 1)]
 
 
 def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
     """The lag in time while the handler hangs; the checkpoint's age during an outage."""
-    scene = sdk.scene()
+    setup = sdk.setup()
     release = asyncio.Event()
     ages, lags = [], []
 
     class Stuck(Noting):
         async def process_events(self, context, events):
             await super().process_events(context, events)
-            if len(scene.handled) == 2:
+            if len(setup.handled) == 2:
                 await release.wait()
 
     def look():
         ages.append(round(sdk.by_partition("eventproc.checkpoint.age")["0"]))
         lags.append(round(sdk.by_partition("eventproc.lag.time")["0"]))
 
-    async def story():
-        async with scene.processor(lambda: Stuck(scene)):
+    async def scenario():
+        async with setup.processor(lambda: Stuck(setup)):
             await seconds(1)
-            scene.publish(1)
+            setup.publish(1)
             await seconds(1)
-            with scene.store_by_owner["a"].outage():
+            with setup.store_by_owner["a"].outage():
                 await seconds(19)
-                scene.publish(1)
+                setup.publish(1)
                 await seconds(1)
                 look()
             await seconds(19)
@@ -114,7 +114,7 @@ def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
             await seconds(10)
             look()
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert ages == [21, 0, 0]
     assert lags == [20, 20, 0]
@@ -122,7 +122,7 @@ def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
 
 def test_counters_equal_the_statistics_and_never_decrease(sdk):
     """Over a stop and a second start, and over two processors in one process."""
-    scene = sdk.scene(partition_count=4)
+    setup = sdk.setup(partition_count=4)
     seen, true = [], []
 
     def look(*processors):
@@ -130,8 +130,8 @@ def test_counters_equal_the_statistics_and_never_decrease(sdk):
         true.append((sum(c.claim_count for c in counts), sum(c.hand_over_count for c in counts)))
         seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
 
-    async def story():
-        first, second = scene.processor(owner_id="a"), scene.processor(owner_id="b")
+    async def scenario():
+        first, second = setup.processor(owner_id="a"), setup.processor(owner_id="b")
         async with first:
             await seconds(10)
             async with second:
@@ -143,7 +143,7 @@ def test_counters_equal_the_statistics_and_never_decrease(sdk):
             await seconds(10)
             look(first, second)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert seen[0] == true[0] == (6, 2)
     assert seen[1] == (8, 2)
@@ -153,16 +153,16 @@ def test_counters_equal_the_statistics_and_never_decrease(sdk):
 
 def test_the_duration_of_cycles_is_measured_even_if_they_fail(sdk):
     """An outage of the store is an error type."""
-    scene = sdk.scene()
+    setup = sdk.setup()
 
-    async def story():
-        async with scene.processor():
+    async def scenario():
+        async with setup.processor():
             await seconds(25)
-            with scene.store_by_owner["a"].outage():
+            with setup.store_by_owner["a"].outage():
                 await seconds(15)
             await seconds(15)
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert sdk.count("eventproc.cycle.duration") > 5
     assert sdk.count("eventproc.cycle.duration", error_type="StoreUnavailableError") > 1
@@ -170,22 +170,22 @@ def test_the_duration_of_cycles_is_measured_even_if_they_fail(sdk):
 
 def test_metrics_may_be_read_in_another_thread(sdk, caplog):
     """Again and again, while partitions come and go."""
-    scene = sdk.scene(partition_count=16)
+    setup = sdk.setup(partition_count=16)
     is_over = threading.Event()
 
     def read():
         while not is_over.is_set():
             sdk.reader.get_metrics_data()
 
-    async def story():
-        async with scene.processor(owner_id="a"):
+    async def scenario():
+        async with setup.processor(owner_id="a"):
             for number in range(10):
-                async with scene.processor(owner_id=f"b{number}"):
+                async with setup.processor(owner_id=f"b{number}"):
                     await seconds(20)
 
     reading = threading.Thread(target=read)
     reading.start()
-    run_virtual(story())
+    run_virtual(scenario())
     is_over.set()
     reading.join()
 
@@ -203,14 +203,14 @@ def _busy_threads():
 @pytest.mark.usefixtures("busy_threads")
 def test_processors_may_start_and_stop_while_another_thread_reads(sdk, caplog):
     """A hundred at a time, with as many thread switches as possible."""
-    scene = sdk.scene()
-    still = scene.processor().statistics()
+    setup = sdk.setup()
+    still = setup.processor().statistics()
     is_over = threading.Event()
 
     def come_and_go():
         while not is_over.is_set():
             started = [
-                Instrumentation(sdk.telemetry, scene.group, lambda: still) for _ in range(100)
+                Instrumentation(sdk.telemetry, setup.group, lambda: still) for _ in range(100)
             ]
             for each in started:
                 each.begin()
@@ -229,22 +229,22 @@ def test_processors_may_start_and_stop_while_another_thread_reads(sdk, caplog):
 
 def test_several_processors_of_a_process_report_the_worst_of_them(sdk):
     """A sum of lease margins, or of flags, would hide the one that is about to lose its leases."""
-    scene = sdk.scene(partition_count=2)
+    setup = sdk.setup(partition_count=2)
     found: dict[str, Any] = {}
 
-    async def story():
-        async with scene.processor(owner_id="a") as a, scene.processor(owner_id="b") as b:
+    async def scenario():
+        async with setup.processor(owner_id="a") as a, setup.processor(owner_id="b") as b:
             await seconds(60)
-            scene.store_by_owner["a"].is_out = True
+            setup.store_by_owner["a"].is_out = True
             await seconds(20)
             margins = [p.statistics().lease_margin_seconds for p in (a, b)]
             found["margins"] = margins
             found["margin"] = sdk.value("eventproc.lease.margin")
             found["balanced"] = sdk.value("eventproc.balanced")
-            scene.store_by_owner["a"].is_out = False
+            setup.store_by_owner["a"].is_out = False
             await seconds(60)
 
-    run_virtual(story())
+    run_virtual(scenario())
     mine, others = found["margins"]
 
     assert 0 < mine < others
@@ -254,12 +254,12 @@ def test_several_processors_of_a_process_report_the_worst_of_them(sdk):
 
 def test_the_lease_margin_is_that_of_the_lease_that_is_trusted_for_the_shortest(sdk):
     """Only one of two leases is not renewed."""
-    scene = sdk.scene(partition_count=2)
+    setup = sdk.setup(partition_count=2)
 
-    async def story():
-        async with scene.processor() as processor:
+    async def scenario():
+        async with setup.processor() as processor:
             await seconds(60)
-            store: Any = scene.store_by_owner["a"]
+            store: Any = setup.store_by_owner["a"]
             original = store.claim_ownership
 
             async def claim(group, claims):
@@ -275,7 +275,7 @@ def test_the_lease_margin_is_that_of_the_lease_that_is_trusted_for_the_shortest(
             left_s = [run.leases.remaining_s(partition_id) for partition_id in ("0", "1")]
             return left_s, sdk.value("eventproc.lease.margin")
 
-    (renewed_s, old_s), margin_s = run_virtual(story())
+    (renewed_s, old_s), margin_s = run_virtual(scenario())
 
     assert 0 < old_s < renewed_s
     assert margin_s == old_s

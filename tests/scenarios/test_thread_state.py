@@ -15,7 +15,7 @@ from eventproc import BlockingPartitionContext, BlockingPartitionHandler, Receiv
 from eventproc._core.delivery.progress import PartitionProgress
 from eventproc._delivery.handler_threads import HandlerThread
 from eventproc.models import SequenceRange
-from tests.scenarios.scene import Scene, until
+from tests.scenarios.group_setup import Setup, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 EVENT = cast("ReceivedEvent", object())
@@ -81,8 +81,8 @@ async def test_a_thread_is_named_after_its_partition():
 
 async def test_a_position_and_its_state_are_read_together():
     """While the event loop reads progress, the handler's thread makes some."""
-    scene = Scene()
-    first, *others = (scene.hub.publish(b"", partition_id="0")[1] for _ in range(3))
+    setup = Setup()
+    first, *others = (setup.hub.publish(b"", partition_id="0")[1] for _ in range(3))
     progress = InterruptedProgress()
     progress.admit([first, *others])
     progress.begin_call()
@@ -175,17 +175,17 @@ class Late(BlockingPartitionHandler):
 def test_a_call_that_outlives_a_stop_does_not_change_the_state():
     """The next owner gets its events, and counts them then."""
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         handler = Late()
-        scene.publish(1)
+        setup.publish(1)
         stop_s = {**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
-        async with scene.processor(lambda: handler, **stop_s):
-            await until(lambda: scene.checkpointed() == 0)
-            scene.publish(1)
+        async with setup.processor(lambda: handler, **stop_s):
+            await until(lambda: setup.checkpointed() == 0)
+            setup.publish(1)
             await until(lambda: handler.is_late)
-        return scene.checkpoint()
+        return setup.checkpoint()
 
-    checkpoint = asyncio.run(story())
+    checkpoint = asyncio.run(scenario())
 
     assert (checkpoint.sequence_number, checkpoint.state) == (0, b"1")

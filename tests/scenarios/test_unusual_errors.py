@@ -18,7 +18,7 @@ from eventproc import (
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.five_events import BOTH, LETTER, served
-from tests.scenarios.scene import Noting, Scene, seconds, until
+from tests.scenarios.group_setup import Noting, Setup, seconds, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 
@@ -41,15 +41,15 @@ class FailingAtOne(Noting):
 
     process_events = PartitionHandler.process_events
 
-    def __init__(self, scene: Scene, failing: Callable[[], Any]) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: Setup, failing: Callable[[], Any]) -> None:
+        super().__init__(setup)
         self.failing = failing
 
     async def process_event(self, context, event):
         """Raise or record."""
         if event.sequence_number == 2:
             await self.failing()
-        self.scene.handled.append((context.partition_id, event.sequence_number))
+        self.setup.handled.append((context.partition_id, event.sequence_number))
 
 
 class UnprintableError(Exception):
@@ -74,7 +74,7 @@ class FailingAtOneInBatch(FailingAtOne):
         if any(event.sequence_number == 2 for event in events):
             await self.failing()
         for event in events:
-            self.scene.handled.append((context.partition_id, event.sequence_number))
+            self.setup.handled.append((context.partition_id, event.sequence_number))
 
 
 @BOTH
@@ -83,14 +83,14 @@ class FailingAtOneInBatch(FailingAtOne):
 def test_any_error_is_a_failure_of_its_event_alone(lanes, kind, failing):
     """Also a cancellation or an error without text. Other events are handled once."""
     sink = MemoryDeadLetterSink()
-    scene, made, _ = served(
-        lambda scene: kind(scene, failing), lanes=lanes, sink=sink, failure_policy=LETTER
+    setup, made, _ = served(
+        lambda setup: kind(setup, failing), lanes=lanes, sink=sink, failure_policy=LETTER
     )
     (letter,) = sink.letters
 
-    assert sorted(scene.numbers()) == [0, 1, 3, 4]
+    assert sorted(setup.numbers()) == [0, 1, 3, 4]
     assert (letter.event.sequence_number, letter.attempt_count) == (2, 2)
-    assert (scene.checkpointed(), len(made)) == (4, 1)
+    assert (setup.checkpointed(), len(made)) == (4, 1)
 
 
 @BOTH
@@ -107,9 +107,9 @@ def test_a_call_that_raises_cancelled_error_is_retried(lanes):
         async def process_error(self, context, error):
             errors.append(error)
 
-    scene, made, _ = served(Cancelled, lanes=lanes)
+    setup, made, _ = served(Cancelled, lanes=lanes)
 
-    assert sorted(scene.numbers()) == [0, 1, 2, 3, 4]
+    assert sorted(setup.numbers()) == [0, 1, 2, 3, 4]
     assert {type(error) for error in errors} == {HandlerCancelledError}
     assert len(made) == 1
 
@@ -121,9 +121,9 @@ def test_a_close_that_raises_cancelled_error_does_not_prevent_the_checkpoint():
         async def close(self, context, reason):
             await await_a_cancelled_task()
 
-    scene, _, _ = served(Closing, checkpoint_policy=CheckpointPolicy.manual())
+    setup, _, _ = served(Closing, checkpoint_policy=CheckpointPolicy.manual())
 
-    assert scene.checkpointed() == 4
+    assert setup.checkpointed() == 4
 
 
 @BOTH
@@ -140,10 +140,10 @@ def test_a_handler_cannot_change_the_batch_that_it_gets(lanes):
         async def process_error(self, context, error):
             seen.append(error)
 
-    scene, made, _ = served(RecordingErrors, lanes=lanes)
+    setup, made, _ = served(RecordingErrors, lanes=lanes)
 
     assert {type(error) for error in seen} == {AttributeError}
-    assert scene.checkpointed() is None
+    assert setup.checkpointed() is None
     assert len(made) == 1
 
 
@@ -158,10 +158,10 @@ def test_setting_state_that_is_not_bytes_raises_at_once():
         async def process_error(self, context, error):
             seen.append(str(error))
 
-    scene, _, _ = served(Careless)
+    setup, _, _ = served(Careless)
 
     assert "is a str: give bytes" in seen[0]
-    assert scene.checkpointed() is None
+    assert setup.checkpointed() is None
 
 
 @pytest.mark.parametrize("fails_by", ["raising", "a list"])
@@ -174,15 +174,15 @@ def test_an_event_whose_key_selector_fails_is_given_up_alone(fails_by):
             return event.partition_key
         return event.properties["customer"] if fails_by == "raising" else ["no text"]
 
-    scene, made, _ = served(
+    setup, made, _ = served(
         Noting, lanes=3, key_selector=key_selector, sink=sink, failure_policy=LETTER
     )
     (letter,) = sink.letters
 
-    assert sorted(scene.numbers()) == [0, 1, 3, 4]
+    assert sorted(setup.numbers()) == [0, 1, 3, 4]
     assert letter.event.sequence_number == 2
     assert letter.error_type == ("KeyError" if fails_by == "raising" else "TypeError")
-    assert (scene.checkpointed(), len(made)) == (4, 1)
+    assert (setup.checkpointed(), len(made)) == (4, 1)
 
 
 def test_failures_of_on_idle_are_logged_when_they_begin_and_end(caplog):
@@ -196,11 +196,11 @@ def test_failures_of_on_idle_are_logged_when_they_begin_and_end(caplog):
             if len(calls) < 10:
                 raise ValueError
 
-    scene, _, _ = served(Restless, idle_timeout=timedelta(seconds=1))
+    setup, _, _ = served(Restless, idle_timeout=timedelta(seconds=1))
     events = [(record.levelname, vars(record).get("event", "")) for record in caplog.records]
     handler_events = [(level, event) for level, event in events if "handler" in event]
 
-    assert scene.numbers() == [0, 1, 2, 3, 4]
+    assert setup.numbers() == [0, 1, 2, 3, 4]
     assert handler_events == [("WARNING", "handler_failed"), ("INFO", "handler_recovered")]
 
 
@@ -220,11 +220,11 @@ def test_done_and_checkpoint_refuse_an_event_that_was_not_delivered():
                     seen.append(error)
             await super().process_events(context, events)
 
-    scene, _, _ = served(Mixing)
+    setup, _, _ = served(Mixing)
 
     assert "event 1000 was not handed" in str(seen[0])
     assert len(seen) == 2
-    assert scene.checkpointed() == 4
+    assert setup.checkpointed() == 4
 
 
 def test_in_lanes_events_reported_done_in_close_do_not_move_the_position():
@@ -243,10 +243,10 @@ def test_in_lanes_events_reported_done_in_close_do_not_move_the_position():
                 known.done(seen[-1])
                 await known.checkpoint(seen[-1])
 
-    scene, _, _ = served(Late, lanes=3, shutdown_timeout=timedelta(seconds=5))
+    setup, _, _ = served(Late, lanes=3, shutdown_timeout=timedelta(seconds=5))
 
     assert seen[-1].sequence_number == 2
-    assert scene.checkpointed() is None
+    assert setup.checkpointed() is None
 
 
 def test_in_lanes_done_ignores_an_event_of_another_call():
@@ -264,20 +264,20 @@ def test_in_lanes_done_ignores_an_event_of_another_call():
                 await asyncio.Event().wait()
             await super().process_events(context, events)
 
-    async def story():
-        scene = Scene()
-        async with scene.processor(
-            lambda: Belated(scene), key_concurrency=2, shutdown_timeout=timedelta(seconds=5)
+    async def scenario():
+        setup = Setup()
+        async with setup.processor(
+            lambda: Belated(setup), key_concurrency=2, shutdown_timeout=timedelta(seconds=5)
         ):
-            scene.hub.publish(b"x", partition_id="0", partition_key="k0")
+            setup.hub.publish(b"x", partition_id="0", partition_key="k0")
             await seconds(5)
             for key in ("k1", "k0"):
-                scene.hub.publish(b"x", partition_id="0", partition_key=key)
+                setup.hub.publish(b"x", partition_id="0", partition_key=key)
             await seconds(30)
-        return scene
+        return setup
 
-    scene = run_virtual(story())
-    checkpoint = scene.checkpoint()
+    setup = run_virtual(scenario())
+    checkpoint = setup.checkpoint()
 
     assert checkpoint is not None
     assert checkpoint.sequence_number == 0
@@ -297,12 +297,12 @@ def test_stop_iteration_raised_in_a_handler_thread_is_a_failure():
                 next(iter(()))
             handled.extend(event.sequence_number for event in events)
 
-    async def story():
-        scene = Scene()
-        scene.publish(3)
-        async with scene.processor(Running, **SHORT):
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        async with setup.processor(Running, **SHORT):
             await until(lambda: len(handled) == 3)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
     assert handled == [0, 1, 2]

@@ -11,7 +11,7 @@ from eventproc._delivery.checkpointer import Checkpointer
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import run_processes
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture, handle
 
 LIMIT = 25
@@ -29,13 +29,13 @@ def test_handling_stops_at_max_uncommitted_events(settings):
     Events that were received by then are handled.
     """
 
-    async def story():
-        scene = Scene()
+    async def scenario():
+        setup = Setup()
         policy = CheckpointPolicy(
             max_events=5, interval=timedelta(seconds=1), max_uncommitted_events=LIMIT
         )
-        processor = scene.processor(
-            lambda: Noting(scene),
+        processor = setup.processor(
+            lambda: Noting(setup),
             checkpoint_policy=policy,
             batch_size_max=BATCH,
             ownership_expiration=timedelta(hours=1),
@@ -44,15 +44,15 @@ def test_handling_stops_at_max_uncommitted_events(settings):
         )
         async with processor:
             await seconds(5)
-            scene.store_by_owner["a"].is_out = True
-            scene.publish(10 * LIMIT)
+            setup.store_by_owner["a"].is_out = True
+            setup.publish(10 * LIMIT)
             await seconds(300)
-            stopped_at = len(scene.handled)
-            scene.store_by_owner["a"].is_out = False
+            stopped_at = len(setup.handled)
+            setup.store_by_owner["a"].is_out = False
             await seconds(300)
-        return stopped_at, len(scene.handled), scene.checkpointed()
+        return stopped_at, len(setup.handled), setup.checkpointed()
 
-    stopped_at, handled, checkpointed = run_virtual(story())
+    stopped_at, handled, checkpointed = run_virtual(scenario())
 
     assert LIMIT <= stopped_at < LIMIT + BATCH
     assert handled == 10 * LIMIT
@@ -62,66 +62,66 @@ def test_handling_stops_at_max_uncommitted_events(settings):
 def test_a_slow_store_holds_handling_up_at_the_same_limit():
     """Events are handled while a checkpoint is written; a kill would repeat all of them."""
 
-    async def story():
-        scene, waiting = Scene(), []
+    async def scenario():
+        setup, waiting = Setup(), []
         policy = CheckpointPolicy(max_events=5, max_uncommitted_events=LIMIT)
 
         class Counting(Noting):
             async def process_events(self, context, events):
                 await super().process_events(context, events)
-                waiting.append(events[-1].sequence_number - (scene.checkpointed() or -1))
+                waiting.append(events[-1].sequence_number - (setup.checkpointed() or -1))
                 await seconds(0.1)
 
-        processor = scene.processor(
-            lambda: Counting(scene), checkpoint_policy=policy, batch_size_max=BATCH
+        processor = setup.processor(
+            lambda: Counting(setup), checkpoint_policy=policy, batch_size_max=BATCH
         )
         async with processor:
             await seconds(5)
-            scene.store_by_owner["a"].faults = StoreFaults(
+            setup.store_by_owner["a"].faults = StoreFaults(
                 delay_min=timedelta(seconds=4), delay_max=timedelta(seconds=4)
             )
-            scene.publish(10 * LIMIT)
+            setup.publish(10 * LIMIT)
             await seconds(300)
-        return len(scene.handled), max(waiting)
+        return len(setup.handled), max(waiting)
 
-    handled, waiting = run_virtual(story())
+    handled, waiting = run_virtual(scenario())
 
     assert handled == 10 * LIMIT
     assert LIMIT <= waiting <= LIMIT + BATCH
 
 
-async def writing(policy: CheckpointPolicy) -> tuple[Scene, CheckpointFixture, Checkpointer]:
+async def writing(policy: CheckpointPolicy) -> tuple[Setup, CheckpointFixture, Checkpointer]:
     """A checkpointer whose write of event 0 is under way for another second."""
-    scene = Scene()
-    fixture = CheckpointFixture(scene)
+    setup = Setup()
+    fixture = CheckpointFixture(setup)
     await fixture.store.open()
     checkpointer = fixture.checkpointer("a", policy)
     await fixture.adopt(checkpointer)
     fixture.write_s = 2.0
     handle(checkpointer, 0)
-    return scene, fixture, checkpointer
+    return setup, fixture, checkpointer
 
 
 def test_a_flush_stores_progress_noted_during_a_write():
     """That write does not have it, and ``flush`` returns only after it is stored."""
 
-    async def story():
-        scene, _, checkpointer = await writing(CheckpointPolicy.manual())
+    async def scenario():
+        setup, _, checkpointer = await writing(CheckpointPolicy.manual())
         first = asyncio.create_task(checkpointer.flush())
         await seconds(1)
         handle(checkpointer, 1)
         await checkpointer.flush()
         await first
-        return scene.checkpointed()
+        return setup.checkpointed()
 
-    assert run_virtual(story()) == 1
+    assert run_virtual(scenario()) == 1
 
 
 def test_progress_noted_during_a_write_is_still_due():
     """By count or by age; otherwise it would wait for the next event."""
 
-    async def story(policy, count):
-        scene, _, checkpointer = await writing(policy)
+    async def scenario(policy, count):
+        setup, _, checkpointer = await writing(policy)
         running = asyncio.create_task(checkpointer.run())
         for number in range(1, policy.max_events or 0):
             handle(checkpointer, number)
@@ -133,19 +133,19 @@ def test_progress_noted_during_a_write_is_still_due():
         unwritten_s = checkpointer.uncommitted_age_s
         await seconds(8)
         running.cancel()
-        return scene.checkpointed(), unwritten_s > 0
+        return setup.checkpointed(), unwritten_s > 0
 
     by_count = CheckpointPolicy(max_events=3, interval=None)
     by_time = CheckpointPolicy(max_events=3, interval=timedelta(seconds=5))
 
-    assert run_virtual(story(by_count, 3)) == (102, True)
-    assert run_virtual(story(by_time, 1)) == (100, True)
+    assert run_virtual(scenario(by_count, 3)) == (102, True)
+    assert run_virtual(scenario(by_time, 1)) == (100, True)
 
 
 def test_progress_noted_during_a_write_counts_as_uncommitted():
     """A slow store must not remove the limit."""
 
-    async def story():
+    async def scenario():
         policy = CheckpointPolicy(max_events=1, interval=None, max_uncommitted_events=3)
         _, _, checkpointer = await writing(policy)
         running = asyncio.create_task(checkpointer.run())
@@ -158,30 +158,30 @@ def test_progress_noted_during_a_write_counts_as_uncommitted():
         running.cancel()
         return has_room, checkpointer.coverage.uncommitted.has_room
 
-    assert run_virtual(story()) == (False, True)
+    assert run_virtual(scenario()) == (False, True)
 
 
 def test_a_stop_just_after_an_outage_stores_handled_events():
     """The write that waits for its retry is repeated at once."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(
-            lambda: Noting(scene),
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(
+            lambda: Noting(setup),
             ownership_expiration=timedelta(hours=1),
             shutdown_timeout=timedelta(seconds=2),
             receiver_backoff=Backoff(initial=timedelta(seconds=1), maximum=timedelta(minutes=10)),
         )
         await processor.start()
         await seconds(5)
-        scene.store_by_owner["a"].is_out = True
-        scene.publish(3)
+        setup.store_by_owner["a"].is_out = True
+        setup.publish(3)
         await seconds(100)
-        scene.store_by_owner["a"].is_out = False
+        setup.store_by_owner["a"].is_out = False
         await processor.stop()
-        return scene.checkpointed(), processor.statistics().abandoned
+        return setup.checkpointed(), processor.statistics().abandoned
 
-    checkpointed, abandoned = run_virtual(story())
+    checkpointed, abandoned = run_virtual(scenario())
 
     assert checkpointed == 2
     assert abandoned == ()
@@ -196,26 +196,26 @@ def test_a_checkpoint_of_a_cancelled_call_is_not_repeated_for_ever():
                 await seconds(50)
             await context.checkpoint(events[-1])
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(
-            lambda: SuppressingCancellation(scene), ownership_expiration=timedelta(hours=1)
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(
+            lambda: SuppressingCancellation(setup), ownership_expiration=timedelta(hours=1)
         )
         await processor.start()
         await seconds(5)
-        scene.publish(1)
+        setup.publish(1)
         await seconds(1)
-        scene.store_by_owner["a"].is_out = True
+        setup.store_by_owner["a"].is_out = True
 
-    run_processes(story(), within_s=1000)
+    run_processes(scenario(), within_s=1000)
 
 
 def test_a_call_during_a_write_that_succeeds_does_not_shorten_the_next_back_off():
     """It asked for the write before to be repeated at once, and that was not necessary."""
 
     async def scenario():
-        scene = Scene()
-        fixture = CheckpointFixture(scene)
+        setup = Setup()
+        fixture = CheckpointFixture(setup)
         fixture.write_s = 1.0
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a")
@@ -250,7 +250,7 @@ def test_events_that_are_counted_after_they_were_stored_are_not_due():
     """A handler's thread moved the position, and a write stored that before the loop counted."""
 
     async def scenario():
-        fixture = CheckpointFixture(Scene())
+        fixture = CheckpointFixture(Setup())
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a", CheckpointPolicy(max_events=1))
         await fixture.adopt(checkpointer)
@@ -266,23 +266,23 @@ def test_events_that_are_counted_after_they_were_stored_are_not_due():
 def test_the_last_checkpoint_has_all_the_time_that_calls_left():
     """No call is under way, so an outage of half the shutdown time-out loses no progress."""
 
-    async def story():
-        scene = Scene()
-        processor = scene.processor(
-            lambda: Noting(scene),
+    async def scenario():
+        setup = Setup()
+        processor = setup.processor(
+            lambda: Noting(setup),
             ownership_expiration=timedelta(hours=1),
             shutdown_timeout=timedelta(seconds=10),
             receiver_backoff=Backoff(maximum=timedelta(seconds=1)),
         )
         await processor.start()
         await seconds(5)
-        scene.store_by_owner["a"].is_out = True
-        scene.publish(3)
+        setup.store_by_owner["a"].is_out = True
+        setup.publish(3)
         await seconds(1)
         stopping = asyncio.create_task(processor.stop())
         await seconds(5)
-        scene.store_by_owner["a"].is_out = False
+        setup.store_by_owner["a"].is_out = False
         await stopping
-        return scene.checkpointed(), processor.statistics().abandoned
+        return setup.checkpointed(), processor.statistics().abandoned
 
-    assert run_virtual(story()) == (2, ())
+    assert run_virtual(scenario()) == (2, ())

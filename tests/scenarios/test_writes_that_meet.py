@@ -7,7 +7,7 @@ import pytest
 
 from eventproc import CheckpointPolicy, OwnershipLostError
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 from tests.scenarios.test_checkpoint_writes import opened
 from tests.unit.eventproc._delivery.checkpoint_fixture import handle, write, writing
 
@@ -30,7 +30,7 @@ def test_a_write_that_another_program_overtook_is_repeated_at_once(caplog):
         await write(checkpointer, 0)
         await fixture.store_by("azure", 3, is_reset=True)
         await write(checkpointer, 4)
-        return fixture.attempts, fixture.scene.checkpointed()
+        return fixture.attempts, fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == ([], 4)
     assert changes_logged(caplog) == [("checkpoint_changed_elsewhere", 3)]
@@ -43,7 +43,7 @@ def test_a_write_of_unknown_outcome_is_not_taken_for_one_of_another_program(capl
         fixture, checkpointer = await opened()
         fixture.unanswered_count = 1
         await write(checkpointer, 0)
-        return fixture.scene.checkpointed()
+        return fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == 0
     assert changes_logged(caplog) == [("checkpoint_failed", None)]
@@ -66,7 +66,7 @@ def test_a_write_after_one_of_a_cancelled_caller_counts_no_event_as_stored_twice
             for number in (2, 3):
                 handle(checkpointer, number)
             await seconds(5)
-            return fixture.scene.checkpointed()
+            return fixture.setup.checkpointed()
 
     assert run_virtual(scenario()) == 3
 

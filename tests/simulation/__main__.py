@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tests.simulation.invariants import Violation
-from tests.simulation.small import story as small
+from tests.simulation.small import scenario as small
 from tests.simulation.suites import SUITES, play
 
 CHUNK = 10
@@ -55,9 +55,9 @@ def main() -> int:
 def _show(suite: str, seed: int) -> int:
     """Play one seed and print what happened in it; a failed small world is shrunk first."""
     if suite == QUICK:
-        story = small.draw(seed)
-        is_failed = small.failure_of(story) is not None
-        print(small.report(small.shrunk(story) if is_failed else story))
+        scenario = small.draw(seed)
+        is_failed = small.failure_of(scenario) is not None
+        print(small.report(small.shrunk(scenario) if is_failed else scenario))
         return int(is_failed)
     try:
         world = play(suite, seed)
@@ -72,26 +72,26 @@ def _show(suite: str, seed: int) -> int:
 def _play_all(plays: list[Play], jobs: int, *, stops_at_first: bool) -> int:
     began_s = printed_s = time.monotonic()
     chunks = [plays[n : n + CHUNK] for n in range(0, len(plays), CHUNK)]
-    played = failed = 0
+    done = failed = 0
     with multiprocessing.Pool(jobs, initializer=gc.disable) as pool:
         for count, failures in pool.imap_unordered(_play_chunk, chunks):
-            played += count
+            done += count
             failed += len(failures)
             for failure in failures:
                 print(f"\n{failure}", flush=True)
             now_s = time.monotonic()
             if now_s - printed_s > PROGRESS_EVERY_S:
                 printed_s = now_s
-                left_s = (now_s - began_s) / played * (len(plays) - played)
+                left_s = (now_s - began_s) / done * (len(plays) - done)
                 print(
-                    f"{played} of {len(plays)} worlds, {failed} failed, {left_s:.0f} s to go",
+                    f"{done} of {len(plays)} worlds, {failed} failed, {left_s:.0f} s to go",
                     file=sys.stderr,
                     flush=True,
                 )
             if failed and stops_at_first:
                 break
     took_s = time.monotonic() - began_s
-    print(f"{played} worlds in {took_s:.0f} s: {failed} failed")
+    print(f"{done} worlds in {took_s:.0f} s: {failed} failed")
     return 1 if failed else 0
 
 

@@ -16,7 +16,7 @@ from eventproc.models import CheckpointUpdate
 from tests.simulation.actor import Actor
 from tests.simulation.handlers import Behaviour
 from tests.simulation.invariants import Call, Invariants
-from tests.simulation.stories import Story
+from tests.simulation.scenario import Scenario
 from tests.simulation.world import World
 
 KEY_COUNT = 5
@@ -27,11 +27,11 @@ def key_selector(event: ReceivedEvent) -> str:
     return f"k{event.sequence_number % KEY_COUNT}"
 
 
-def with_lanes(story: Story, seed: int) -> Story:
-    """The same story with key lanes, sometimes with attempts or deliveries counted."""
+def with_lanes(scenario: Scenario, seed: int) -> Scenario:
+    """The same scenario with key lanes, sometimes with attempts or deliveries counted."""
     rng = Random(f"lanes/{seed}")
     config = replace(
-        story.config,
+        scenario.config,
         key_concurrency=rng.choice([2, 3, 8]),
         key_selector=key_selector,
         max_in_flight_events=rng.choice([3, 20, 1000]),
@@ -41,7 +41,7 @@ def with_lanes(story: Story, seed: int) -> Story:
             deliveries_max=rng.choice([None, 1000]),
         ),
     )
-    return replace(story, config=config)
+    return replace(scenario, config=config)
 
 
 class LaneInvariants(Invariants):

@@ -1,7 +1,7 @@
 """The placement of a world: drawn by its seed, beside everything else that the seed decides.
 
 It has a random generator of its own, so a seed that draws ``Even`` and no ``RELEASE`` plays the
-same story as without placements. Those of ``test_known`` do.
+same scenario as without placements. Those of ``test_known`` do.
 """
 
 from collections.abc import Mapping, Sequence

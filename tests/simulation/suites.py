@@ -1,4 +1,4 @@
-"""The suites in which a seed can be played, and how to repeat a failure."""
+"""The suites in which a seed can be run, and how to repeat a failure."""
 
 from collections.abc import Callable, Coroutine
 
@@ -8,17 +8,17 @@ from tests.simulation.invariants import Violation
 from tests.simulation.lanes import LanesWorld, key_selector, with_lanes
 from tests.simulation.moves import change_and_rest
 from tests.simulation.planned import come_and_go
-from tests.simulation.small import story as small
-from tests.simulation.stories import Mode, draw, play_story, with_troubles
+from tests.simulation.scenario import Mode, draw, play_scenario, with_troubles
+from tests.simulation.small import scenario as small
 from tests.simulation.world import World
 
 
 async def _play_safety(seed: int) -> World:
-    return await play_story(draw(seed, Mode.SAFETY))
+    return await play_scenario(draw(seed, Mode.SAFETY))
 
 
 async def _play_liveness(seed: int) -> World:
-    return await play_story(draw(seed, Mode.LIVENESS))
+    return await play_scenario(draw(seed, Mode.LIVENESS))
 
 
 def _mode(seed: int) -> Mode:
@@ -26,7 +26,7 @@ def _mode(seed: int) -> Mode:
 
 
 async def _play_lanes(seed: int) -> World:
-    return await play_story(with_lanes(draw(seed, _mode(seed)), seed), LanesWorld)
+    return await play_scenario(with_lanes(draw(seed, _mode(seed)), seed), LanesWorld)
 
 
 async def _plan_lanes(seed: int) -> World:
@@ -34,11 +34,11 @@ async def _plan_lanes(seed: int) -> World:
 
 
 async def _play_troubled(seed: int) -> World:
-    return await play_story(with_troubles(draw(seed, _mode(seed)), seed))
+    return await play_scenario(with_troubles(draw(seed, _mode(seed)), seed))
 
 
 async def _play_troubled_lanes(seed: int) -> World:
-    return await play_story(
+    return await play_scenario(
         with_troubles(with_lanes(draw(seed, _mode(seed)), seed), seed), LanesWorld
     )
 

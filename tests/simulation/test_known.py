@@ -1,4 +1,4 @@
-"""Stories that once violated an invariant, or almost, with everything that was drawn for them."""
+"""Scenarios that once violated an invariant, or almost, with everything that was drawn for them."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from eventproc._core.placement.ordinal import Ordinal
 from eventproc.testing._processes import run_processes
 from tests.simulation.faults import Fault
 from tests.simulation.placements import draw_placement
-from tests.simulation.small import story as small
-from tests.simulation.stories import Mode, Story, play_story
+from tests.simulation.scenario import Mode, Scenario, play_scenario
+from tests.simulation.small import scenario as small
 from tests.simulation.suites import play
 
 
@@ -22,8 +22,8 @@ def fault(at_s, kind, which=0, duration_s=1.0):
     return Fault(at_s=at_s, kind=kind, which=which, duration_s=duration_s)
 
 
-STORIES = {
-    "a hub that grows beside Azure's processors": Story(
+SCENARIOS = {
+    "a hub that grows beside Azure's processors": Scenario(
         seed="grown",
         mode=Mode.LIVENESS,
         partition_count=8,
@@ -32,7 +32,7 @@ STORIES = {
         foreign=("azure-python-greedy", "azure-python-balanced"),
         faults=(fault(60, "grow", 2),),
     ),
-    "every processor loses the store while clocks run apart": Story(
+    "every processor loses the store while clocks run apart": Scenario(
         seed="apart",
         mode=Mode.LIVENESS,
         partition_count=7,
@@ -45,10 +45,10 @@ STORIES = {
 }
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_stories_that_once_failed_pass(name):
     """All invariants hold."""
-    run_processes(play_story(STORIES[name]))
+    run_processes(play_scenario(SCENARIOS[name]))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_stories_that_once_failed_pass(name):
     ],
 )
 def test_seeds_that_once_failed_pass(suite, number):
-    """Like the stories above, but drawn from the seed."""
+    """Like the scenarios above, but drawn from the seed."""
     play(suite, number)
 
 
@@ -249,18 +249,18 @@ DRAWN = {
         "0 late_answers, 1 late_requests, 2 leave_served"
     ),
 }
-"""Small stories that were drawn: a seed, partitions x processors and the strategy; the conditions;
-the situations, each with the number of its details."""
+"""Small scenarios that were drawn: a seed, partitions x processors and the strategy; the
+conditions; the situations, each with the number of its details."""
 
 
 def drawn(text):
-    """Read a drawn story."""
+    """Read a drawn scenario."""
     head, conditions, steps = text.split(" | ")
     seed, size, strategy = head.split()
     partition_count, processor_count = map(int, size.split("x"))
     placement, _ = draw_placement(f"small/{seed}")
     numbered = [step.split() for step in steps.split(", ")]
-    return small.SmallStory(
+    return small.SmallScenario(
         seed=int(seed),
         partition_count=partition_count,
         processor_count=processor_count,
@@ -273,12 +273,12 @@ def drawn(text):
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_drawn_stories_that_once_failed_pass(name):
-    """Like the stories below, with all that was drawn for them in one line."""
-    run_processes(small.play_story(drawn(DRAWN[name])))
+    """Like the scenarios below, with all that was drawn for them in one line."""
+    run_processes(small.play_scenario(drawn(DRAWN[name])))
 
 
-SMALL_STORIES = {
-    "a process that was replaced between its two listings": small.SmallStory(
+SMALL_SCENARIOS = {
+    "a process that was replaced between its two listings": small.SmallScenario(
         seed=14594,
         partition_count=1,
         processor_count=2,
@@ -286,7 +286,7 @@ SMALL_STORIES = {
         conditions=("slow store",),
         steps=((0, "replace_paused"),),
     ),
-    "a twin of a processor whose records expired": small.SmallStory(
+    "a twin of a processor whose records expired": small.SmallScenario(
         seed=11644,
         partition_count=1,
         processor_count=1,
@@ -294,7 +294,7 @@ SMALL_STORIES = {
         conditions=(),
         steps=((0, "late_requests"), (1, "twin")),
     ),
-    "a twin that writes before each answer of the live process": small.SmallStory(
+    "a twin that writes before each answer of the live process": small.SmallScenario(
         seed=5002318,
         partition_count=1,
         processor_count=3,
@@ -303,7 +303,7 @@ SMALL_STORIES = {
         conditions=("slow store", "paused"),
         steps=((0, "twin"),),
     ),
-    "a request that gets no answer when the situation is over": small.SmallStory(
+    "a request that gets no answer when the situation is over": small.SmallScenario(
         seed=7800508,
         partition_count=1,
         processor_count=2,
@@ -314,7 +314,7 @@ SMALL_STORIES = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL_STORIES)
+@pytest.mark.parametrize("name", SMALL_SCENARIOS)
 def test_small_stories_that_once_failed_pass(name):
     """All invariants hold, and nothing costs more than it has to."""
-    run_processes(small.play_story(SMALL_STORIES[name]))
+    run_processes(small.play_scenario(SMALL_SCENARIOS[name]))

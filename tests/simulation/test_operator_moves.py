@@ -10,7 +10,7 @@ from eventproc._core.delivery.checkpoints import is_moved_by_operator
 from eventproc.admin import CheckpointMove, move_checkpoint
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene
+from tests.scenarios.group_setup import Noting, Setup
 
 PARTITIONS = ("0", "1", "2")
 EVENTS = 300
@@ -44,12 +44,12 @@ class Paced(Noting):
         await super().process_events(context, events)
 
 
-async def run_processors(scene, rng, owner_id, until_s):
+async def run_processors(setup, rng, owner_id, until_s):
     """Run one processor after another under one owner id; each serves for a while."""
     loop = asyncio.get_running_loop()
     while loop.time() < until_s:
-        processor = scene.processor(
-            lambda: Paced(scene),
+        processor = setup.processor(
+            lambda: Paced(setup),
             owner_id,
             checkpoint_policy=EVERY,
             batch_size_max=20,
@@ -57,19 +57,19 @@ async def run_processors(scene, rng, owner_id, until_s):
             load_balancing_interval=timedelta(seconds=5),
         )
         async with processor:
-            scene.store_by_owner[owner_id].faults = FAULTS
+            setup.store_by_owner[owner_id].faults = FAULTS
             await asyncio.sleep(rng.uniform(5, 60))
-            scene.store_by_owner[owner_id].faults = StoreFaults()
+            setup.store_by_owner[owner_id].faults = StoreFaults()
 
 
-async def operate(scene, rng):
+async def operate(setup, rng):
     """Move checkpoints anywhere, through a store that loses requests and answers."""
-    store = FaultyCheckpointStore(MemoryCheckpointStore(scene.account), rng, FAULTS)
+    store = FaultyCheckpointStore(MemoryCheckpointStore(setup.account), rng, FAULTS)
     await store.open()
     for number in range(MOVES):
         await asyncio.sleep(rng.uniform(1, 15))
         to = rng.randrange(EVENTS)
-        event = scene.hub.events(PARTITIONS[number % 3])[to]
+        event = setup.hub.events(PARTITIONS[number % 3])[to]
         target = CheckpointMove(
             partition_id=PARTITIONS[number % 3],
             offset=event.offset,
@@ -78,7 +78,7 @@ async def operate(scene, rng):
         while True:
             try:
                 await move_checkpoint(
-                    store, scene.group, target, token=str(number), expiration=EXPIRATION
+                    store, setup.group, target, token=str(number), expiration=EXPIRATION
                 )
                 break
             except StoreUnavailableError:
@@ -91,22 +91,22 @@ def test_processors_continue_from_a_moved_checkpoint(seed):
     In the end, state counts all events above the last move once each.
     """
 
-    async def story():
-        scene = Scene(len(PARTITIONS))
+    async def scenario():
+        setup = Setup(len(PARTITIONS))
         recorded = RecordedCheckpoints()
-        scene.account.records(scene.group).checkpoint_by_partition = recorded
+        setup.account.records(setup.group).checkpoint_by_partition = recorded
         for partition_id in PARTITIONS:
-            scene.publish(EVENTS, partition_id)
+            setup.publish(EVENTS, partition_id)
         rng = Random(seed)
         async with asyncio.TaskGroup() as group:
             for owner_id in "ab":
-                group.create_task(run_processors(scene, Random(f"{seed}{owner_id}"), owner_id, 120))
-            await operate(scene, rng)
-        async with scene.processor(lambda: Paced(scene), "c", checkpoint_policy=EVERY):
+                group.create_task(run_processors(setup, Random(f"{seed}{owner_id}"), owner_id, 120))
+            await operate(setup, rng)
+        async with setup.processor(lambda: Paced(setup), "c", checkpoint_policy=EVERY):
             await asyncio.sleep(120)
         return recorded
 
-    recorded = run_virtual(story())
+    recorded = run_virtual(scenario())
 
     for partition_id in PARTITIONS:
         history = [c for c in recorded.history if c.partition_id == partition_id]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.simulation.invariants import Violation
-from tests.simulation.stories import Mode
+from tests.simulation.scenario import Mode
 from tests.simulation.suites import play
 
 REPEATED = """

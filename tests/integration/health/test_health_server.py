@@ -29,8 +29,8 @@ from eventproc._base.http.client import fetch
 from eventproc.health import HealthServer
 from eventproc.ports import ForwardingStore
 from eventproc.telemetry import Telemetry
-from tests.integration.health.stand import LONG, Stand
-from tests.scenarios.scene import source_of, until
+from tests.integration.health.health_setup import LONG, Setup
+from tests.scenarios.group_setup import source_of, until
 
 
 class GatedStore(ForwardingStore):
@@ -49,23 +49,23 @@ class GatedStore(ForwardingStore):
 
 async def test_a_handler_that_hangs_makes_its_partition_red_and_nothing_else():
     """The processor is live and ready: a restart is the operator's choice."""
-    stand = Stand()
+    setup = Setup()
     goes_on = asyncio.Event()
 
     class Hanging(PartitionHandler):
         async def process_event(self, context, event):
             await goes_on.wait()
 
-    async with stand.processor(Hanging, stall_timeout=timedelta(seconds=0.3)):
-        await stand.serves()
-        stand.hub.publish(b"", partition_id="1")
-        entry = await stand.becomes("/partitions", 503)
+    async with setup.processor(Hanging, stall_timeout=timedelta(seconds=0.3)):
+        await setup.serves()
+        setup.hub.publish(b"", partition_id="1")
+        entry = await setup.becomes("/partitions", 503)
         # It may be red before the event is found at which the call hangs.
         while entry["partitions"][1]["stalled_sequence_number"] is None:
-            entry = await stand.entry("/partitions")
-        others = [(await stand.ask(path)).status for path in ("/live", "/ready", "/status")]
+            entry = await setup.entry("/partitions")
+        others = [(await setup.ask(path)).status for path in ("/live", "/ready", "/status")]
         goes_on.set()
-        after = await stand.becomes("/partitions", 200)
+        after = await setup.becomes("/partitions", 200)
 
     assert [(p["name"], p["ok"]) for p in entry["partitions"]] == [("0", True), ("1", False)]
     (reason,) = entry["reasons"]
@@ -80,7 +80,7 @@ async def test_a_handler_that_hangs_makes_its_partition_red_and_nothing_else():
 async def test_a_blocked_event_loop_is_not_live_and_the_answer_says_where(caplog):
     """Its partition is red, too. The thread of the server answers meanwhile, and logs once."""
     caplog.set_level(logging.INFO, "eventproc.health")
-    stand = Stand(live_within=timedelta(seconds=2))
+    setup = Setup(live_within=timedelta(seconds=2))
     seen = []
 
     class Blocking(PartitionHandler):
@@ -92,18 +92,18 @@ async def test_a_blocked_event_loop_is_not_live_and_the_answer_says_where(caplog
 
     def ask():
         async def both():
-            seen.append(await stand.becomes("/live", 503))
-            assert (await stand.ask("/ready")).status == 503
-            seen.append(await stand.becomes("/partitions", 503))
+            seen.append(await setup.becomes("/live", 503))
+            assert (await setup.ask("/ready")).status == 503
+            seen.append(await setup.becomes("/partitions", 503))
 
         asyncio.run(both())
         asked.set()
 
-    async with stand.processor(Blocking, stall_timeout=timedelta(seconds=0.3)):
-        await stand.serves()
-        stand.hub.publish(b"", partition_id="1")
+    async with setup.processor(Blocking, stall_timeout=timedelta(seconds=0.3)):
+        await setup.serves()
+        setup.hub.publish(b"", partition_id="1")
         await asyncio.to_thread(ask)
-        after = await stand.becomes("/live", 200)
+        after = await setup.becomes("/live", 200)
         # The answer may be there before the line of the log.
         while len(events := [r for r in caplog.records if hasattr(r, "blocked_thread")]) < 2:
             await asyncio.to_thread(time.sleep, 0.01)
@@ -123,7 +123,7 @@ async def test_a_blocked_event_loop_is_not_live_and_the_answer_says_where(caplog
 
 async def test_a_blocked_store_thread_is_not_live():
     """No lease is renewed meanwhile."""
-    stand = Stand(live_within=timedelta(seconds=2))
+    setup = Setup(live_within=timedelta(seconds=2))
     released = threading.Event()
 
     class BlockingStore(ForwardingStore):
@@ -135,13 +135,13 @@ async def test_a_blocked_store_thread_is_not_live():
             return await super().list_members(group)
 
     store = BlockingStore(MemoryCheckpointStore())
-    async with stand.processor(store=store):
-        await stand.becomes("/live", 200)
+    async with setup.processor(store=store):
+        await setup.becomes("/live", 200)
         store.is_blocking = True
-        entry = await stand.becomes("/live", 503)
+        entry = await setup.becomes("/live", 503)
         store.is_blocking = False
         released.set()
-        await stand.becomes("/live", 200)
+        await setup.becomes("/live", 200)
 
     assert entry["event_loop_silent_s"] < 2
     assert entry["reasons"][0].startswith("the store thread has not run for ")
@@ -150,21 +150,21 @@ async def test_a_blocked_store_thread_is_not_live():
 
 async def test_a_store_that_is_away_is_no_reason_to_restart():
     """When the leases have ended, the processor serves nothing, so it is not ready; it is live."""
-    stand = Stand()
+    setup = Setup()
     store = GatedStore()
 
     async def away(*_: object) -> Any:
         await asyncio.sleep(30)
 
-    async with stand.processor(store=store, ownership_expiration=timedelta(seconds=1)):
-        await stand.serves()
+    async with setup.processor(store=store, ownership_expiration=timedelta(seconds=1)):
+        await setup.serves()
         calls = ("list_members", "list_ownership", "claim_ownership", "renew_ownership")
         for name in calls:
             setattr(store, name, away)
-        entry = await stand.becomes("/ready", 503)
+        entry = await setup.becomes("/ready", 503)
         while len(entry["reasons"]) < 2:  # One lease may end a moment after the other.
-            entry = await stand.entry("/ready")
-        live = (await stand.ask("/live")).status
+            entry = await setup.entry("/ready")
+        live = (await setup.ask("/live")).status
         for name in calls:
             with suppress(AttributeError):
                 delattr(store, name)
@@ -177,7 +177,7 @@ async def test_a_store_that_is_away_is_no_reason_to_restart():
 
 async def test_a_processor_answers_while_it_starts_and_while_it_drains():
     """Live and not ready; after the stop nothing is served."""
-    stand, store = Stand(), GatedStore()
+    setup, store = Setup(), GatedStore()
     called, goes_on = asyncio.Event(), asyncio.Event()
 
     class Slow(PartitionHandler):
@@ -186,17 +186,17 @@ async def test_a_processor_answers_while_it_starts_and_while_it_drains():
             await goes_on.wait()
 
     store.gate.clear()
-    processor = stand.processor(Slow, store=store)
+    processor = setup.processor(Slow, store=store)
     starting = asyncio.create_task(processor.start())
-    while stand.health.address is None:  # noqa: ASYNC110 - the start tells nobody
+    while setup.health.address is None:  # noqa: ASYNC110 - the start tells nobody
         await asyncio.sleep(0.01)
-    at_start = [await stand.becomes(*each) for each in (("/ready", 503), ("/live", 200))]
+    at_start = [await setup.becomes(*each) for each in (("/ready", 503), ("/live", 200))]
     store.gate.set()
     await starting
-    stand.hub.publish(b"", partition_id="0")
+    setup.hub.publish(b"", partition_id="0")
     await called.wait()
     stopping = asyncio.create_task(processor.stop())
-    at_end = [await stand.becomes(*each) for each in (("/ready", 503), ("/live", 200))]
+    at_end = [await setup.becomes(*each) for each in (("/ready", 503), ("/live", 200))]
     goes_on.set()
     await stopping
 
@@ -206,24 +206,24 @@ async def test_a_processor_answers_while_it_starts_and_while_it_drains():
         ["stopping"],
         [],
     ]
-    assert stand.health.address is None
+    assert setup.health.address is None
 
 
 async def test_a_pause_is_ready_and_a_stop_by_the_failure_policy_is_not():
     """The first is somebody's choice."""
-    stand = Stand()
+    setup = Setup()
 
     class Failing(PartitionHandler):
         async def process_event(self, context, event):
             raise RuntimeError
 
-    async with stand.processor(Failing, failure_policy=FailurePolicy(attempts_max=1)) as processor:
-        await stand.serves()
+    async with setup.processor(Failing, failure_policy=FailurePolicy(attempts_max=1)) as processor:
+        await setup.serves()
         processor.pause("0")
-        paused = await stand.becomes("/partitions", 200)
-        ready = (await stand.ask("/ready")).status
-        stand.hub.publish(b"", partition_id="1")
-        stopped = await stand.becomes("/ready", 503)
+        paused = await setup.becomes("/partitions", 200)
+        ready = (await setup.ask("/ready")).status
+        setup.hub.publish(b"", partition_id="1")
+        stopped = await setup.becomes("/ready", 503)
 
     assert [p["is_paused"] for p in paused["partitions"]] == [True, False]
     assert ready == 200
@@ -234,10 +234,10 @@ async def test_a_pause_is_ready_and_a_stop_by_the_failure_policy_is_not():
 
 async def test_a_standby_is_ready():
     """Otherwise a rolling deployment would wait for it, and it for the deployment."""
-    stand, store = Stand(), MemoryCheckpointStore()
-    other = Stand()
-    async with stand.processor(store=store, deployment_id="1"):
-        await stand.serves()
+    setup, store = Setup(), MemoryCheckpointStore()
+    other = Setup()
+    async with setup.processor(store=store, deployment_id="1"):
+        await setup.serves()
         async with other.processor(
             store=MemoryCheckpointStore(store.account), owner_id="b", deployment_id="2"
         ) as standby:
@@ -249,7 +249,7 @@ async def test_a_standby_is_ready():
 
 async def test_processors_of_one_process_share_a_server():
     """An answer has an entry for each; the server ends with the last one."""
-    stand = Stand()
+    setup = Setup()
 
     class Failing(ResourceHandler):
         async def hold(self, held):
@@ -261,18 +261,18 @@ async def test_processors_of_one_process_share_a_server():
         group="keys",
         handler=Failing,
         owner_id="b",
-        health=stand.health,
-        telemetry=stand.telemetry,
+        health=setup.health,
+        telemetry=setup.telemetry,
     )
-    async with stand.processor():
+    async with setup.processor():
         async with resources:
             async with asyncio.timeout(LONG.total_seconds()):
-                answer: Any = (await stand.ask("/partitions")).body
+                answer: Any = (await setup.ask("/partitions")).body
                 while "hold has failed" not in str(answer):
                     await asyncio.sleep(0.02)
-                    answer = (await stand.ask("/partitions")).body
-            status = await stand.ask("/status")
-        alone = await stand.becomes("/ready", 200)
+                    answer = (await setup.ask("/partitions")).body
+            status = await setup.ask("/status")
+        alone = await setup.becomes("/ready", 200)
 
     assert [e["owner_id"] for e in answer["processors"]] == ["a", "b"]
     assert [e["ok"] for e in answer["processors"]] == [True, False]
@@ -280,23 +280,23 @@ async def test_processors_of_one_process_share_a_server():
     assert [p["name"] for p in answer["processors"][1]["partitions"]] == ["a/1"]
     assert "hunter2" not in str(status.body)
     assert alone["owner_id"] == "a"
-    assert stand.health.address is None
+    assert setup.health.address is None
 
 
 async def test_metrics_are_those_of_the_processor_and_of_the_program():
     """In the text format of Prometheus. A program may set up an exporter of its own as well."""
-    stand = Stand()
+    setup = Setup()
     registry_name = "orders_of_this_test"
     own = prometheus_client.Counter(registry_name, "Of the program.")
     own.inc(3)
     try:
-        async with stand.processor():
-            await stand.serves()
-            answer = await stand.ask("/metrics")
+        async with setup.processor():
+            await setup.serves()
+            answer = await setup.ask("/metrics")
             first = {f.name: f for f in text_string_to_metric_families(str(answer.body))}
-        async with stand.processor():  # A server that was stopped serves again.
-            await stand.serves()
-            again = str((await stand.ask("/metrics")).body)
+        async with setup.processor():  # A server that was stopped serves again.
+            await setup.serves()
+            again = str((await setup.ask("/metrics")).body)
     finally:
         prometheus_client.REGISTRY.unregister(own)
 
@@ -316,14 +316,14 @@ async def test_a_processor_does_not_start_without_its_port():
     """The error names what was given; the next start works, and no thread is left."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        stand = Stand()
-        stand.health = HealthServer(str(port), name="--http")
-        processor = stand.processor()
+        setup = Setup()
+        setup.health = HealthServer(str(port), name="--http")
+        processor = setup.processor()
         with pytest.raises(ConfigurationError) as refused:
             await processor.start()
         await until(lambda: not own_threads())
     async with processor:
-        assert (await stand.ask("/live")).status == 200
+        assert (await setup.ask("/live")).status == 200
 
     assert str(refused.value) == (
         f"--http 127.0.0.1:{port} cannot be listened on: another process listens there already"
@@ -332,17 +332,17 @@ async def test_a_processor_does_not_start_without_its_port():
 
 async def test_a_start_that_fails_leaves_no_server():
     """The port is free again."""
-    stand = Stand()
+    setup = Setup()
 
     class Refusing(ForwardingStore):
         async def open(self):
             raise ConfigurationError("no")
 
-    processor = stand.processor(store=Refusing(MemoryCheckpointStore()))
+    processor = setup.processor(store=Refusing(MemoryCheckpointStore()))
     with pytest.raises(ConfigurationError):
         await processor.start()
 
-    assert stand.health.address is None
+    assert setup.health.address is None
 
 
 class ReadProvider(MeterProvider):
@@ -365,17 +365,17 @@ class ReadProvider(MeterProvider):
 
 async def test_the_metrics_have_no_reader_after_a_run_whether_or_not_its_stop_was_cancelled():
     """The provider outlives each run, and would keep what every reader has collected."""
-    stand, provider, seen = Stand(), ReadProvider(), []
-    stand.telemetry = Telemetry(meter_provider=provider)
-    processor = stand.processor()
+    setup, provider, seen = Setup(), ReadProvider(), []
+    setup.telemetry = Telemetry(meter_provider=provider)
+    processor = setup.processor()
     for _ in range(2):
         async with processor:
             seen.append(len(provider.readers))
         seen.append(len(provider.readers))
     async with processor:
         seen.append(len(provider.readers))
-        (member,) = stand.health._watches
-        ending = asyncio.ensure_future(stand.health.end(member))
+        (member,) = setup.health._watches
+        ending = asyncio.ensure_future(setup.health.end(member))
         await asyncio.sleep(0)
         ending.cancel()
         await asyncio.wait([ending])
@@ -386,15 +386,15 @@ async def test_the_metrics_have_no_reader_after_a_run_whether_or_not_its_stop_wa
 
 def test_a_meter_provider_that_cannot_be_read_is_refused():
     """It is of another implementation than OpenTelemetry's SDK."""
-    stand = Stand()
-    stand.telemetry.meter_provider = object()  # type: ignore[assignment]
+    setup = Setup()
+    setup.telemetry.meter_provider = object()  # type: ignore[assignment]
 
-    async def story():
+    async def scenario():
         with pytest.raises(ConfigurationError) as refused:
-            await stand.processor().start()
+            await setup.processor().start()
         return str(refused.value)
 
-    assert asyncio.run(story()) == (
+    assert asyncio.run(scenario()) == (
         "the meter provider is a object, whose metrics cannot be read: use the one of "
         "opentelemetry-sdk"
     )
@@ -402,14 +402,14 @@ def test_a_meter_provider_that_cannot_be_read_is_refused():
 
 async def test_an_error_in_the_servers_thread_ends_the_server(caplog):
     """A check that does not run must not look healthy."""
-    stand = Stand(live_within=timedelta(seconds=0.1))
+    setup = Setup(live_within=timedelta(seconds=0.1))
 
-    async with stand.processor():
-        await stand.becomes("/live", 200)
-        address = stand.health.address
+    async with setup.processor():
+        await setup.becomes("/live", 200)
+        address = setup.health.address
         assert address is not None
         broken: Callable[..., None] = None  # type: ignore[assignment]
-        for watch in stand.health._watches.values():
+        for watch in setup.health._watches.values():
             watch.beat = broken  # type: ignore[method-assign]
         async with asyncio.timeout(20):
             while await fetch(address, "/live", LONG) is not None:  # noqa: ASYNC110
@@ -420,18 +420,18 @@ async def test_an_error_in_the_servers_thread_ends_the_server(caplog):
 
 async def test_a_processor_that_has_failed_is_not_live_and_the_answers_name_the_cause():
     """Nobody waits for it here; in an ``async with`` block its error would be raised."""
-    stand = Stand(live_within=timedelta(seconds=0.5))
-    processor = stand.processor(partition_ids_interval=timedelta(seconds=0.05))
+    setup = Setup(live_within=timedelta(seconds=0.5))
+    processor = setup.processor(partition_ids_interval=timedelta(seconds=0.05))
     await processor.start()
-    await stand.serves()
+    await setup.serves()
 
     async def fail():
         raise ZeroDivisionError("of the source")
 
     source_of(processor).partition_ids = fail
     await processor.finished()
-    live = await stand.becomes("/live", 503)
-    ready = await stand.becomes("/ready", 503)
+    live = await setup.becomes("/live", 503)
+    ready = await setup.becomes("/ready", 503)
     with pytest.raises(ZeroDivisionError):
         await processor.stop()
 

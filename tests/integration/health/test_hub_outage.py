@@ -11,7 +11,7 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig
 from eventproc.emulator import EventHubsEmulator
 from eventproc.sources.eventhubs import EventHubSource
-from tests.integration.health.stand import Idle, Stand
+from tests.integration.health.health_setup import Idle, Setup
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 PARTITION_COUNT = 2
@@ -22,15 +22,15 @@ def sample(text: str, name: str) -> list[float]:
     return [float(value) for value in re.findall(rf"^{name}{{[^}}]*}} (\S+)$", text, re.MULTILINE)]
 
 
-async def lags(stand: Stand) -> list[int | None]:
+async def lags(setup: Setup) -> list[int | None]:
     """Return the lag of each partition."""
-    return [p["lag"] for p in (await stand.entry("/partitions"))["partitions"]]
+    return [p["lag"] for p in (await setup.entry("/partitions"))["partitions"]]
 
 
 @pytest.mark.long
 async def test_a_hub_that_cannot_be_reached_is_red_with_its_cause_and_has_no_lag():
     """The process is live: a restart would not bring the hub back."""
-    stand = Stand()
+    setup = Setup()
     with EventHubsEmulator({"hub": PARTITION_COUNT}) as emulator:
         hub = emulator.connection_string_for("hub")
         processor = EventProcessor(
@@ -38,25 +38,25 @@ async def test_a_hub_that_cannot_be_reached_is_red_with_its_cause_and_has_no_lag
             store=MemoryCheckpointStore(),
             handler=Idle,
             owner_id="a",
-            health=stand.health,
-            telemetry=stand.telemetry,
+            health=setup.health,
+            telemetry=setup.telemetry,
             config=EventProcessorConfig(**SHORT),
         )
         async with processor:
-            await stand.serves()
+            await setup.serves()
             with EventHubProducerClient.from_connection_string(hub) as producer:
                 for partition_id in range(PARTITION_COUNT):
                     producer.send_event(EventData(b"x"), partition_id=str(partition_id))
-            while await lags(stand) != [0, 0]:  # noqa: ASYNC110 - it is asked
+            while await lags(setup) != [0, 0]:  # noqa: ASYNC110 - it is asked
                 await asyncio.sleep(0.05)
             emulator.refuse_connections(timedelta(seconds=20))
             emulator.drop_connections()
-            red = await stand.becomes("/ready", 503)
-            live = (await stand.ask("/live")).status
-            during = await lags(stand)
-            partitions = (await stand.entry("/partitions"))["partitions"]
-            metrics = str((await stand.ask("/metrics")).body)
-            await stand.becomes("/ready", 200)
+            red = await setup.becomes("/ready", 503)
+            live = (await setup.ask("/live")).status
+            during = await lags(setup)
+            partitions = (await setup.entry("/partitions"))["partitions"]
+            metrics = str((await setup.ask("/metrics")).body)
+            await setup.becomes("/ready", 200)
 
     assert live == 200
     assert [reason[:46] for reason in red["reasons"]] == [

@@ -16,7 +16,7 @@ from azure.storage.blob import ContainerClient
 from eventproc.emulator import EventHubsEmulator, TokenRules
 from eventproc.testing._azurite import Azurite
 
-from .played_managed_identity import PlayedManagedIdentity
+from .fake_managed_identity import FakeManagedIdentity
 
 NAMESPACE = "contoso.servicebus.windows.net"
 OF_OTHERS = ("AZURE_", "EVENTPROC_", "IDENTITY_", "HTTP", "http", "MSI_")
@@ -49,8 +49,8 @@ def _tls(tmp_path_factory):
 @pytest.fixture
 def identity():
     """Yield a managed identity with tokens of an hour."""
-    with PlayedManagedIdentity() as played:
-        yield played
+    with FakeManagedIdentity() as fake:
+        yield fake
 
 
 @pytest.fixture(name="executor")

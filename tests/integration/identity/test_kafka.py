@@ -1,6 +1,6 @@
 """Event Hubs' Kafka endpoint with an identity: the genuine client, TLS, SASL's OAUTHBEARER.
 
-The endpoint is played in front of a real broker. Only its answers to the two requests of SASL are.
+A fake of the endpoint is in front of a real broker, and answers the two requests of SASL itself.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
 from spark_integration._publish.options import parse_publish_options
 from tests.servers.kafka_broker import KafkaBroker
 
-from .played_kafka_endpoint import PlayedKafkaEndpoint
+from .fake_kafka_endpoint import FakeKafkaEndpoint
 from .test_command import FAST, HANDLER, read_until
 from .test_spark import publish as publish_in_task
 
@@ -36,7 +36,7 @@ LONG = timedelta(seconds=30)
 @pytest.fixture(name="endpoint")
 def _endpoint(tls):
     """Yield the endpoint, in front of a broker that tells clients to connect to it."""
-    with PlayedKafkaEndpoint(tls, AUDIENCE) as endpoint:
+    with FakeKafkaEndpoint(tls, AUDIENCE) as endpoint:
         with KafkaBroker(advertised=f"{HOST}:{endpoint.port}") as broker:
             endpoint.broker_port = int(broker.bootstrap_servers.rpartition(":")[2])
             yield endpoint
@@ -109,7 +109,7 @@ def test_events_are_read_over_several_tokens(command, endpoint, identity, here, 
 
 
 class Credential:
-    """Asks the played identity; an ordinary credential."""
+    """Asks the fake of the identity; an ordinary credential."""
 
     def __init__(self, identity):
         self._identity = identity

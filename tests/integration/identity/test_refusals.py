@@ -7,7 +7,7 @@ from eventproc.emulator import EventHubsEmulator, Right, TokenRules
 from tests.servers.ports import free_port
 
 from .connect_proxy import ConnectProxy
-from .played_storage import PlayedStorage
+from .fake_storage import FakeStorage
 from .test_command import hub_at
 
 HUB, STORE = "hub", "store"
@@ -79,8 +79,8 @@ def test_a_missing_role_of_a_receiver_is_named(refused, tls):
 
 
 def test_a_missing_role_at_the_storage_is_named(refused, tls):
-    """Azurite gives every identity every right, so the storage account is played."""
-    with PlayedStorage(tls, 403, "AuthorizationPermissionMismatch") as storage:
+    """Azurite gives every identity every right, so the storage account is a fake."""
+    with FakeStorage(tls, 403, "AuthorizationPermissionMismatch") as storage:
         code, err = refused(STORE, "--storage-account", storage.endpoint)
 
     assert code == BAD_INPUT

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.integration.kubernetes.played_cluster import PlayedCluster
+from tests.integration.kubernetes.fake_cluster import FakeCluster
 
 
 @pytest.fixture(name="cluster")
 def _cluster(tmp_path):
-    cluster = PlayedCluster(tmp_path)
+    cluster = FakeCluster(tmp_path)
     yield cluster
     cluster.close()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.integration.cli.conftest import Command
-from tests.integration.kubernetes.played_cluster import NAMESPACE
+from tests.integration.kubernetes.fake_cluster import NAMESPACE
 
 MODULE = """
 import asyncio

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from eventproc import ConfigurationError
-from tests.integration.kubernetes.played_cluster import NAMESPACE
+from tests.integration.kubernetes.fake_cluster import NAMESPACE
 from tests.integration.kubernetes.test_rosters import read, replica_set, stateful_set
 
 FOLDER = Path(__file__).parents[3] / "deploy/kubernetes"

@@ -9,7 +9,7 @@ import pytest
 
 from eventproc import ConfigurationError, RosterUnavailableError
 from eventproc.rosters.kubernetes import ReplicaSetRoster, StatefulSetRoster
-from tests.integration.kubernetes.played_cluster import NAMESPACE
+from tests.integration.kubernetes.fake_cluster import NAMESPACE
 
 POD: dict[str, Any] = {"pod_name": "consumer-0", "namespace": NAMESPACE}
 

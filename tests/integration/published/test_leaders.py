@@ -23,7 +23,7 @@ from tests.integration.published.worker import EXPIRATION, GROUP, NAMES, make_st
 
 ROOT: Final = Path(__file__).parents[3]
 SOON_S: Final = 25.0
-"""Within this time each step of the story is done, on a busy machine."""
+"""Within this time each step of the scenario is done, on a busy machine."""
 
 
 class Process:
@@ -65,7 +65,7 @@ class Process:
             pipe.close()
 
 
-class Story:
+class Scenario:
     """A group of real processes, and what an onlooker reads in the store."""
 
     def __init__(self, store: str, place: Path) -> None:
@@ -148,39 +148,39 @@ def test_no_older_schema_is_followed_when_leaders_are_killed_and_suspended(kind,
     if kind == "azurite":
         connection, container = map(request.getfixturevalue, ("storage", "container"))
         store = f"{container} {connection}"
-    story = Story(store, tmp_path)
-    with story.watched():
-        story.start("p0", "p1", "p2", "p3")
-        story.until("all share", lambda: story.is_shared_by("p0", "p1", "p2", "p3"))
+    scenario = Scenario(store, tmp_path)
+    with scenario.watched():
+        scenario.start("p0", "p1", "p2", "p3")
+        scenario.until("all share", lambda: scenario.is_shared_by("p0", "p1", "p2", "p3"))
 
-        killed = story.leader
-        story.processes[killed].popen.kill()
-        rest = {*story.processes} - {killed}
-        story.until("the others share", lambda: story.is_shared_by(*rest))
-        assert story.leader != killed
+        killed = scenario.leader
+        scenario.processes[killed].popen.kill()
+        rest = {*scenario.processes} - {killed}
+        scenario.until("the others share", lambda: scenario.is_shared_by(*rest))
+        assert scenario.leader != killed
 
-        story.armed.touch()
-        story.start("p4")
-        story.until("a leader is suspended", lambda: bool(story.withheld()))
-        ((frozen, number),) = story.withheld().items()
+        scenario.armed.touch()
+        scenario.start("p4")
+        scenario.until("a leader is suspended", lambda: bool(scenario.withheld()))
+        ((frozen, number),) = scenario.withheld().items()
         others = {*rest, "p4"} - {frozen}
-        story.until("those that run share", lambda: story.is_shared_by(*others))
-        assert story.leader != frozen
-        assert story.processes[frozen].values("late write") == []
+        scenario.until("those that run share", lambda: scenario.is_shared_by(*others))
+        assert scenario.leader != frozen
+        assert scenario.processes[frozen].values("late write") == []
 
-        woken = story.processes[frozen]
+        woken = scenario.processes[frozen]
         woken.popen.send_signal(signal.SIGCONT)
-        story.until("its write has ended", lambda: bool(woken.values("late write")))
-        story.until("it has a share again", lambda: story.is_shared_by(*others, frozen))
+        scenario.until("its write has ended", lambda: bool(woken.values("late write")))
+        scenario.until("it has a share again", lambda: scenario.is_shared_by(*others, frozen))
 
         for name in (*others, frozen):
-            story.processes[name].popen.terminate()
-        codes = {name: process.popen.wait(SOON_S) for name, process in story.processes.items()}
+            scenario.processes[name].popen.terminate()
+        codes = {name: process.popen.wait(SOON_S) for name, process in scenario.processes.items()}
 
-    followed = {name: process.values("followed") for name, process in story.processes.items()}
+    followed = {name: process.values("followed") for name, process in scenario.processes.items()}
     assert woken.values("late write") == ["LOST"]
     assert codes == dict.fromkeys((*others, frozen), 0) | {killed: -signal.SIGKILL}
     assert all(followed.values())
-    for numbers in (story.numbers, *followed.values()):
+    for numbers in (scenario.numbers, *followed.values()):
         assert all(former <= later for former, later in pairwise(numbers))
-    assert not any(number in numbers for numbers in (story.numbers, *followed.values()))
+    assert not any(number in numbers for numbers in (scenario.numbers, *followed.values()))

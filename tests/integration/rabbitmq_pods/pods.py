@@ -48,7 +48,7 @@ class Publisher(threading.Thread):
         """Publish all."""
         try:
             asyncio.run(self._publish_all())
-        except BaseException as error:  # noqa: BLE001 - raised by the story
+        except BaseException as error:  # noqa: BLE001 - raised by the scenario
             self.error = error
 
     async def _publish_all(self) -> None:

@@ -23,7 +23,7 @@ from eventproc.testing._azurite import Azurite
 from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.findings import find
 from tests.integration.resources.report import tables, violations
-from tests.integration.resources.story import Story
+from tests.integration.resources.storm import Storm
 
 CONTAINER = "fenced"
 PROGRESS_S = 15.0
@@ -32,11 +32,11 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def _stories(place: Path, seed: int) -> Iterator[dict[str, Story]]:
+def _storms(place: Path, seed: int) -> Iterator[dict[str, Storm]]:
     """Yield the two groups, while there is a storage."""
     with Azurite(location=place) as azurite:
         connection = azurite.connection_string
-        stories = {}
+        storms = {}
         with ContainerClient.from_connection_string(connection, CONTAINER) as client:
             client.create_container()
         for kind, store in (
@@ -45,12 +45,12 @@ def _stories(place: Path, seed: int) -> Iterator[dict[str, Story]]:
         ):
             folder = place / kind
             folder.mkdir()
-            stories[kind] = Story(folder, store, Random(f"{seed} {kind}"))
-        yield stories
+            storms[kind] = Storm(folder, store, Random(f"{seed} {kind}"))
+        yield storms
 
 
-def _await(runs: Mapping[str, Future[None]], stories: Mapping[str, Story]) -> bool:
-    """Wait until all stories have ended, and print how far they are; return whether by Ctrl+C."""
+def _await(runs: Mapping[str, Future[None]], storms: Mapping[str, Storm]) -> bool:
+    """Wait until all storms have ended, and print how far they are; return whether by Ctrl+C."""
     began_s, is_interrupted, pending = time.monotonic(), False, set(runs.values())
     while pending:
         try:
@@ -60,12 +60,12 @@ def _await(runs: Mapping[str, Future[None]], stories: Mapping[str, Story]) -> bo
                 raise
             is_interrupted = True
             print("stopping all processes, in order", flush=True)
-            for story in stories.values():
-                story.stop()
-        logs = [story.fence.messages for story in stories.values()]
+            for storm in storms.values():
+                storm.stop()
+        logs = [storm.fence.messages for storm in storms.values()]
         print(
             f"{time.monotonic() - began_s:5.0f} s: "
-            f"{sum(story.events.total() for story in stories.values())} events, "
+            f"{sum(storm.events.total() for storm in storms.values())} events, "
             f"{sum(map(len, logs))} messages",
             flush=True,
         )
@@ -81,31 +81,31 @@ def main() -> int:
     place = Path(tempfile.mkdtemp(prefix="eventproc-fence-"))
     print(f"seed {arguments.seed}", flush=True)
     gc.disable()  # The log of messages grows without cycles; a collection would stop the servers.
-    with _stories(place, arguments.seed) as stories, ThreadPoolExecutor(len(stories)) as pool:
-        count, more = divmod(arguments.events, len(stories))
+    with _storms(place, arguments.seed) as storms, ThreadPoolExecutor(len(storms)) as pool:
+        count, more = divmod(arguments.events, len(storms))
         runs = {
-            group: pool.submit(story.play, count + (number < more))
-            for number, (group, story) in enumerate(stories.items())
+            group: pool.submit(storm.play, count + (number < more))
+            for number, (group, storm) in enumerate(storms.items())
         }
-        is_interrupted = _await(runs, stories)
+        is_interrupted = _await(runs, storms)
     # A group that failed must not hide what the others found.
     failures = [f"{g} failed: {error!r}" for g, run in runs.items() if (error := run.exception())]
     groups = {}
-    for group, story in stories.items():
-        bounds = Bounds(story.is_on_blobs)
-        found = find(story.fence.messages, story.processes, bounds, story.settled_s)
-        groups[group] = story, found, bounds
-        wrong = violations(story, found, bounds)
+    for group, storm in storms.items():
+        bounds = Bounds(storm.is_on_blobs)
+        found = find(storm.fence.messages, storm.processes, bounds, storm.settled_s)
+        groups[group] = storm, found, bounds
+        wrong = violations(storm, found, bounds)
         failures += [f"{group}: {violation}" for violation in wrong[:SHOWN_MAX]]
         if len(wrong) > SHOWN_MAX:
             failures.append(f"{group}: and {len(wrong) - SHOWN_MAX} more")
         if wrong:
-            log = (json.dumps(message) + "\n" for message in story.fence.messages)
-            story.place.joinpath("messages.jsonl").write_text("".join(log))
+            log = (json.dumps(message) + "\n" for message in storm.fence.messages)
+            storm.place.joinpath("messages.jsonl").write_text("".join(log))
     print("", tables(groups), "", sep="\n", flush=True)
     for failure in failures:
         print(failure, file=sys.stderr)
-    print(f"{sum(s.events.total() for s in stories.values())} events, {len(failures)} failures")
+    print(f"{sum(s.events.total() for s in storms.values())} events, {len(failures)} failures")
     if failures:
         print(f"diaries, logs and messages are kept in {place}", file=sys.stderr)
         return 1

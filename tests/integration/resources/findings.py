@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.integration.resources.bounds import AWAKE_S, OUTAGE_S, Bounds
-from tests.integration.resources.diary import length_s
 from tests.integration.resources.fence import Message
-from tests.integration.resources.story import Process
+from tests.integration.resources.journal import length_s
+from tests.integration.resources.storm import Process
 
 AFTER_CRASH = "crash"
 CRASH_BESIDE_OTHERS = "crash, beside other events"
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(slots=True)
 class Findings:
-    """What happened in one story."""
+    """What happened in one storm."""
 
     violations: list[str] = field(default_factory=list)
     refused: list[Message] = field(default_factory=list)
@@ -121,8 +121,8 @@ def _check_holds(
 ) -> None:
     """Check that a hold which ended by itself had ended before the next one began."""
     former, next_ = process_by_pid[last.pid], process_by_pid[first.pid]
-    ended = former.diary.ended_s.get((last.name, last.epoch))
-    began_s = next_.diary.began_s.get((first.name, first.epoch))
+    ended = former.journal.ended_s.get((last.name, last.epoch))
+    began_s = next_.journal.began_s.get((first.name, first.epoch))
     if ended is None or began_s is None or ended[1] <= began_s:
         return
     if not any(last.at_s - AWAKE_S <= until and at <= ended[1] for at, until in former.frozen):
@@ -153,19 +153,19 @@ def _change(
             others_s += faults_s
         elif faults_s and faults_s[0] > last.at_s - 0.1:
             own_s = faults_s
-    began_s = next_.diary.began_s.get((first.name, first.epoch), first.at_s)
+    began_s = next_.journal.began_s.get((first.name, first.epoch), first.at_s)
     if own_s or others_s:
         cause = CRASH_BESIDE_OTHERS if own_s else PLANNED_BESIDE_FAULT
         if own_s and near_count == 1:
             cause = AFTER_CRASH
         since_s = max([last.at_s, *own_s, *others_s])
-        if next_.diary.had_outage(OUTAGE_S, since_s, began_s):
+        if next_.journal.had_outage(OUTAGE_S, since_s, began_s):
             cause = AFTER_OUTAGE
         # Before the record has expired, no wait delays anything.
-        waited_s = length_s(next_.diary.waits_within(since_s + bounds.expired_s, began_s))
+        waited_s = length_s(next_.journal.waits_within(since_s + bounds.expired_s, began_s))
         return _measured(first, cause, since_s, began_s - since_s - waited_s)
-    _, ended_s = former.diary.ended_s.get((last.name, last.epoch), (last.at_s, last.at_s))
-    waits = [d.waits_within(ended_s, began_s) for d in (former.diary, next_.diary)]
+    _, ended_s = former.journal.ended_s.get((last.name, last.epoch), (last.at_s, last.at_s))
+    waits = [d.waits_within(ended_s, began_s) for d in (former.journal, next_.journal)]
     waited_s = length_s([span for spans in waits for span in spans])
     cause = PLANNED_BESIDE_OTHERS if near_count > 1 else PLANNED
     return _measured(first, cause, last.at_s, began_s - ended_s - waited_s)

@@ -16,7 +16,7 @@ from tests.integration.resources.findings import (
     Change,
     Findings,
 )
-from tests.integration.resources.story import Story
+from tests.integration.resources.storm import Storm
 
 P99_COUNT_MIN = 100
 """Of fewer changes the 99th percentile is the longest one."""
@@ -88,16 +88,16 @@ def lines(found: Findings, bounds: Bounds) -> list[Line]:
     return found_lines
 
 
-def violations(story: Story, found: Findings, bounds: Bounds) -> list[str]:
+def violations(storm: Storm, found: Findings, bounds: Bounds) -> list[str]:
     """Return all that must not happen in a group."""
     late = [violation for line in lines(found, bounds) for violation in line.violations()]
     idle = []
-    if story.events["freeze"] and not found.refused:
+    if storm.events["freeze"] and not found.refused:
         idle = ["no message was refused, although holders were frozen: nothing is shown"]
     return [*found.violations, *late, *idle]
 
 
-def tables(groups: Mapping[str, tuple[Story, Findings, Bounds]]) -> str:
+def tables(groups: Mapping[str, tuple[Storm, Findings, Bounds]]) -> str:
     """Return what was found, to be read."""
     shown = [
         (
@@ -110,11 +110,11 @@ def tables(groups: Mapping[str, tuple[Story, Findings, Bounds]]) -> str:
             f"{'after a wake':>13} {'violations':>10}"
         ),
     ]
-    for group, (story, found, bounds) in groups.items():
+    for group, (storm, found, bounds) in groups.items():
         wake_s = max(found.after_wake_s, default=0.0)
-        count = len(violations(story, found, bounds))
+        count = len(violations(storm, found, bounds))
         shown.append(
-            f"{group:18} {story.events.total():6} {found.accepted_count:9} "
+            f"{group:18} {storm.events.total():6} {found.accepted_count:9} "
             f"{len(found.refused):8} {found.overlap_count:8} {wake_s:11.3f} s {count:10}"
         )
     shown += [
@@ -132,7 +132,7 @@ def tables(groups: Mapping[str, tuple[Story, Findings, Bounds]]) -> str:
     for group, (_, found, bounds) in groups.items():
         shown += [line.row(group) for line in lines(found, bounds)]
     shown.append("")
-    for group, (story, _, _) in groups.items():
-        events = ", ".join(f"{kind} {n}" for kind, n in sorted(story.events.items()))
-        shown.append(f"{group:18} {events}; sleeps here were {story.slack_s:.2f} s late at most")
+    for group, (storm, _, _) in groups.items():
+        events = ", ".join(f"{kind} {n}" for kind, n in sorted(storm.events.items()))
+        shown.append(f"{group:18} {events}; sleeps here were {storm.slack_s:.2f} s late at most")
     return "\n".join(shown)

@@ -15,7 +15,7 @@ import pytest
 from tests.integration.resources.bounds import Bounds
 from tests.integration.resources.findings import find
 from tests.integration.resources.report import violations
-from tests.integration.resources.story import ROOT, Story
+from tests.integration.resources.storm import ROOT, Storm
 
 EVENTS = 13
 """Of each of the two groups: 26 together."""
@@ -24,12 +24,12 @@ START = """
 import sys
 from pathlib import Path
 from random import Random
-from tests.integration.resources.story import Story
+from tests.integration.resources.storm import Storm
 
 place = Path(sys.argv[1])
-story = Story(place, str(place / "store.db"), Random(0))
-with story.fence:
-    print(*(story.join().popen.pid for _ in range(2)), flush=True)
+storm = Storm(place, str(place / "store.db"), Random(0))
+with storm.fence:
+    print(*(storm.join().popen.pid for _ in range(2)), flush=True)
     sys.stdin.read()
 """
 
@@ -42,12 +42,12 @@ def test_no_message_is_accepted_from_a_former_holder(kind, request, tmp_path):
     if kind == "azurite":
         connection, container = map(request.getfixturevalue, ("storage", "container"))
         store = f"{container} {connection}"
-    story = Story(tmp_path, store, Random(f"7 {kind}"))
-    story.play(EVENTS)
+    storm = Storm(tmp_path, store, Random(f"7 {kind}"))
+    storm.play(EVENTS)
     bounds = Bounds(kind == "azurite")
-    found = find(story.fence.messages, story.processes, bounds, story.settled_s)
+    found = find(storm.fence.messages, storm.processes, bounds, storm.settled_s)
 
-    assert violations(story, found, bounds) == []
+    assert violations(storm, found, bounds) == []
     assert found.accepted_count > 0
     assert found.refused, "a holder was frozen and woke up, so the fence had something to refuse"
     assert len(found.changes) >= EVENTS
@@ -73,19 +73,19 @@ def _await(condition: Callable[[], bool]) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
 def test_no_process_is_left_if_the_one_that_tells_the_story_is_killed(tmp_path):
     """Not even one that is frozen at that moment."""
-    teller = subprocess.Popen(
+    parent = subprocess.Popen(
         [sys.executable, "-c", START, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,
     )
-    with teller:
-        assert teller.stdout is not None
-        frozen, running = map(int, teller.stdout.readline().split())
+    with parent:
+        assert parent.stdout is not None
+        frozen, running = map(int, parent.stdout.readline().split())
         os.kill(frozen, signal.SIGSTOP)
         assert _is_alive(frozen)
         assert _is_alive(running)
-        teller.kill()
+        parent.kill()
 
     _await(lambda: not _is_alive(frozen) and not _is_alive(running))
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.integration.resources import report
 from tests.integration.resources.bounds import Bounds
-from tests.integration.resources.diary import Diary, DiaryWriter, length_s
 from tests.integration.resources.fence import FenceServer, Message
 from tests.integration.resources.findings import Findings, find
-from tests.integration.resources.story import Process
+from tests.integration.resources.journal import Journal, JournalWriter, length_s
+from tests.integration.resources.storm import Process
 
 BOUNDS = Bounds(is_on_blobs=False)
 
@@ -23,13 +23,13 @@ def _process(pid: int, **known: Any) -> Process:
     return Process(**{"owner_id": f"p{pid}", "popen": popen, "started_s": 0.0} | known)
 
 
-def _diary(
+def _journal(
     began_s: Mapping[int, float] | None = None,
     ended_s: Mapping[int, tuple[float, float]] | None = None,
     waits: list[tuple[float, float]] | None = None,
-) -> Diary:
+) -> Journal:
     """Return what was noted of the name a, by epoch."""
-    return Diary(
+    return Journal(
         {("a", epoch): at_s for epoch, at_s in (began_s or {}).items()},
         {("a", epoch): span for epoch, span in (ended_s or {}).items()},
         waits or [],
@@ -69,8 +69,8 @@ def test_the_findings_show(log, violation):
     """Process 1 was frozen from 1.5 to 2.5, and process 3 never."""
     processes = [
         _process(1, frozen=[(1.5, 2.5)]),
-        _process(2, diary=_diary({6: 1.75})),
-        _process(3, diary=_diary(ended_s={5: (1.0, 2.0)})),
+        _process(2, journal=_journal({6: 1.75})),
+        _process(3, journal=_journal(ended_s={5: (1.0, 2.0)})),
     ]
 
     found = find(_messages(log), processes, BOUNDS)
@@ -80,9 +80,9 @@ def test_the_findings_show(log, violation):
 
 def test_a_message_of_a_holder_that_woke_up_is_an_overlap_and_no_violation():
     """It is refused. Its hold ended after the next one began, as that of a frozen process may."""
-    former = _process(1, frozen=[(1.5, 2.5)], diary=_diary(ended_s={5: (2.8, 2.9)}))
+    former = _process(1, frozen=[(1.5, 2.5)], journal=_journal(ended_s={5: (2.8, 2.9)}))
     log = "1.4 1:5, 2 2:6, 2.75 1:5!, 2.8 1:5!, 3 2:6"
-    found = find(_messages(log), [former, _process(2, diary=_diary({6: 1.9}))], BOUNDS)
+    found = find(_messages(log), [former, _process(2, journal=_journal({6: 1.9}))], BOUNDS)
 
     assert (found.violations, len(found.refused), found.overlap_count) == ([], 2, 1)
     assert found.after_wake_s == pytest.approx([0.25, 0.3])
@@ -90,15 +90,15 @@ def test_a_message_of_a_holder_that_woke_up_is_an_overlap_and_no_violation():
 
 def test_a_planned_change_is_measured_without_the_handlers_and_their_waits():
     """Closing took 0.125, opening 0.25; both waited for 0.125 of what is left."""
-    former = _process(1, diary=_diary(ended_s={5: (1.0, 1.125)}, waits=[(1.0, 1.1875)]))
-    next_ = _process(2, diary=_diary({6: 1.75}, waits=[(1.1, 1.15), (1.6875, 2.0)]))
+    former = _process(1, journal=_journal(ended_s={5: (1.0, 1.125)}, waits=[(1.0, 1.1875)]))
+    next_ = _process(2, journal=_journal({6: 1.75}, waits=[(1.1, 1.15), (1.6875, 2.0)]))
 
     assert _changes("1 1:5, 2 2:6", former, next_) == [("planned", 1.0, 0.5)]
 
 
 def test_a_name_is_closed_from_the_crash_of_its_holder():
     """A wait before the record has expired does not count."""
-    next_ = _process(2, diary=_diary({6: 23.5}, waits=[(22.0, 22.5), (23.25, 23.5)]))
+    next_ = _process(2, journal=_journal({6: 23.5}, waits=[(22.0, 22.5), (23.25, 23.5)]))
 
     assert _changes("21 1:5, 24 2:6", _process(1, killed_s=21.0), next_) == [("crash", 3.0, 2.25)]
 
@@ -144,10 +144,10 @@ def test_a_change_beside_the_fault_of_another_process_is_not_planned():
 @pytest.mark.parametrize(("last_s", "cause"), [(22.25, "crash"), (22.75, "either, and slow store")])
 def test_a_slow_store_beside_a_crash_is_another_cause(last_s, cause):
     """The next holder read nothing for half an expiration, so it lets the others renew first."""
-    diary = _diary({6: 24.0})
-    diary.cycles_s = [21.5, last_s, 23.0]
+    journal = _journal({6: 24.0})
+    journal.cycles_s = [21.5, last_s, 23.0]
 
-    changes = _changes("21 1:5, 24 2:6", _process(1, killed_s=21.0), _process(2, diary=diary))
+    changes = _changes("21 1:5, 24 2:6", _process(1, killed_s=21.0), _process(2, journal=journal))
 
     assert changes == [(cause, 3.0, 3.0)]
 
@@ -169,8 +169,8 @@ def test_the_bounds_are_those_of_the_documentation(is_on_blobs, crash_s):
 
 
 def _violations(log: str, *processes: Process, freeze_count: int = 0) -> list[str]:
-    story: Any = SimpleNamespace(events={"freeze": freeze_count})
-    return report.violations(story, find(_messages(log), processes, BOUNDS), BOUNDS)
+    storm: Any = SimpleNamespace(events={"freeze": freeze_count})
+    return report.violations(storm, find(_messages(log), processes, BOUNDS), BOUNDS)
 
 
 @pytest.mark.parametrize(("at_s", "count"), [(23.8, 0), (23.9, 1)])
@@ -213,9 +213,9 @@ def test_a_group_with_freezes_in_which_nothing_was_refused_is_a_violation(freeze
 
 def test_the_tables_show_each_group():
     """Also one in which nothing happened."""
-    story: Any = SimpleNamespace(events=Counter(kill=7), slack_s=0.0)
+    storm: Any = SimpleNamespace(events=Counter(kill=7), slack_s=0.0)
     found = find(_messages("21 1:5, 23 2:6"), [_process(1, killed_s=21.0), _process(2)], BOUNDS)
-    text = report.tables({"one": (story, found, BOUNDS), "two": (story, Findings(), BOUNDS)})
+    text = report.tables({"one": (storm, found, BOUNDS), "two": (storm, Findings(), BOUNDS)})
 
     assert [line.split()[:5] for line in text.splitlines() if line.startswith("one")] == [
         ["one", "7", "2", "0", "0"],
@@ -226,8 +226,8 @@ def test_the_tables_show_each_group():
 
 def test_a_diary_is_read_up_to_the_crash_of_its_writer(tmp_path):
     """A process may be killed while it writes a line. Of several holds, the first begin counts."""
-    path = tmp_path / "diary"
-    writer = DiaryWriter(str(path))
+    path = tmp_path / "journal"
+    writer = JournalWriter(str(path))
     writer.began("a", 5)
     writer.ended("a", 5, 1.0)
     for method in "list_members", "list_ownership", "claim_ownership", "list_members":
@@ -235,20 +235,20 @@ def test_a_diary_is_read_up_to_the_crash_of_its_writer(tmp_path):
     writer.starved(2.0)
     with path.open("a") as file:
         file.write(json.dumps(["began", "a", 5, 1e9]) + "\n" + '["began", "b"')
-    diary = Diary.read(path)
+    journal = Journal.read(path)
 
-    assert [*diary.began_s] == [*diary.ended_s] == [("a", 5)]
-    assert diary.began_s["a", 5] < 1e9
-    assert [asked_s for asked_s, _ in diary.waits] == [2.0] * 5
-    assert diary.cycles_s == [diary.waits[1][1], diary.waits[3][1]]
-    assert Diary.read(tmp_path / "none") == Diary()
+    assert [*journal.began_s] == [*journal.ended_s] == [("a", 5)]
+    assert journal.began_s["a", 5] < 1e9
+    assert [asked_s for asked_s, _ in journal.waits] == [2.0] * 5
+    assert journal.cycles_s == [journal.waits[1][1], journal.waits[3][1]]
+    assert Journal.read(tmp_path / "none") == Journal()
 
 
 def test_the_length_of_waits_counts_what_overlaps_once():
     """And each only within the span that is asked for."""
-    diary = _diary(waits=[(0.0, 1.0), (2.0, 5.0), (3.0, 4.0), (4.5, 6.0), (9.0, 10.0)])
+    journal = _journal(waits=[(0.0, 1.0), (2.0, 5.0), (3.0, 4.0), (4.5, 6.0), (9.0, 10.0)])
 
-    assert length_s(diary.waits_within(0.5, 5.5)) == 0.5 + 3.5
+    assert length_s(journal.waits_within(0.5, 5.5)) == 0.5 + 3.5
 
 
 def test_the_server_refuses_what_is_below_the_highest_epoch_of_the_name():

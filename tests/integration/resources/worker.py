@@ -1,9 +1,9 @@
 """A process that holds names and, while it does, sends the fencing token to a server.
 
 Arguments: port of the server, the store (an SQLite file, or a container and the storage's
-connection string after a blank), owner id, names, a file for the diary, and settings as JSON: those
-of the configuration, and ``kind`` (``async`` or ``blocking``). SIGTERM stops it. It ends with the
-process that started it, also if it is frozen.
+connection string after a blank), owner id, names, a file for the journal, and settings as JSON:
+those of the configuration, and ``kind`` (``async`` or ``blocking``). SIGTERM stops it. It ends
+with the process that started it, also if it is frozen.
 """
 
 import asyncio
@@ -32,7 +32,6 @@ from eventproc import (
     Resources,
 )
 from eventproc.ports import ForwardingStore
-from tests.integration.resources.diary import DiaryWriter
 from tests.integration.resources.fence import (
     EXPIRATION,
     HOST,
@@ -41,6 +40,7 @@ from tests.integration.resources.fence import (
     REBALANCE,
     message,
 )
+from tests.integration.resources.journal import JournalWriter
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,9 +48,9 @@ T = TypeVar("T")
 PR_SET_PDEATHSIG = 1
 WATCH_S = 0.02
 STARVED_MIN_S, STARVED_MAX_S = 0.02, 1.0
-PORT, STORE, OWNER_ID, NAMES, DIARY, GIVEN = sys.argv[1:]
+PORT, STORE, OWNER_ID, NAMES, JOURNAL, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)
-diary = DiaryWriter(DIARY)
+journal = JournalWriter(JOURNAL)
 
 
 class Sender(ResourceHandler):
@@ -58,7 +58,7 @@ class Sender(ResourceHandler):
 
     async def hold(self, held: HeldResource) -> None:
         """Connect, and send a message every few milliseconds."""
-        diary.began(held.name, held.epoch)
+        journal.began(held.name, held.epoch)
         reader, writer = await asyncio.open_connection(HOST, int(PORT))
         try:
             while True:
@@ -69,7 +69,7 @@ class Sender(ResourceHandler):
             writer.write_eof()
             await reader.read()
             writer.close()
-            diary.ended(held.name, held.epoch, ending_s)
+            journal.ended(held.name, held.epoch, ending_s)
 
 
 class BlockingSender(BlockingResourceHandler):
@@ -77,7 +77,7 @@ class BlockingSender(BlockingResourceHandler):
 
     def hold(self, held: BlockingHeldResource) -> None:
         """Connect, and send a message every few milliseconds."""
-        diary.began(held.name, held.epoch)
+        journal.began(held.name, held.epoch)
         with socket.create_connection((HOST, int(PORT))) as connection:
             while not held.is_cancelled:
                 time.sleep(PACE.total_seconds())
@@ -85,7 +85,7 @@ class BlockingSender(BlockingResourceHandler):
             ending_s = time.monotonic()
             connection.shutdown(socket.SHUT_WR)
             connection.recv(1)
-        diary.ended(held.name, held.epoch, ending_s)
+        journal.ended(held.name, held.epoch, ending_s)
 
 
 class TimedStore(ForwardingStore):
@@ -102,7 +102,7 @@ class TimedStore(ForwardingStore):
         try:
             return await super().forward(method, *args, **options)
         finally:
-            diary.answered(method.__name__, asked_s)
+            journal.answered(method.__name__, asked_s)
 
 
 def watch_machine() -> None:
@@ -111,7 +111,7 @@ def watch_machine() -> None:
         due_s = time.monotonic() + WATCH_S
         time.sleep(WATCH_S)
         if STARVED_MIN_S < time.monotonic() - due_s < STARVED_MAX_S:
-            diary.starved(due_s)
+            journal.starved(due_s)
 
 
 def make_store() -> CheckpointStore:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from eventproc import BlockingPartitionHandler, PartitionHandler
-from tests.integration.transactions.scene import (
+from tests.integration.transactions.transaction_setup import (
     Postgres,
     Sqlite,
     done,

@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from eventproc import PartitionHandler
-from tests.integration.transactions.scene import Postgres, filled_hub, processor, row_of
+from tests.integration.transactions.transaction_setup import Postgres, filled_hub, processor, row_of
 
 KEYS = 4
 

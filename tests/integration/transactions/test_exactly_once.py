@@ -20,7 +20,7 @@ from eventproc import (
 )
 from eventproc.errors import CommitUnknownError, TransactionsRefusedError
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from tests.integration.transactions.scene import (
+from tests.integration.transactions.transaction_setup import (
     Postgres,
     Sqlite,
     batches,

@@ -1,1 +1,1 @@
-"""Processors of the Azure SDKs, played by their own rules, in simulated groups."""
+"""Processors that follow the rules of the Azure SDKs, in simulated groups."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.small.story import draw, failure_of, report, shrunk
+from tests.simulation.small.scenario import draw, failure_of, report, shrunk
 
 
 def test_small_world_costs_no_more_than_its_situations_have_to(seed):
@@ -10,6 +10,6 @@ def test_small_world_costs_no_more_than_its_situations_have_to(seed):
 
     A seed that fails is reported as its fewest situations and conditions, with their history.
     """
-    story = draw(seed)
-    if failure_of(story) is not None:
-        pytest.fail(report(shrunk(story)), pytrace=False)
+    scenario = draw(seed)
+    if failure_of(scenario) is not None:
+        pytest.fail(report(shrunk(scenario)), pytrace=False)

@@ -31,7 +31,7 @@ from eventproc.models import (
 )
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 EXPIRATION = timedelta(seconds=60)
 EVERY_EVENT = CheckpointPolicy(max_events=1)
@@ -50,27 +50,27 @@ class Slow(Noting):
 
 
 async def move(
-    scene: Scene, to: int, *, notifies_owner: bool = True, **changes: object
+    setup: Setup, to: int, *, notifies_owner: bool = True, **changes: object
 ) -> CheckpointMoved:
     """Move the checkpoint of partition 0 to an event."""
-    store = MemoryCheckpointStore(scene.account)
+    store = MemoryCheckpointStore(setup.account)
     await store.open()
     expiration = EXPIRATION if notifies_owner else timedelta(seconds=-1)
     asked = CheckpointMove(partition_id="0", offset=str(to), sequence_number=to, **changes)  # type: ignore[arg-type] # what a test wants to change
-    return await move_checkpoint(store, scene.group, asked, token=str(to), expiration=expiration)
+    return await move_checkpoint(store, setup.group, asked, token=str(to), expiration=expiration)
 
 
 class CheckpointHistory:
     """Each version of the stored checkpoint."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, setup: Setup) -> None:
         self.seen: list[Checkpoint] = []
-        self._scene = scene
+        self._setup = setup
         self._task = asyncio.create_task(self._poll())
 
     async def _poll(self) -> None:
         while True:
-            found = self._scene.checkpoint()
+            found = self._setup.checkpoint()
             if found is not None and (not self.seen or self.seen[-1].etag != found.etag):
                 self.seen.append(found)
             await asyncio.sleep(0.001)
@@ -102,21 +102,21 @@ def test_a_running_owner_continues_from_the_operators_checkpoint(to, policy, not
     """
 
     async def scenario():
-        scene = Scene()
-        scene.publish(COUNT)
+        setup = Setup()
+        setup.publish(COUNT)
         settings = {"checkpoint_policy": policy, "batch_size_max": 1}
-        async with scene.processor(lambda: Slow(scene), **settings):
-            checkpoint_history = CheckpointHistory(scene)
-            while len(scene.handled) < 10:  # noqa: ASYNC110 - on virtual time
+        async with setup.processor(lambda: Slow(setup), **settings):
+            checkpoint_history = CheckpointHistory(setup)
+            while len(setup.handled) < 10:  # noqa: ASYNC110 - on virtual time
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.5)
-            moved = await move(scene, to, notifies_owner=notifies_owner)
+            moved = await move(setup, to, notifies_owner=notifies_owner)
             await seconds(130)
         return (
-            scene.numbers(),
+            setup.numbers(),
             checkpoint_history.after_the_move(),
             moved.notified_owner_id,
-            scene.checkpoint(),
+            setup.checkpoint(),
         )
 
     handled, writes, notified, last = run_virtual(scenario())
@@ -135,14 +135,14 @@ def test_a_start_after_a_move_says_that_an_operator_moved_the_checkpoint(caplog)
     """The next start, after a stop without a move, does not say it again."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(COUNT)
+        setup = Setup()
+        setup.publish(COUNT)
         for _ in range(2):
-            async with scene.processor():
+            async with setup.processor():
                 await seconds(5)
-            if scene.checkpointed() == COUNT - 1:
-                await move(scene, 3)
-        async with scene.processor():
+            if setup.checkpointed() == COUNT - 1:
+                await move(setup, 3)
+        async with setup.processor():
             await seconds(5)
 
     caplog.set_level("INFO")
@@ -159,8 +159,8 @@ def test_a_move_drops_completed_ranges_and_the_isolation():
     """They belong to the position before. State is kept only if the operator asks for it."""
 
     async def scenario():
-        scene = Scene()
-        store = MemoryCheckpointStore(scene.account)
+        setup = Setup()
+        store = MemoryCheckpointStore(setup.account)
         await store.open()
         update = CheckpointUpdate(
             partition_id="0",
@@ -172,9 +172,9 @@ def test_a_move_drops_completed_ranges_and_the_isolation():
             completed=(SequenceRange(9, 9),),
             isolation=ALONE,
         )
-        await store.update_checkpoint(scene.group, update)
-        kept = (await move(scene, 3, state=None)).checkpoint
-        dropped = (await move(scene, 5)).checkpoint
+        await store.update_checkpoint(setup.group, update)
+        kept = (await move(setup, 3, state=None)).checkpoint
+        dropped = (await move(setup, 5)).checkpoint
         return kept, dropped
 
     kept, dropped = run_virtual(scenario())
@@ -189,14 +189,14 @@ def test_only_a_live_owner_is_notified(is_expired):
     """Writing the ownership record of a dead owner would make it look alive again."""
 
     async def scenario():
-        scene = Scene()
-        store = MemoryCheckpointStore(scene.account)
+        setup = Setup()
+        store = MemoryCheckpointStore(setup.account)
         await store.open()
         claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
-        (claimed,) = await store.claim_ownership(scene.group, [claim])
+        (claimed,) = await store.claim_ownership(setup.group, [claim])
         await seconds(61 if is_expired else 59)
-        moved = await move(scene, 3)
-        (held,) = (await store.list_ownership(scene.group)).ownerships
+        moved = await move(setup, 3)
+        (held,) = (await store.list_ownership(setup.group)).ownerships
         is_untouched = claimed.ownership is not None and held.etag == claimed.ownership.etag
         return moved.notified_owner_id, held.owner_id, is_untouched
 
@@ -207,20 +207,20 @@ def test_a_repeated_move_takes_effect_once(seed):
     """Each attempt may fail before or after it took effect; one write of the operator is stored."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         store = FaultyCheckpointStore(
-            MemoryCheckpointStore(scene.account),
+            MemoryCheckpointStore(setup.account),
             Random(seed),
             StoreFaults(request_lost_rate=0.3, answer_lost_rate=0.3),
         )
         await store.open()
-        checkpoint_history = CheckpointHistory(scene)
+        checkpoint_history = CheckpointHistory(setup)
         await asyncio.sleep(0.01)
         while True:
             try:
                 to_three = CheckpointMove(partition_id="0", offset="3", sequence_number=3)
                 await move_checkpoint(
-                    store, scene.group, to_three, token="t", expiration=EXPIRATION
+                    store, setup.group, to_three, token="t", expiration=EXPIRATION
                 )
                 break
             except StoreUnavailableError:
@@ -259,15 +259,15 @@ def test_a_move_that_the_store_rejects_is_not_repeated(rejects):
     """It is not an outage: the error of the store is raised."""
 
     async def scenario():
-        scene = Scene()
-        store = RejectingStore(scene.account)
+        setup = Setup()
+        store = RejectingStore(setup.account)
         await store.open()
-        async with scene.processor():
+        async with setup.processor():
             await seconds(10)
             store.rejects = rejects
             asked = CheckpointMove(partition_id="0", offset="3", sequence_number=3)
             with pytest.raises(StoreRejectedError, match="no right to write"):
-                await move_checkpoint(store, scene.group, asked, token="t", expiration=EXPIRATION)
+                await move_checkpoint(store, setup.group, asked, token="t", expiration=EXPIRATION)
         return store.attempt_count
 
     assert run_virtual(scenario()) == 1
@@ -277,16 +277,16 @@ def test_a_move_that_is_not_written_restarts_no_owner():
     """Told too early, the owner would begin again where it was, and write over the move."""
 
     async def scenario():
-        scene = Scene()
-        store = RejectingStore(scene.account)
+        setup = Setup()
+        store = RejectingStore(setup.account)
         await store.open()
-        async with scene.processor() as processor:
+        async with setup.processor() as processor:
             await seconds(10)
-            before = scene.account.records(scene.group).ownership_by_partition["0"]
+            before = setup.account.records(setup.group).ownership_by_partition["0"]
             asked = CheckpointMove(partition_id="0", offset="3", sequence_number=3)
             with pytest.raises(StoreRejectedError):
-                await move_checkpoint(store, scene.group, asked, token="t", expiration=EXPIRATION)
-            after = scene.account.records(scene.group).ownership_by_partition["0"]
+                await move_checkpoint(store, setup.group, asked, token="t", expiration=EXPIRATION)
+            after = setup.account.records(setup.group).ownership_by_partition["0"]
             await seconds(15)
             return after == before, processor.statistics().lost_count
 

@@ -22,7 +22,7 @@ from eventproc.models import STATE_BYTES_MAX
 from eventproc.state import JsonCodec, StateCodec, TypedState
 from eventproc.testing import HandlerTestHarness
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 @dataclass
@@ -160,9 +160,9 @@ def test_saving_state_that_is_too_large_raises_with_the_limit():
                 messages.append(str(error))
 
     async def scenario():
-        scene = Scene()
-        scene.publish(1)
-        async with scene.processor(lambda: TooLarge(scene)):
+        setup = Setup()
+        setup.publish(1)
+        async with setup.processor(lambda: TooLarge(setup)):
             await seconds(1)
 
     run_virtual(scenario())

@@ -152,16 +152,16 @@ class MemoryBlobStore(BlobCheckpointStore):
         self._blobs.container = container
 
 
-Story = Callable[[MemoryContainer, MemoryBlobStore], Coroutine[object, object, Any]]
+Scenario = Callable[[MemoryContainer, MemoryBlobStore], Coroutine[object, object, Any]]
 
 
-def played(story: Story, *, legacy_prefix: str | None = None) -> Any:
-    """Play a story on an open store over a new container, on virtual time."""
+def result_of(scenario: Scenario, *, legacy_prefix: str | None = None) -> Any:
+    """Play a scenario on an open store over a new container, on virtual time."""
 
     async def play() -> Any:
         container = MemoryContainer()
         async with MemoryBlobStore(container, legacy_prefix=legacy_prefix) as store:
-            return await story(container, store)
+            return await scenario(container, store)
 
     return run_virtual(play())
 

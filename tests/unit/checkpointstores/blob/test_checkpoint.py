@@ -11,7 +11,7 @@ from tests.unit.checkpointstores.blob.container_bench import (
     GROUP,
     MemoryBlobStore,
     MemoryContainer,
-    played,
+    result_of,
     stored,
     update_of,
 )
@@ -23,7 +23,7 @@ def test_checkpoints_without_a_usable_position_or_body_are_logged(caplog):
     """A body that another program wrote is ignored, and a body of this format is not logged."""
     at = {"offset": "1", "sequencenumber": "1"}
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         await stored(store, update_of(7, state=b"seven"))
         seen = [await store.read_checkpoint(GROUP, "0")]
         for metadata, body in (({"offset": ""}, b""), (at, b"{}"), (at, b"")):
@@ -31,7 +31,7 @@ def test_checkpoints_without_a_usable_position_or_body_are_logged(caplog):
             seen.append(await store.read_checkpoint(GROUP, "0"))
         return [found and (found.sequence_number, found.state) for found in seen]
 
-    assert played(story) == [(7, b"seven"), (None, None), (1, None), (1, None)]
+    assert result_of(scenario) == [(7, b"seven"), (None, None), (1, None), (1, None)]
     lines = [vars(record) for record in caplog.records]
     assert [line["event"] for line in lines] == ["store_record_malformed"] * 2
     assert [line["reason"] for line in lines] == [
@@ -51,14 +51,14 @@ def test_a_checkpoint_that_an_azure_sdk_moved_keeps_the_ranges_above_it(metadata
     """The body is still that of the old position: its isolation belongs there."""
     done = (SequenceRange(9, 9), SequenceRange(12, 20))
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         await stored(store, update_of(7, state=b"s", completed=done, isolation=ALONE))
         container.write(CHECKPOINT_BLOB, metadata, container.blobs[CHECKPOINT_BLOB].body)
         moved = await store.read_checkpoint(GROUP, "0")
         reset = await stored(store, update_of(7, moved, is_reset=True))
         return moved, reset == await store.read_checkpoint(GROUP, "0")
 
-    moved, is_reset_as_written = played(story)
+    moved, is_reset_as_written = result_of(scenario)
     assert (moved.state, moved.state_sequence_number) == (b"s", 7)
     assert (moved.completed, moved.isolation) == (completed, NOT_BEGUN)
     assert is_reset_as_written
@@ -70,7 +70,7 @@ LEGACY = {"azure-webjobs/$Default/0": b'{"Offset": "70", "SequenceNumber": 7}'}
 def test_a_legacy_lease_is_read_until_there_is_a_checkpoint():
     """The first checkpoint creates a blob of its own, as if there had been nothing."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         for name, body in {**LEGACY, "azure-webjobs/$Default/1": b"damaged"}.items():
             container.write(name, {}, body)
         stub = container.write(CHECKPOINT_BLOB, {"hdi_isfolder": "true"})
@@ -84,7 +84,7 @@ def test_a_legacy_lease_is_read_until_there_is_a_checkpoint():
         listed = await store.list_checkpoints(GROUP)
         return lease, (first.outcome, second.outcome), [each.sequence_number for each in listed]
 
-    lease, outcomes, listed = played(story, legacy_prefix="azure-webjobs/")
+    lease, outcomes, listed = result_of(scenario, legacy_prefix="azure-webjobs/")
     assert (lease.offset, lease.sequence_number, lease.state) == ("70", 7, None)
     assert outcomes == (WriteOutcome.WON, WriteOutcome.LOST)
     assert listed == [8]
@@ -93,19 +93,19 @@ def test_a_legacy_lease_is_read_until_there_is_a_checkpoint():
 def test_legacy_leases_are_ignored_unless_they_are_asked_for():
     """Reading them costs a request for each partition."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         for name, body in LEGACY.items():
             container.write(name, {}, body)
         listed = await store.list_checkpoints(GROUP)
         return listed, await store.read_checkpoint(GROUP, "0"), container.requests
 
-    assert played(story) == ([], None, ["list", "read"])
+    assert result_of(scenario) == ([], None, ["list", "read"])
 
 
 def test_checkpoints_without_a_position_are_not_listed_and_logged_once_for_each_version(caplog):
     """A listing is repeated in every cycle."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         listed: list[Checkpoint] = []
         for _ in range(2):
             container.write(CHECKPOINT_BLOB, {"offset": "", "sequencenumber": ""})
@@ -113,7 +113,7 @@ def test_checkpoints_without_a_position_are_not_listed_and_logged_once_for_each_
                 listed += await store.list_checkpoints(GROUP)
         return listed
 
-    assert played(story) == []
+    assert result_of(scenario) == []
     lines = [vars(record) for record in caplog.records]
     assert [line["event"] for line in lines] == ["store_record_malformed"] * 2
     assert len({line["etag"] for line in lines}) == 2

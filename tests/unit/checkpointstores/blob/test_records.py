@@ -21,7 +21,7 @@ from tests.unit.checkpointstores.blob.container_bench import (
     NO_ANSWER,
     MemoryBlobStore,
     MemoryContainer,
-    played,
+    result_of,
     stored,
     update_of,
 )
@@ -82,12 +82,12 @@ async def writes(
 def test_the_outcome_of_a_write_that_fails_is_unknown_with_the_reason(kind, failure):
     """Claims, member records and checkpoints, also those that replace a listed checkpoint."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         write = (await writes(store))[kind]
         with container.failing([failure] * 9, is_carried_out=False):
             return await write()
 
-    assert played(story) == (WriteOutcome.UNKNOWN, failure)
+    assert result_of(scenario) == (WriteOutcome.UNKNOWN, failure)
 
 
 @pytest.mark.parametrize("is_first_carried_out", [True, False])
@@ -95,7 +95,7 @@ def test_the_outcome_of_a_write_that_fails_is_unknown_with_the_reason(kind, fail
 def test_a_write_that_the_http_client_repeated_is_won_if_the_first_was(kind, is_first_carried_out):
     """The second one fails its condition: because of the first, or of another writer."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         write = (await writes(store))[kind]
 
         def failures() -> Any:
@@ -108,25 +108,25 @@ def test_a_write_that_the_http_client_repeated_is_won_if_the_first_was(kind, is_
             outcome, _ = await write()
         return outcome
 
-    assert played(story) is (WriteOutcome.WON if is_first_carried_out else WriteOutcome.LOST)
+    assert result_of(scenario) is (WriteOutcome.WON if is_first_carried_out else WriteOutcome.LOST)
 
 
 @pytest.mark.parametrize("kind", range(3))
 def test_a_write_whose_answer_is_lost_and_that_cannot_be_read_is_unknown(kind):
     """The first request was carried out, and no later one tells so."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         write = (await writes(store))[kind]
         with container.failing([NO_ANSWER, None, REFUSED]):
             return await write()
 
-    assert played(story) == (WriteOutcome.UNKNOWN, REFUSED)
+    assert result_of(scenario) == (WriteOutcome.UNKNOWN, REFUSED)
 
 
 def test_a_write_whose_record_is_deleted_before_it_is_read_is_lost():
     """Its answer was lost, and then nothing shows whose write it was."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         member = (await store.announce_member(GROUP, MEMBER)).member
         assert member is not None
 
@@ -137,13 +137,13 @@ def test_a_write_whose_record_is_deleted_before_it_is_read_is_lost():
         with container.failing(failures()):
             return (await store.announce_member(GROUP, member)).outcome
 
-    assert played(story) is WriteOutcome.LOST
+    assert result_of(scenario) is WriteOutcome.LOST
 
 
 def test_an_update_that_removes_the_state_is_not_won_if_there_still_is_one():
     """The same pump wrote a state at the same position, and the answer of the update was lost."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         first = await stored(store, update_of(7, state=b"seven"))
         (name, blob), *_ = container.blobs.items()
 
@@ -155,14 +155,14 @@ def test_an_update_that_removes_the_state_is_not_won_if_there_still_is_one():
             result = await store.update_checkpoint(GROUP, update_of(7, first, state=b""))
         return result.outcome
 
-    assert played(story) is WriteOutcome.LOST
+    assert result_of(scenario) is WriteOutcome.LOST
 
 
 @pytest.mark.parametrize("failures", [[REFUSED], [None, REFUSED]])
 def test_the_outcome_of_a_withdrawal_that_fails_is_unknown(failures):
     """The deletion is refused, or the reading that would show what a lost deletion met."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         member = (await store.announce_member(GROUP, MEMBER)).member
         assert member is not None
         etag = "0xOLD" if len(failures) > 1 else member.etag
@@ -170,13 +170,13 @@ def test_the_outcome_of_a_withdrawal_that_fails_is_unknown(failures):
             outcome = await store.withdraw_member(GROUP, replace(member, etag=etag))
         return outcome, len(container.blobs)
 
-    assert played(story) == (WriteOutcome.UNKNOWN, 1)
+    assert result_of(scenario) == (WriteOutcome.UNKNOWN, 1)
 
 
 def test_a_withdrawal_is_won_although_the_owner_id_is_announced_again_at_once():
     """Another process with that owner id may do so; the deletion has been answered."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         member = (await store.announce_member(GROUP, MEMBER)).member
         assert member is not None
         (name, blob), *_ = container.blobs.items()
@@ -188,14 +188,14 @@ def test_a_withdrawal_is_won_although_the_owner_id_is_announced_again_at_once():
         with container.failing(failures()):
             return await store.withdraw_member(GROUP, member)
 
-    assert played(story) is WriteOutcome.WON
+    assert result_of(scenario) is WriteOutcome.WON
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_a_checkpoint_that_was_deleted_is_not_created_again(is_listed):
     """The writer knows an ETag, so its record was deleted: an operator has reset the partition."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         await stored(store, update_of(7))
         [listed] = await store.list_checkpoints(GROUP)
         container.blobs.clear()
@@ -204,29 +204,29 @@ def test_a_checkpoint_that_was_deleted_is_not_created_again(is_listed):
         )
         return result.outcome, container.blobs
 
-    assert played(story) == (WriteOutcome.LOST, {})
+    assert result_of(scenario) == (WriteOutcome.LOST, {})
 
 
 def test_a_position_is_stored_in_one_request_without_the_state():
     """A large state is sent only when it changes, and read only when a partition starts."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         checkpoint = await stored(store, update_of(7, state=b"seven"))
         checkpoint = await stored(store, update_of(8, checkpoint))
         await stored(store, update_of(9, replace(checkpoint, is_partial=True), state=b"nine"))
         return container.requests
 
-    assert played(story) == ["put", "set_metadata", "put"]
+    assert result_of(scenario) == ["put", "set_metadata", "put"]
 
 
 def test_times_are_whole_seconds():
     """They travel as HTTP dates. A record may be almost a second older than it seems."""
 
-    async def story(_container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(_container: MemoryContainer, store: MemoryBlobStore) -> Any:
         owned, present = await store.list_ownership(GROUP), await store.list_members(GROUP)
         return owned.resolution, present.resolution
 
-    assert played(story) == (timedelta(seconds=1),) * 2
+    assert result_of(scenario) == (timedelta(seconds=1),) * 2
 
 
 async def test_a_closed_store_raises():
@@ -241,7 +241,7 @@ async def test_a_closed_store_raises():
 def test_a_refused_write_is_logged_once_there_was_one_that_was_not(caplog):
     """Before that, the result alone says why: the program may stop with this error."""
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         with container.failing([REFUSED], is_carried_out=False):
             await store.claim_ownership(GROUP, [CLAIM])
         assert caplog.records == []
@@ -249,7 +249,7 @@ def test_a_refused_write_is_logged_once_there_was_one_that_was_not(caplog):
         with container.failing([REFUSED], is_carried_out=False):
             await store.announce_member(GROUP, MEMBER)
 
-    played(story)
+    result_of(scenario)
     assert [vars(record)["event"] for record in caplog.records] == ["store_refused"]
 
 
@@ -257,7 +257,7 @@ def test_a_damaged_member_record_is_left_out_and_logged_once(caplog):
     """A folder, which accounts with a hierarchical namespace have, is left out in silence."""
     below = folder(GROUP, RecordKind.MEMBER)
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         await store.announce_member(GROUP, MEMBER)
         container.write(f"{below}damaged", {"ownerid": "b"})
         stub = container.write(f"{below}stub", {"hdi_isfolder": "true"})
@@ -265,7 +265,7 @@ def test_a_damaged_member_record_is_left_out_and_logged_once(caplog):
         listings = [await store.list_members(GROUP) for _ in range(2)]
         return [[member.owner_id for member in each.members] for each in listings]
 
-    assert played(story) == [["a"], ["a"]]
+    assert result_of(scenario) == [["a"], ["a"]]
     [line] = [vars(record) for record in caplog.records]
     assert (line["event"], line["blob"]) == ("store_record_malformed", f"{below}damaged")
 
@@ -274,13 +274,13 @@ def test_an_ownership_record_without_an_owner_is_logged(caplog):
     """It counts as released; one with an empty owner id is what a release looks like."""
     below = folder(GROUP, RecordKind.OWNERSHIP)
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         container.write(f"{below}0", {"OwnerId": ""})
         container.write(f"{below}1", {})
         listing = await store.list_ownership(GROUP)
         return [record.owner_id for record in listing.ownerships]
 
-    assert played(story) == [None, None]
+    assert result_of(scenario) == [None, None]
     [line] = [vars(record) for record in caplog.records]
     assert (line["event"], line["blob"]) == ("store_record_malformed", f"{below}1")
 
@@ -289,7 +289,7 @@ def test_records_without_a_partition_in_their_names_are_no_records():
     """Folders, on accounts with a hierarchical namespace, and blobs in deeper folders."""
     metadata = {"ownerid": "a", "offset": "1", "sequencenumber": "1"}
 
-    async def story(container: MemoryContainer, store: MemoryBlobStore) -> Any:
+    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         for kind in (RecordKind.OWNERSHIP, RecordKind.CHECKPOINT):
             below = folder(GROUP, kind)
             container.write(f"{below}0", metadata)
@@ -301,4 +301,4 @@ def test_records_without_a_partition_in_their_names_are_no_records():
             [each.partition_id for each in await store.list_checkpoints(GROUP)],
         )
 
-    assert played(story) == (["0"], ["0"])
+    assert result_of(scenario) == (["0"], ["0"])

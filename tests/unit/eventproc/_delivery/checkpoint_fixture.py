@@ -18,7 +18,7 @@ from eventproc._delivery.scope import PartitionIdentity, PartitionScope
 from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.models import Checkpoint, CheckpointResult, CheckpointUpdate, WriteOutcome
 from eventproc.models._statistics import DeliveryCounters
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 
 MANUAL = CheckpointPolicy.manual()
 EAGER = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
@@ -32,9 +32,9 @@ async def _ignore(error: StoreError, count: int) -> None:
 class CheckpointFixture:
     """One partition's checkpoint, and the checkpointers that contend for it."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.store = MemoryCheckpointStore(scene.account)
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.store = MemoryCheckpointStore(setup.account)
         self.owner = "a"
         self.before_verify: Callable[[], object] = lambda: None
         self.unanswered_count = 0
@@ -99,7 +99,7 @@ class CheckpointFixture:
     ) -> Adoption:
         """The adoption of the checkpoint by this checkpointer's pump."""
         scope = PartitionScope(
-            identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
+            identity=PartitionIdentity(partition_id="0", group=self.setup.group, owner_id="a"),
             stop=stop or StopScope(lambda: inf),
             counters=DeliveryCounters(),
             log=LOG,
@@ -126,11 +126,11 @@ class CheckpointFixture:
             partition_id="0",
             offset=fields.pop("offset", str(number)),
             sequence_number=number,
-            replaces=self.scene.checkpoint(),
+            replaces=self.setup.checkpoint(),
             writer=writer,
             **fields,
         )
-        await self.store.update_checkpoint(self.scene.group, update)
+        await self.store.update_checkpoint(self.setup.group, update)
 
     def wait_s(self, attempt: int) -> float:
         self.attempts.append(attempt)
@@ -140,7 +140,7 @@ class CheckpointFixture:
         self.read_count += 1
         if self.read_error is not None:
             raise self.read_error
-        return await self.store.read_checkpoint(self.scene.group, "0")
+        return await self.store.read_checkpoint(self.setup.group, "0")
 
     async def _write(self, update: CheckpointUpdate) -> CheckpointResult:
         return await self.write(update)
@@ -156,7 +156,7 @@ class CheckpointFixture:
             await asyncio.sleep(self.write_s)
             if self.is_failing:
                 raise self.write_error
-            result = await self.store.update_checkpoint(self.scene.group, update)
+            result = await self.store.update_checkpoint(self.setup.group, update)
         finally:
             self.in_flight_count -= 1
         if result.outcome is WriteOutcome.WON:
@@ -179,15 +179,15 @@ async def write(checkpointer: Checkpointer, number: int) -> None:
     await checkpointer.flush()
 
 
-def writer_of(scene: Scene) -> str | None:
+def writer_of(setup: Setup) -> str | None:
     """The writer that the stored checkpoint names."""
-    checkpoint = scene.checkpoint()
+    checkpoint = setup.checkpoint()
     return None if checkpoint is None else checkpoint.writer
 
 
-async def former_and_next(scene: Scene) -> tuple[CheckpointFixture, Checkpointer, Checkpointer]:
+async def former_and_next(setup: Setup) -> tuple[CheckpointFixture, Checkpointer, Checkpointer]:
     """Return two owners' checkpointers: one has written once, the other has not adopted yet."""
-    fixture = CheckpointFixture(scene)
+    fixture = CheckpointFixture(setup)
     await fixture.store.open()
     former, following = fixture.checkpointer("a"), fixture.checkpointer("b")
     await fixture.adopt(former)

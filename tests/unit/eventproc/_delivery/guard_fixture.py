@@ -14,15 +14,15 @@ from eventproc._group.pumps.stop_scope import StoppedError, StopScope
 from eventproc.models import Isolation, LastEnqueued, ReceivedEvent, alone
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.sources.memory import MemoryEventSource
-from tests.scenarios.played_queue import PlayedQueues
-from tests.scenarios.scene import Scene
+from tests.scenarios.fake_queue import FakeQueues
+from tests.scenarios.group_setup import Setup
 from tests.unit.eventproc._core.events import events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 
 LIMIT = 5
 
 
-class Queues(PlayedQueues):
+class Queues(FakeQueues):
     """Queues that tell new messages apart."""
 
     new_from: float = inf
@@ -47,13 +47,13 @@ class GuardFixture:
         unsettled_max: int | None = None,
         new_from: float = inf,
     ) -> None:
-        self.scene = Scene()
-        self.checkpoints = CheckpointFixture(self.scene)
+        self.setup = Setup()
+        self.checkpoints = CheckpointFixture(self.setup)
         self.checkpointer = self.checkpoints.checkpointer("a")
         self.progress = self.checkpointer.progress
         self.stop = StopScope(lambda: inf)
-        identity = PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a")
-        links = Links(MemoryEventSource(self.scene.hub), identity)
+        identity = PartitionIdentity(partition_id="0", group=self.setup.group, owner_id="a")
+        links = Links(MemoryEventSource(self.setup.hub), identity)
         if unsettled_max is not None:
             queues = Queues({}, prefetch=unsettled_max)
             queues.new_from = new_from
@@ -99,14 +99,14 @@ class GuardFixture:
         await self.guard.deliver(self.progress.admit(events(delivered)))
 
     async def _settle(self) -> None:
-        checkpoint = self.scene.checkpoint()
+        checkpoint = self.setup.checkpoint()
         assert checkpoint is not None
         self.settled_at.append(checkpoint.isolation)
 
     async def _hand(self, part):
         self.at_delivery()
         self.parts.append(numbers(part))
-        checkpoint = self.scene.checkpoint()
+        checkpoint = self.setup.checkpoint()
         self.isolations.append(None if checkpoint is None else checkpoint.isolation)
         if self.fails_at in numbers(part):
             raise StoppedError

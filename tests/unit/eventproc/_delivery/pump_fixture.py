@@ -17,7 +17,7 @@ from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.models import CloseReason
 from eventproc.ports import EventSource
 from eventproc.sources.memory import MemoryEventSource
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 
 SHUTDOWN_S = 100
@@ -30,8 +30,8 @@ async def _ready() -> None:
 class TimingHandler(Noting):
     """Takes *call_s* for each batch and *close_s* to close, and notes when it was called."""
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
         self.call_s = self.close_s = 0.0
         self.is_cancellable = True
         self.initialized = False
@@ -84,10 +84,10 @@ class PumpFixture:
     """A pump of partition 0, what it was given, and how it ended."""
 
     def __init__(self, **settings: Any) -> None:
-        self.scene = Scene()
-        self.checkpoints = CheckpointFixture(self.scene)
-        self.handler = TimingHandler(self.scene)
-        self.source: EventSource = MemoryEventSource(self.scene.hub)
+        self.setup = Setup()
+        self.checkpoints = CheckpointFixture(self.setup)
+        self.handler = TimingHandler(self.setup)
+        self.source: EventSource = MemoryEventSource(self.setup.hub)
         self.rate_limits: Sequence[RateLimiter] = ()
         self.remaining_s = 1e9
         self._settings = {
@@ -101,7 +101,7 @@ class PumpFixture:
         await self.checkpoints.store.open()
         await self.source.open()
         config = EventProcessorConfig(**self._settings)
-        identity = PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a")
+        identity = PartitionIdentity(partition_id="0", group=self.setup.group, owner_id="a")
         return PartitionPump(
             identity,
             record=self.checkpoints.record("a"),

@@ -17,7 +17,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 from tests.unit.eventproc._delivery.checkpoint_fixture import (
     EAGER,
     CheckpointFixture,
@@ -33,14 +33,14 @@ def test_adoption_makes_the_former_owners_writes_fail():
     """Although the new owner has stored no progress of its own yet."""
 
     async def scenario():
-        scene = Scene()
-        fixture, former, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, former, following = await former_and_next(setup)
         fixture.owner = "b"
         found = await fixture.adopt(following)
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
         assert found is not None
-        return found.sequence_number, scene.checkpointed()
+        return found.sequence_number, setup.checkpointed()
 
     assert run_virtual(scenario()) == (5, 5)
 
@@ -49,12 +49,12 @@ def test_after_the_loss_of_the_partition_nothing_is_written():
     """Although no other owner has adopted the checkpoint, so that the write would succeed."""
 
     async def scenario():
-        scene = Scene()
-        _, former, _ = await former_and_next(scene)
+        setup = Setup()
+        _, former, _ = await former_and_next(setup)
         former.lose()
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
-        return scene.checkpointed()
+        return setup.checkpointed()
 
     assert run_virtual(scenario()) == 5
 
@@ -63,8 +63,8 @@ def test_a_write_of_unknown_outcome_is_repeated_after_reading():
     """Here the first write never reached the store."""
 
     async def scenario():
-        scene = Scene()
-        fixture, former, _ = await former_and_next(scene)
+        setup = Setup()
+        fixture, former, _ = await former_and_next(setup)
         arrives = fixture.write
         lost: list[CheckpointUpdate] = []
 
@@ -76,7 +76,7 @@ def test_a_write_of_unknown_outcome_is_repeated_after_reading():
 
         fixture.write = lose_first
         await write(former, 9)
-        return len(lost), scene.checkpointed()
+        return len(lost), setup.checkpointed()
 
     assert run_virtual(scenario()) == (1, 9)
 
@@ -85,11 +85,11 @@ def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
     """An Azure SDK processor wrote a later one while this processor still owns the partition."""
 
     async def scenario():
-        scene = Scene()
-        fixture, former, _ = await former_and_next(scene)
+        setup = Setup()
+        fixture, former, _ = await former_and_next(setup)
         await fixture.store_by("azure", 20)
         await write(former, 9)
-        return writer_of(scene), scene.checkpointed()
+        return writer_of(setup), setup.checkpointed()
 
     assert run_virtual(scenario()) == ("azure", 20)
 
@@ -98,8 +98,8 @@ def test_adoption_fails_if_another_owner_adopts_in_between():
     """Between the proof of ownership and the write a third owner took over."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)
         fixture.owner = "b"
 
         async def third_takes_over() -> None:
@@ -110,7 +110,7 @@ def test_adoption_fails_if_another_owner_adopts_in_between():
         fixture.before_verify = third_takes_over
         with pytest.raises(OwnershipLostError):
             await fixture.adopt(following)
-        return writer_of(scene)
+        return writer_of(setup)
 
     assert run_virtual(scenario()) == "c/1/3"
 
@@ -119,8 +119,8 @@ def test_ownership_is_proved_after_the_checkpoint_was_read():
     """A proof from before says nothing about the writer whose checkpoint is to be replaced."""
 
     async def scenario():
-        scene = Scene()
-        fixture, former, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, former, following = await former_and_next(setup)
         operator = fixture.checkpointer("operator")
         fixture.owner = "operator"
         await fixture.adopt(operator)
@@ -134,7 +134,7 @@ def test_ownership_is_proved_after_the_checkpoint_was_read():
         fixture.before_verify = next_takes_over
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
-        return writer_of(scene), scene.checkpointed()
+        return writer_of(setup), setup.checkpointed()
 
     assert run_virtual(scenario()) == ("b/1/2", 5)
 
@@ -143,11 +143,11 @@ def test_progress_noted_during_a_write_is_stored_in_one_write():
     """Each write has the newest position, and completes the flushes of older ones."""
 
     async def scenario():
-        scene = Scene()
-        _, former, _ = await former_and_next(scene)
-        before = scene.account.new_etag()
+        setup = Setup()
+        _, former, _ = await former_and_next(setup)
+        before = setup.account.new_etag()
         await asyncio.gather(*(write(former, number) for number in range(6, 30)))
-        return int(scene.account.new_etag(), 16) - int(before, 16) - 1, scene.checkpointed()
+        return int(setup.account.new_etag(), 16) - int(before, 16) - 1, setup.checkpointed()
 
     write_count, stored = run_virtual(scenario())
 
@@ -159,8 +159,8 @@ def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
     """The second adoption succeeds whether or not the first one took effect."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, _ = await former_and_next(scene)
+        setup = Setup()
+        fixture, _, _ = await former_and_next(setup)
         fixture.owner = "b"
         fixture.unanswered_count = 1
         following = fixture.checkpointer("b")
@@ -168,7 +168,7 @@ def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
             await fixture.adopt(following)
         found = await fixture.adopt(following)
         await write(following, 6)
-        return found, fixture.unanswered_count, scene.checkpointed()
+        return found, fixture.unanswered_count, setup.checkpointed()
 
     found, unanswered_count, stored = run_virtual(scenario())
 
@@ -180,8 +180,8 @@ def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint()
     """The first answer was lost; the second adoption finds its own write, not the operator's."""
 
     async def scenario():
-        scene = Scene()
-        fixture, _, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, _, following = await former_and_next(setup)
         await fixture.store_by(operators_writer("x"), 8)
         fixture.owner = "b"
         fixture.unanswered_count = 1
@@ -189,7 +189,7 @@ def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint()
         with pytest.raises(StoreUnavailableError):
             await adoption.attempt()
         await adoption.attempt()
-        return writer_of(scene), adoption.is_from_operator
+        return writer_of(setup), adoption.is_from_operator
 
     assert run_virtual(scenario()) == ("b/1/2", True)
 
@@ -198,13 +198,13 @@ def test_after_the_mark_of_a_former_hub_nothing_is_written():
     """A call that ends later, such as one in a key lane, has handled an event of that hub."""
 
     async def scenario():
-        scene = Scene()
-        _, former, _ = await former_and_next(scene)
+        setup = Setup()
+        _, former, _ = await former_and_next(setup)
         await former.mark_former_hub()
-        marked = scene.checkpoint()
+        marked = setup.checkpoint()
         with pytest.raises(OwnershipLostError):
             await write(former, 9)
-        return scene.checkpoint() == marked
+        return setup.checkpoint() == marked
 
     assert run_virtual(scenario())
 
@@ -213,8 +213,8 @@ def test_an_isolation_is_adopted_and_reset_by_the_next_write():
     """Although the position of that write is the same."""
 
     async def scenario():
-        scene = Scene()
-        fixture, former, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, former, following = await former_and_next(setup)
         former.progress.set_isolation(IN_PART)
         await former.flush()
         fixture.owner = "b"
@@ -223,7 +223,7 @@ def test_an_isolation_is_adopted_and_reset_by_the_next_write():
         following.progress.restore(found)
         following.progress.set_isolation(NOT_BEGUN)
         await following.flush()
-        return found, scene.checkpoint()
+        return found, setup.checkpoint()
 
     found, stored = run_virtual(scenario())
 
@@ -235,10 +235,10 @@ def test_completed_ranges_are_stored_with_the_position():
     """A later owner gets them when it adopts the checkpoint."""
 
     async def scenario():
-        scene = Scene()
-        fixture, former, following = await former_and_next(scene)
+        setup = Setup()
+        fixture, former, following = await former_and_next(setup)
         done = (SequenceRange(7, 8), SequenceRange(11, 11))
-        stored = scene.checkpoint()
+        stored = setup.checkpoint()
         assert stored is not None
         former.progress.restore(replace(stored, completed=done))
         former.progress.set_isolation(IN_BATCH)
@@ -254,8 +254,8 @@ def test_at_most_one_write_is_in_flight():
     """The policy and several flushes ask for one at once, and some flushes are cancelled."""
 
     async def scenario():
-        scene = Scene()
-        fixture = CheckpointFixture(scene)
+        setup = Setup()
+        fixture = CheckpointFixture(setup)
         fixture.write_s = 1.0
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a", EAGER)
@@ -268,7 +268,7 @@ def test_at_most_one_write_is_in_flight():
             for task in cancelled:
                 task.cancel()
             await write(checkpointer, 4)
-        return fixture.in_flight_count_max, scene.checkpointed()
+        return fixture.in_flight_count_max, setup.checkpointed()
 
     assert run_virtual(scenario()) == (1, 4)
 
@@ -284,8 +284,8 @@ def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_cou
     """
 
     async def scenario():
-        scene = Scene()
-        fixture = CheckpointFixture(scene)
+        setup = Setup()
+        fixture = CheckpointFixture(setup)
         fixture.write_s = 1.0
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a")
@@ -297,7 +297,7 @@ def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_cou
         for number in range(1, newest + 1):
             handle(checkpointer, number)
         await checkpointer.flush()
-        assert (fixture.in_flight_count_max, scene.checkpointed()) == (1, newest)
+        assert (fixture.in_flight_count_max, setup.checkpointed()) == (1, newest)
         return len(fixture.written_at_s), fixture.read_count
 
     only_to_adopt = 1
@@ -308,8 +308,8 @@ def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
     """Not before. When the store is back, the newest position is stored."""
 
     async def scenario():
-        scene = Scene()
-        fixture = CheckpointFixture(scene)
+        setup = Setup()
+        fixture = CheckpointFixture(setup)
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a", EAGER)
         await fixture.adopt(checkpointer)
@@ -323,11 +323,11 @@ def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
                     loop.call_later(60, setattr, fixture, "is_failing", False)
                 await checkpointer.until_room()
                 if loop.time() > before_s:
-                    held_up_at.append((number, scene.checkpointed()))
+                    held_up_at.append((number, setup.checkpointed()))
                 handle(checkpointer, number)
                 await asyncio.sleep(0.001)
             await checkpointer.flush()
-        return held_up_at, scene.checkpointed()
+        return held_up_at, setup.checkpointed()
 
     assert run_virtual(scenario()) == ([(10, 9)], 24)
 
@@ -336,7 +336,7 @@ def test_waiting_for_room_ends_with_an_error_if_the_partition_is_lost():
     """No write would ever make room."""
 
     async def scenario():
-        fixture = CheckpointFixture(Scene())
+        fixture = CheckpointFixture(Setup())
         await fixture.store.open()
         checkpointer = fixture.checkpointer("a", EAGER)
         for number in range(10):

@@ -20,7 +20,7 @@ from eventproc.errors import TransactionsRefusedError
 from eventproc.models import LastEnqueued
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 from tests.unit.eventproc._core.events import event, events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 from tests.unit.eventproc._delivery.sqlite_fixture import GROUP, begun
@@ -35,15 +35,15 @@ def served(
     last_enqueued: LastEnqueued | None = None,
 ) -> tuple[LiveContext, PartitionProgress, Checkpointer]:
     """The context of a partition that begins after event 0 and has received 1 to 10."""
-    scene = Scene()
-    checkpointer = CheckpointFixture(scene).checkpointer("a", EAGER)
+    setup = Setup()
+    checkpointer = CheckpointFixture(setup).checkpointer("a", EAGER)
     progress = checkpointer.progress
     progress.has_state = has_state
     progress.pin(0, "o0")
     progress.admit(events(range(1, 11)))
     context = LiveContext(
         PartitionScope(
-            identity=PartitionIdentity(partition_id="0", group=scene.group, owner_id="a"),
+            identity=PartitionIdentity(partition_id="0", group=setup.group, owner_id="a"),
             stop=StopScope(lambda: inf),
             counters=DeliveryCounters(),
             log=get_logger("eventproc.test"),

@@ -9,7 +9,7 @@ from eventproc._core.delivery.failure import ALONE_COUNT, PART_MIN
 from eventproc._group.pumps.stop_scope import StoppedError
 from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, CloseReason, alone
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 from tests.unit.eventproc._delivery.guard_fixture import AT_LIMIT, LIMIT, GuardFixture, guarded
 
 
@@ -177,7 +177,7 @@ def test_one_count_is_stored_for_each_part_and_not_for_each_batch():
     async def scenario():
         async with guarded(IN_BATCH) as fixture:
             positions = []
-            fixture.at_delivery = lambda: positions.append(fixture.scene.checkpointed())
+            fixture.at_delivery = lambda: positions.append(fixture.setup.checkpointed())
             batch_sizes = [PART_MIN - 1, 1, 10, 10, 10, 10]
             first = 1
             for size in batch_sizes:
@@ -197,7 +197,7 @@ def test_parts_of_events_after_those_alone_store_one_count_each():
     async def scenario():
         async with guarded(IN_PART) as fixture:
             positions = []
-            fixture.at_delivery = lambda: positions.append(fixture.scene.checkpointed())
+            fixture.at_delivery = lambda: positions.append(fixture.setup.checkpointed())
             await fixture.deliver(range(1, ALONE_COUNT + 1))
             for first in range(ALONE_COUNT + 1, ALONE_COUNT + 61, 10):
                 await fixture.deliver(range(first, first + 10))
@@ -289,7 +289,7 @@ def test_a_partition_without_a_position_closes():
         with pytest.raises(StoppedError):
             await fixture.deliver([1])
         fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
-        return fixture.progress.isolation, fixture.scene.checkpoint()
+        return fixture.progress.isolation, fixture.setup.checkpoint()
 
     assert run_virtual(scenario()) == (NOT_BEGUN, None)
 

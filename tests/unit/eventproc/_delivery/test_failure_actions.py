@@ -29,7 +29,7 @@ from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import DeadLetterSink
 from eventproc.sources.eventhubs._direct_path.lazy_event import EventReader
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._core.events import event
 from tests.unit.eventproc.sources.eventhubs.messages import position, section
 
@@ -45,7 +45,7 @@ class ActionsFixture:
             action,
             sink=sink,
             scope=PartitionScope(
-                identity=PartitionIdentity(partition_id="0", group=Scene().group, owner_id="a"),
+                identity=PartitionIdentity(partition_id="0", group=Setup().group, owner_id="a"),
                 stop=self.stop,
                 counters=self.counters,
                 log=get_logger("eventproc.test"),

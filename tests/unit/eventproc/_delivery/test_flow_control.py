@@ -10,7 +10,7 @@ from eventproc._delivery.flow_control import PauseSwitch, RateLimiter
 from eventproc._group.pumps.stop_scope import StoppedError, StopScope
 from eventproc.models import CloseReason
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 
 
 @pytest.mark.parametrize(("per_second", "most"), [(0.2, 1), (1, 1), (2.9, 2), (100, 100)])

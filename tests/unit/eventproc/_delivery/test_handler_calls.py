@@ -9,7 +9,7 @@ import pytest
 from eventproc import Backoff, CheckpointPolicy, FailureAction, FailurePolicy, StateTooLargeError
 from eventproc.models import STATE_BYTES_MAX
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.unit.eventproc._delivery.pump_fixture import PumpFixture
 
 MANUAL = CheckpointPolicy.manual()
@@ -20,7 +20,7 @@ def test_a_failed_batch_is_retried_in_place_and_in_order():
     """Waits grow, ``process_error`` is called each time, and later events come after it."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         times, errors = [], []
 
         class Failing(Noting):
@@ -33,17 +33,17 @@ def test_a_failed_batch_is_retried_in_place_and_in_order():
             async def process_error(self, context, error):
                 errors.append(error.args[0])
 
-        scene.publish(3)
-        async with scene.processor(lambda: Failing(scene), handler_backoff=QUICK):
+        setup.publish(3)
+        async with setup.processor(lambda: Failing(setup), handler_backoff=QUICK):
             await seconds(1)
-            scene.publish(2)
+            setup.publish(2)
             await seconds(30)
-        return scene, times, errors
+        return setup, times, errors
 
-    scene, times, errors = run_virtual(scenario())
+    setup, times, errors = run_virtual(scenario())
     waits = [later - earlier for earlier, later in pairwise(times)][:4]
 
-    assert scene.numbers() == [0, 1, 2, 3, 4]
+    assert setup.numbers() == [0, 1, 2, 3, 4]
     assert errors == [1, 2, 3, 4]
     for wait, whole in zip(waits, [1, 2, 4, 4], strict=True):
         assert whole / 2 <= wait <= whole + 0.001
@@ -53,7 +53,7 @@ def test_initialize_is_retried_before_any_event_is_delivered():
     """A handler that is not initialized gets no event."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         calls = []
 
         class Slow(Noting):
@@ -66,8 +66,8 @@ def test_initialize_is_retried_before_any_event_is_delivered():
                 calls.append("events")
                 await super().process_events(context, events)
 
-        scene.publish(1)
-        async with scene.processor(lambda: Slow(scene)):
+        setup.publish(1)
+        async with setup.processor(lambda: Slow(setup)):
             await seconds(10)
         return calls
 
@@ -78,7 +78,7 @@ def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits(caplog
     """``process_error`` gets each error; the log has how many calls it took in the end."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         times, errors = [], []
 
         class Slow(Noting):
@@ -90,7 +90,7 @@ def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits(caplog
             async def process_error(self, context, error):
                 errors.append(error.args[0])
 
-        async with scene.processor(lambda: Slow(scene), handler_backoff=QUICK):
+        async with setup.processor(lambda: Slow(setup), handler_backoff=QUICK):
             await seconds(30)
         return times, errors
 
@@ -108,7 +108,7 @@ def test_an_error_in_process_error_does_not_prevent_the_retry():
     """It is logged, and the batch is delivered again."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
 
         class FailingTwice(Noting):
             failed = False
@@ -122,10 +122,10 @@ def test_an_error_in_process_error_does_not_prevent_the_retry():
             async def process_error(self, context, error):
                 raise ValueError
 
-        scene.publish(2)
-        async with scene.processor(lambda: FailingTwice(scene)):
+        setup.publish(2)
+        async with setup.processor(lambda: FailingTwice(setup)):
             await seconds(5)
-        return scene.numbers()
+        return setup.numbers()
 
     assert run_virtual(scenario()) == [0, 1]
 
@@ -134,7 +134,7 @@ def test_events_checkpointed_in_a_failed_call_are_not_delivered_again():
     """``context.checkpoint(event)`` says that everything up to the event is handled."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
 
         class Half(Noting):
             failed = False
@@ -147,10 +147,10 @@ def test_events_checkpointed_in_a_failed_call_are_not_delivered_again():
                     raise RuntimeError
                 await super().process_events(context, events[2:])
 
-        scene.publish(4)
-        async with scene.processor(lambda: Half(scene)):
+        setup.publish(4)
+        async with setup.processor(lambda: Half(setup)):
             await seconds(5)
-        return scene.numbers()
+        return setup.numbers()
 
     assert run_virtual(scenario()) == [0, 1, 2, 3]
 
@@ -174,12 +174,12 @@ def test_state_that_a_failed_call_set_is_discarded():
     """Its events are delivered again and must not be counted twice."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         Counting.fails = 3
-        scene.publish(5)
-        async with scene.processor(lambda: Counting(scene)):
+        setup.publish(5)
+        async with setup.processor(lambda: Counting(setup)):
             await seconds(10)
-        return scene.checkpoint()
+        return setup.checkpoint()
 
     checkpoint = run_virtual(scenario())
 
@@ -191,19 +191,19 @@ def test_a_checkpoint_during_a_call_has_position_and_state_of_the_call_before():
     """Without an event it covers nothing of the present batch, and neither does its state."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         stored = []
 
         class CheckpointingFirst(Noting):
             async def process_events(self, context, events):
                 context.state = str(int(context.state or b"0") + len(events)).encode()
                 await context.checkpoint()
-                stored.append(scene.checkpoint())
+                stored.append(setup.checkpoint())
                 await super().process_events(context, events)
 
-        async with scene.processor(lambda: CheckpointingFirst(scene), checkpoint_policy=MANUAL):
+        async with setup.processor(lambda: CheckpointingFirst(setup), checkpoint_policy=MANUAL):
             for _ in range(2):
-                scene.publish(3)
+                setup.publish(3)
                 await seconds(15)
         return stored
 
@@ -217,13 +217,13 @@ def test_the_next_owner_gets_the_stored_state():
     """It is stored with the position."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         Counting.fails = 0
         for owner_id in ("a", "b"):
-            scene.publish(3)
-            async with scene.processor(lambda: Counting(scene), owner_id=owner_id):
+            setup.publish(3)
+            async with setup.processor(lambda: Counting(setup), owner_id=owner_id):
                 await seconds(20)
-        return scene.checkpoint()
+        return setup.checkpoint()
 
     assert run_virtual(scenario()).state == b"6"
 
@@ -232,7 +232,7 @@ def test_setting_state_that_is_too_large_raises_at_once():
     """In the handler's call, not at some later checkpoint."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         errors = []
 
         class TooLarge(Noting):
@@ -242,8 +242,8 @@ def test_setting_state_that_is_too_large_raises_at_once():
             async def process_error(self, context, error):
                 errors.append(error)
 
-        scene.publish(1)
-        async with scene.processor(lambda: TooLarge(scene)):
+        setup.publish(1)
+        async with setup.processor(lambda: TooLarge(setup)):
             await seconds(0.5)
         return errors
 
@@ -254,7 +254,7 @@ def called_at(*outcomes: Exception | None, **settings) -> list[float]:
     """When the handler is called with two events, if its calls have these outcomes in turn."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         times: list[float] = []
 
         class Failing(Noting):
@@ -264,8 +264,8 @@ def called_at(*outcomes: Exception | None, **settings) -> list[float]:
                 if outcome is not None:
                     raise outcome
 
-        scene.publish(2)
-        async with scene.processor(lambda: Failing(scene), handler_backoff=QUICK, **settings):
+        setup.publish(2)
+        async with setup.processor(lambda: Failing(setup), handler_backoff=QUICK, **settings):
             await seconds(30)
         return times
 
@@ -309,10 +309,10 @@ def test_only_events_that_are_delivered_again_are_counted_as_retried(batch, fail
         fixture.handler.process_events = fail_twice  # type: ignore[method-assign]
         running = await fixture.start()
         for _ in range(2):
-            fixture.scene.publish(batch)
+            fixture.setup.publish(batch)
             await seconds(30)
         await running.end()
-        return fixture.scene.numbers(), running.pump.counters.retried_count
+        return fixture.setup.numbers(), running.pump.counters.retried_count
 
     assert run_virtual(scenario()) == ([*range(2 * batch)], retried)
 
@@ -323,7 +323,7 @@ def test_a_call_that_the_loss_of_the_partition_cancels_is_not_logged_as_ended_by
     async def scenario():
         fixture = PumpFixture()
         fixture.handler.call_s = 50
-        fixture.scene.publish(2)
+        fixture.setup.publish(2)
         running = await fixture.start()
         running.pump.lose()
         await running.ended()

@@ -17,7 +17,7 @@ from eventproc import (
     ReceivedEvent,
 )
 from eventproc._delivery.handler_threads import ThreadedHandler
-from tests.scenarios.scene import Noting, Scene, until
+from tests.scenarios.group_setup import Noting, Setup, until
 
 SHORT: dict[str, Any] = {
     "load_balancing_interval": timedelta(seconds=0.1),
@@ -32,8 +32,8 @@ SHORT: dict[str, Any] = {
 class Blocking(BlockingPartitionHandler):
     """Counts events, checkpoints each, and records in which thread it was called."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
         self.threads: set[int] = set()
         self.calls: list[object] = []
 
@@ -52,7 +52,7 @@ class Blocking(BlockingPartitionHandler):
         for event in events:
             context.state = str(int(context.state or b"0") + 1).encode()
             context.checkpoint(event)
-            self.scene.handled.append((context.partition_id, event.sequence_number))
+            self.setup.handled.append((context.partition_id, event.sequence_number))
         self.calls.append(context.is_owned)
 
     def process_error(self, context: BlockingPartitionContext, error: Exception) -> None:
@@ -69,17 +69,17 @@ def test_a_blocking_handler_is_called_in_one_thread_and_in_order():
     """Not the event loop's thread. ``context.checkpoint`` blocks until the checkpoint is stored."""
 
     async def scenario():
-        scene = Scene()
-        handler = Blocking(scene)
-        scene.publish(3)
-        async with scene.processor(lambda: handler, **SHORT):
-            await until(lambda: len(scene.handled) == 3)
-        return scene, handler
+        setup = Setup()
+        handler = Blocking(setup)
+        setup.publish(3)
+        async with setup.processor(lambda: handler, **SHORT):
+            await until(lambda: len(setup.handled) == 3)
+        return setup, handler
 
-    scene, handler = asyncio.run(scenario())
+    setup, handler = asyncio.run(scenario())
 
-    assert scene.numbers() == [0, 1, 2]
-    assert scene.checkpoint().state == b"3"
+    assert setup.numbers() == [0, 1, 2]
+    assert setup.checkpoint().state == b"3"
     assert handler.calls == ["initialize", "error", True, True, True, CloseReason.SHUTDOWN]
     assert len(handler.threads) == 1
     assert threading.get_ident() not in handler.threads
@@ -89,7 +89,7 @@ def test_a_handler_that_blocks_the_event_loop_keeps_its_partition():
     """Leases are renewed in the store's thread, which the event loop cannot delay."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         ages_s: list[float] = []
 
         class BlockingTheLoop(Noting):
@@ -97,15 +97,15 @@ def test_a_handler_that_blocks_the_event_loop_keeps_its_partition():
                 until_s = time.monotonic() + 1.5
                 while time.monotonic() < until_s:
                     pass  # Blocks the event loop on purpose.
-                record = scene.account.records(scene.group).ownership_by_partition["0"]
-                ages_s.append((scene.now() - record.last_modified).total_seconds())
+                record = setup.account.records(setup.group).ownership_by_partition["0"]
+                ages_s.append((setup.now() - record.last_modified).total_seconds())
                 await super().process_events(context, events)
 
-        scene.publish(1)
-        async with scene.processor(lambda: BlockingTheLoop(scene), **SHORT) as processor:
-            await until(lambda: scene.handled)
+        setup.publish(1)
+        async with setup.processor(lambda: BlockingTheLoop(setup), **SHORT) as processor:
+            await until(lambda: setup.handled)
             lost = processor.statistics().lost_count
-        return scene.numbers(), ages_s, lost
+        return setup.numbers(), ages_s, lost
 
     numbers, ages_s, lost = asyncio.run(scenario())
 
@@ -158,9 +158,9 @@ def test_a_handler_thread_that_is_blocked_does_not_hold_up_stop():
             release.wait(60)
 
     async def scenario():
-        scene = Scene()
-        scene.publish(1)
-        processor = scene.processor(Stuck, **{**SHORT, "shutdown_timeout": timedelta(seconds=0.5)})
+        setup = Setup()
+        setup.publish(1)
+        processor = setup.processor(Stuck, **{**SHORT, "shutdown_timeout": timedelta(seconds=0.5)})
         await processor.start()
         await until(called.is_set)
         begun_s = time.monotonic()

@@ -16,7 +16,7 @@ from eventproc import (
 from eventproc.models import CheckpointUpdate, OwnershipClaim
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.unit.eventproc._delivery.pump_fixture import PumpFixture, RunningPump
 
 MANUAL = CheckpointPolicy.manual()
@@ -36,15 +36,15 @@ def test_the_policy_decides_when_progress_is_stored(policy, after_s, expected):
     """By count or by age, whichever comes first; and always when the pump closes."""
 
     async def scenario():
-        scene = Scene()
-        async with scene.processor(checkpoint_policy=policy, batch_size_max=1):
+        setup = Setup()
+        async with setup.processor(checkpoint_policy=policy, batch_size_max=1):
             await seconds(1)
             for _ in range(4):
                 await seconds(0.01)
-                scene.publish(1)
+                setup.publish(1)
             await seconds(after_s)
-            before_close = scene.checkpointed()
-        return before_close, scene.checkpointed()
+            before_close = setup.checkpointed()
+        return before_close, setup.checkpointed()
 
     assert run_virtual(scenario()) == (expected, 3)
 
@@ -53,7 +53,7 @@ def test_a_handler_may_checkpoint_in_close():
     """After an orderly end the partition is still owned, and the state of that moment is stored."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         reasons = []
 
         class Closing(Noting):
@@ -62,10 +62,10 @@ def test_a_handler_may_checkpoint_in_close():
                 context.state = b"final"
                 await context.checkpoint()
 
-        scene.publish(1)
-        async with scene.processor(lambda: Closing(scene), checkpoint_policy=MANUAL):
+        setup.publish(1)
+        async with setup.processor(lambda: Closing(setup), checkpoint_policy=MANUAL):
             await seconds(1)
-        return reasons, scene.checkpoint()
+        return reasons, setup.checkpoint()
 
     reasons, checkpoint = run_virtual(scenario())
 
@@ -77,19 +77,19 @@ def test_a_receiver_that_broke_or_was_displaced_is_opened_again():
     """The pump keeps its partition, and no event is skipped or delivered twice."""
 
     async def scenario():
-        scene = Scene()
-        async with scene.processor() as processor:
+        setup = Setup()
+        async with setup.processor() as processor:
             for number in range(6):
-                scene.publish(3)
+                setup.publish(3)
                 await seconds(2)
                 if number % 2:
-                    scene.hub.break_links()
+                    setup.hub.break_links()
                 else:
-                    scene.hub.displace("0", group=scene.group.name)
+                    setup.hub.displace("0", group=setup.group.name)
             await seconds(5)
             claims = processor.statistics().claim_count
             errors = processor.statistics().pumps[0].counters.receiver_error_count
-        return scene.numbers(), claims, errors
+        return setup.numbers(), claims, errors
 
     assert run_virtual(scenario()) == (list(range(18)), 1, 6)
 
@@ -98,16 +98,16 @@ def test_delivery_continues_after_an_outage_of_the_hub():
     """Opening a receiver is retried with growing waits."""
 
     async def scenario():
-        scene = Scene()
-        async with scene.processor():
-            scene.publish(2)
+        setup = Setup()
+        async with setup.processor():
+            setup.publish(2)
             await seconds(1)
-            scene.hub.begin_outage()
-            scene.publish(2)
+            setup.hub.begin_outage()
+            setup.publish(2)
             await seconds(120)
-            scene.hub.end_outage()
+            setup.hub.end_outage()
             await seconds(40)
-        return scene.numbers()
+        return setup.numbers()
 
     assert run_virtual(scenario()) == [0, 1, 2, 3]
 
@@ -117,8 +117,8 @@ def test_the_first_owner_stores_which_event_was_the_latest(published_before):
     """Events published later are handled although it dies before it has handled one."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(published_before)
+        setup = Setup()
+        setup.publish(published_before)
         latest: dict[str, Any] = {
             "initial_position": EventPosition.latest(),
             "checkpoint_policy": MANUAL,
@@ -128,16 +128,16 @@ def test_the_first_owner_stores_which_event_was_the_latest(published_before):
             async def process_events(self, context, events):
                 await asyncio.sleep(3600)
 
-        first = scene.processor(lambda: Stuck(scene), owner_id="a", **latest)
+        first = setup.processor(lambda: Stuck(setup), owner_id="a", **latest)
         await first.start()
         await seconds(5)
-        scene.publish(3)
+        setup.publish(3)
         await seconds(1)
-        scene.store_by_owner["a"].is_out = True  # From now on it is as good as dead.
-        async with scene.processor(owner_id="b", **latest):
+        setup.store_by_owner["a"].is_out = True  # From now on it is as good as dead.
+        async with setup.processor(owner_id="b", **latest):
             await seconds(200)
         await first.stop()
-        return scene.numbers()
+        return setup.numbers()
 
     assert run_virtual(scenario()) == list(range(published_before, published_before + 3))
 
@@ -146,15 +146,15 @@ def test_a_checkpoint_written_by_an_operator_does_not_cost_the_partition():
     """The owner reads it, proves that it still owns the partition, and goes on from there."""
 
     async def scenario():
-        scene = Scene()
-        async with scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1)) as processor:
-            scene.publish(3)
+        setup = Setup()
+        async with setup.processor(checkpoint_policy=CheckpointPolicy(max_events=1)) as processor:
+            setup.publish(3)
             await seconds(1)
-            found = scene.checkpoint()
+            found = setup.checkpoint()
             assert found is not None
-            store = scene.store_by_owner["a"].store
+            store = setup.store_by_owner["a"].store
             await store.update_checkpoint(
-                scene.group,
+                setup.group,
                 CheckpointUpdate(
                     partition_id="0",
                     offset=str(found.offset),
@@ -163,9 +163,9 @@ def test_a_checkpoint_written_by_an_operator_does_not_cost_the_partition():
                     writer="operator",
                 ),
             )
-            scene.publish(2)
+            setup.publish(2)
             await seconds(1)
-            return scene.numbers(), scene.checkpointed(), processor.statistics().lost_count
+            return setup.numbers(), setup.checkpointed(), processor.statistics().lost_count
 
     assert run_virtual(scenario()) == ([0, 1, 2, 3, 4], 4, 0)
 
@@ -174,23 +174,23 @@ def test_a_checkpoint_that_an_operator_moved_ahead_is_not_moved_back():
     """Progress is stored again as soon as it is beyond the operator's position."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         policy = CheckpointPolicy(max_events=1)
         seen = []
-        async with scene.processor(checkpoint_policy=policy):
+        async with setup.processor(checkpoint_policy=policy):
             for count in (3, 2, 3):
-                scene.publish(count)
+                setup.publish(count)
                 await seconds(5)
-                seen.append(scene.checkpointed())
+                seen.append(setup.checkpointed())
                 if seen == [2]:
                     ahead = CheckpointUpdate(
                         partition_id="0",
                         offset="99999",
                         sequence_number=5,
-                        replaces=scene.checkpoint(),
+                        replaces=setup.checkpoint(),
                         writer="operator",
                     )
-                    await scene.store_by_owner["a"].store.update_checkpoint(scene.group, ahead)
+                    await setup.store_by_owner["a"].store.update_checkpoint(setup.group, ahead)
         return seen
 
     assert run_virtual(scenario()) == [2, 5, 7]
@@ -200,24 +200,24 @@ def test_a_steal_is_noticed_when_a_checkpoint_write_is_refused():
     """The call is cancelled, ``close`` gets ``OWNERSHIP_LOST``, and cannot checkpoint."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         seen: list[object] = []
 
         class StolenFrom(Noting):
             async def process_events(self, context, events):
-                store = scene.store_by_owner["a"].store
-                (record,) = (await store.list_ownership(scene.group)).ownerships
+                store = setup.store_by_owner["a"].store
+                (record,) = (await store.list_ownership(setup.group)).ownerships
                 claim = OwnershipClaim(
                     partition_id="0", owner_id="thief", expected_etag=record.etag
                 )
-                await store.claim_ownership(scene.group, [claim])
+                await store.claim_ownership(setup.group, [claim])
                 await store.update_checkpoint(
-                    scene.group,
+                    setup.group,
                     CheckpointUpdate(
                         partition_id="0",
                         offset="1",
                         sequence_number=0,
-                        replaces=scene.checkpoint(),
+                        replaces=setup.checkpoint(),
                         writer="thief/1",
                     ),
                 )
@@ -231,11 +231,11 @@ def test_a_steal_is_noticed_when_a_checkpoint_write_is_refused():
                 except OwnershipLostError as error:
                     seen.append(error.partition_id)
 
-        scene.publish(3)
-        async with scene.processor(lambda: StolenFrom(scene)) as processor:
+        setup.publish(3)
+        async with setup.processor(lambda: StolenFrom(setup)) as processor:
             await seconds(15)
             lost = processor.statistics().lost_count
-        return seen, scene.checkpointed(), lost
+        return seen, setup.checkpointed(), lost
 
     seen, stored, lost = run_virtual(scenario())
 
@@ -248,13 +248,13 @@ def test_a_steal_is_noticed_at_the_next_poll():
     """Earlier than at the next renewal; until then both processors read the partition."""
 
     async def scenario():
-        scene = Scene()
-        async with scene.processor() as processor:
+        setup = Setup()
+        async with setup.processor() as processor:
             await seconds(1)
-            store = scene.store_by_owner["a"].store
-            (record,) = (await store.list_ownership(scene.group)).ownerships
+            store = setup.store_by_owner["a"].store
+            (record,) = (await store.list_ownership(setup.group)).ownerships
             claim = OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)
-            await store.claim_ownership(scene.group, [claim])
+            await store.claim_ownership(setup.group, [claim])
             await seconds(11.5)
             return processor.statistics().lost_count
 
@@ -265,17 +265,17 @@ def test_writes_of_unknown_outcome_lose_neither_events_nor_the_partition():
     """With half of all answers lost, each event is handled once and stored in the end."""
 
     async def scenario():
-        scene = Scene()
-        processor = scene.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
+        setup = Setup()
+        processor = setup.processor(checkpoint_policy=CheckpointPolicy(max_events=1))
         async with processor:
-            scene.store_by_owner["a"].faults = StoreFaults(answer_lost_rate=0.5)
+            setup.store_by_owner["a"].faults = StoreFaults(answer_lost_rate=0.5)
             for _ in range(50):
-                scene.publish(1)
+                setup.publish(1)
                 await seconds(3)
             lost = processor.statistics().lost_count
-            scene.store_by_owner["a"].faults = StoreFaults()
+            setup.store_by_owner["a"].faults = StoreFaults()
             await seconds(60)
-        return scene.numbers(), scene.checkpointed(), lost
+        return setup.numbers(), setup.checkpointed(), lost
 
     assert run_virtual(scenario()) == (list(range(50)), 49, 0)
 
@@ -284,7 +284,7 @@ def test_a_call_is_cancelled_when_its_lease_expires_and_repeated_later():
     """Another processor may own the partition by then. State counts the event once."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         seen = []
 
         class Long(Noting):
@@ -295,39 +295,39 @@ def test_a_call_is_cancelled_when_its_lease_expires_and_repeated_later():
                     seen.append((asyncio.get_running_loop().time(), context.is_owned))
                 await super().process_events(context, events)
 
-        async with scene.processor(lambda: Long(scene)):
+        async with setup.processor(lambda: Long(setup)):
             await seconds(1)
-            scene.publish(1)
+            setup.publish(1)
             await seconds(1)
-            scene.store_by_owner["a"].is_out = True
+            setup.store_by_owner["a"].is_out = True
             await seconds(100)
-            scene.store_by_owner["a"].is_out = False
+            setup.store_by_owner["a"].is_out = False
             await seconds(100)
-        return scene, seen
+        return setup, seen
 
-    scene, seen = run_virtual(scenario())
+    setup, seen = run_virtual(scenario())
 
     assert all(is_owned for _, is_owned in seen)
     assert not [at_s for at_s, _ in seen if 54 < at_s < 100]
-    assert scene.numbers() == [0]
-    assert scene.checkpoint().state == b"1"
+    assert setup.numbers() == [0]
+    assert setup.checkpoint().state == b"1"
 
 
 def test_a_slow_handler_keeps_its_partition():
     """Its lease is renewed while a call takes longer than the expiration."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
 
         class Slow(Noting):
             async def process_events(self, context, events):
                 await asyncio.sleep(300)
                 await super().process_events(context, events)
 
-        scene.publish(1)
-        async with scene.processor(lambda: Slow(scene)), scene.processor(owner_id="b"):
+        setup.publish(1)
+        async with setup.processor(lambda: Slow(setup)), setup.processor(owner_id="b"):
             await seconds(400)
-        return scene.numbers()
+        return setup.numbers()
 
     assert run_virtual(scenario()) == [0]
 
@@ -336,24 +336,24 @@ def test_a_pump_that_failed_is_started_again_after_its_backoff():
     """Not as late as the next poll."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(1)
+        setup = Setup()
+        setup.publish(1)
         times = []
 
         class FailingOnce(Noting):
             def __init__(self):
-                super().__init__(scene)
+                super().__init__(setup)
                 times.append(asyncio.get_running_loop().time())
                 if len(times) == 1:
                     raise RuntimeError
 
-        async with scene.processor(
+        async with setup.processor(
             FailingOnce,
             load_balancing_interval=timedelta(seconds=60),
             ownership_expiration=timedelta(hours=1),
         ):
             await seconds(30)
-        return times, scene.numbers()
+        return times, setup.numbers()
 
     (failed_s, started_s), numbers = run_virtual(scenario())
 

@@ -27,7 +27,7 @@ from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import EventSource, PartitionReceiver, QueueSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._core.events import event
 
 
@@ -53,8 +53,8 @@ class ShortLink(PartitionReceiver):
 class ShortLinks(MemoryEventSource):
     """Opens links that deliver one event each."""
 
-    def __init__(self, scene: Scene, error: SourceError) -> None:
-        super().__init__(scene.hub)
+    def __init__(self, setup: Setup, error: SourceError) -> None:
+        super().__init__(setup.hub)
         self._error = error
         self._opened_count = 0
 
@@ -88,7 +88,7 @@ class Reading:
 
     def __init__(
         self,
-        scene: Scene,
+        setup: Setup,
         source: EventSource,
         verify=no_answer,
         *,
@@ -96,7 +96,7 @@ class Reading:
         counters: DeliveryCounters | None = None,
         wait_s: Callable[[int], float] = _second,
     ) -> None:
-        identity = PartitionIdentity(partition_id="0", group=scene.group, owner_id="a")
+        identity = PartitionIdentity(partition_id="0", group=setup.group, owner_id="a")
         scope = PartitionScope(
             identity=identity,
             stop=stop or StopScope(lambda: inf),
@@ -117,17 +117,17 @@ class Reading:
         self.next = self.reader.next
 
 
-async def opened(scene: Scene) -> MemoryEventSource:
-    """The source of the scene's hub, ready to use."""
-    source = MemoryEventSource(scene.hub)
+async def opened(setup: Setup) -> MemoryEventSource:
+    """The source of the setup's hub, ready to use."""
+    source = MemoryEventSource(setup.hub)
     await source.open()
     return source
 
 
 async def received(error: SourceError, count: int, verify=no_answer) -> list[int]:
     """Return the numbers of the first events that come over links which fail with this error."""
-    scene = Scene()
-    reading = Reading(scene, ShortLinks(scene, error), verify)
+    setup = Setup()
+    reading = Reading(setup, ShortLinks(setup, error), verify)
     numbers = []
     for _ in range(count):
         events = await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
@@ -186,9 +186,9 @@ def test_refusals_in_a_row_end_the_partition(call, other_error_after):
             raise AssertionError
 
     async def scenario():
-        scene = Scene()
-        source = Refusing(scene.hub)
-        reading = Reading(scene, source)
+        setup = Setup()
+        source = Refusing(setup.hub)
+        reading = Reading(setup, source)
         with pytest.raises(PartitionStoppedError) as raised:
             await ask(reading, call)
         return raised.value.reason, source.asked_count, asyncio.get_running_loop().time()
@@ -202,10 +202,10 @@ def test_properties_are_asked_for_until_the_source_answers():
     """With a wait after each error."""
 
     async def scenario():
-        scene = Scene()
-        reading = Reading(scene, await opened(scene))
-        scene.hub.begin_outage()
-        asyncio.get_running_loop().call_later(2.5, scene.hub.end_outage)
+        setup = Setup()
+        reading = Reading(setup, await opened(setup))
+        setup.hub.begin_outage()
+        asyncio.get_running_loop().call_later(2.5, setup.hub.end_outage)
         properties = await reading.link.properties_with_retries()
         return properties.partition_id, asyncio.get_running_loop().time()
 
@@ -219,10 +219,10 @@ def test_the_newest_event_of_the_partition_is_known_after_the_link_closed():
     """A pause closes the link, and the lag is still reported."""
 
     async def scenario():
-        scene = Scene()
-        reading = Reading(scene, await opened(scene))
+        setup = Setup()
+        reading = Reading(setup, await opened(setup))
         pause = reading.pause
-        scene.publish(3)
+        setup.publish(3)
         wait = timedelta(seconds=5)
         events = await reading.next(EventPosition.earliest, 2, wait)
         pause.pause()
@@ -241,13 +241,13 @@ def test_missing_events_are_warned_of_once(caplog, begin, warned):
     gap."""
 
     async def scenario():
-        scene = Scene()
-        reading = Reading(scene, await opened(scene))
+        setup = Setup()
+        reading = Reading(setup, await opened(setup))
         reading.reader.begin(begin, None)
         numbers = []
-        scene.publish(20)
+        setup.publish(20)
         for first in (2, 3, 8, 12):  # Events before these were removed.
-            scene.hub.trim("0", before=first)
+            setup.hub.trim("0", before=first)
             await reading.link.close()
             (event,) = await reading.next(EventPosition.earliest, 1, timedelta(seconds=5))
             numbers.append(event.sequence_number)
@@ -263,8 +263,8 @@ def test_missing_events_are_warned_of_once(caplog, begin, warned):
 class QuietLinks(MemoryEventSource):
     """Opens links that deliver nothing, after *open_s* seconds, and notes which are open."""
 
-    def __init__(self, scene: Scene, *, open_s: float = 0.0) -> None:
-        super().__init__(scene.hub)
+    def __init__(self, setup: Setup, *, open_s: float = 0.0) -> None:
+        super().__init__(setup.hub)
         self._open_s = open_s
         self.opened_count = self.closed_count = 0
 
@@ -303,13 +303,13 @@ def test_a_stop_ends_every_wait_of_a_reader_at_once(during):
     """The drain does not wait for a source that does not answer."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         stop = StopScope(lambda: inf)
-        source: MemoryEventSource = QuietLinks(scene, open_s=100 * (during != "receive"))
+        source: MemoryEventSource = QuietLinks(setup, open_s=100 * (during != "receive"))
         if during == "back-off":
-            source = await opened(scene)
-            scene.hub.begin_outage()
-        reading = Reading(scene, source, stop=stop)
+            source = await opened(setup)
+            setup.hub.begin_outage()
+        reading = Reading(setup, source, stop=stop)
         if during == "pause":
             reading.pause.pause()
         asyncio.get_running_loop().call_later(
@@ -326,9 +326,9 @@ def test_a_pause_closes_the_link_and_a_resume_opens_one():
     """Nothing is received meanwhile. The events of a link that is not read would pile up."""
 
     async def scenario():
-        scene = Scene()
-        source = QuietLinks(scene)
-        reading = Reading(scene, source)
+        setup = Setup()
+        source = QuietLinks(setup)
+        reading = Reading(setup, source)
         pause = reading.pause
         seen = []
         for step in (pause.pause, pause.resume, pause.pause):
@@ -355,9 +355,9 @@ def test_a_restart_opens_one_link_more():
     """The wait under way ends. Afterwards the reader waits again for as long as it was told."""
 
     async def scenario():
-        scene = Scene()
-        source, counters = QuietLinks(scene), DeliveryCounters()
-        reading = Reading(scene, source, counters=counters)
+        setup = Setup()
+        source, counters = QuietLinks(setup), DeliveryCounters()
+        reading = Reading(setup, source, counters=counters)
         asyncio.get_running_loop().call_later(5, reading.link.restart)
         events = await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
         took_s = asyncio.get_running_loop().time()
@@ -370,9 +370,9 @@ def test_received_events_are_counted():
     """Also those that are delivered again after a link broke."""
 
     async def scenario():
-        scene, counters = Scene(), DeliveryCounters()
-        reading = Reading(scene, await opened(scene), counters=counters)
-        scene.publish(3)
+        setup, counters = Setup(), DeliveryCounters()
+        reading = Reading(setup, await opened(setup), counters=counters)
+        setup.publish(3)
         for _ in range(2):
             await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
             await reading.link.close()

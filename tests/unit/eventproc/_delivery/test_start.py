@@ -25,7 +25,7 @@ from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import QueueSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._core.events import events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 from tests.unit.eventproc._delivery.test_reader import Reading
@@ -54,9 +54,9 @@ class StartFixture:
     """The start of a pump of partition 0, which waits *wait_s* after each failed attempt."""
 
     def __init__(self, *, errors: Sequence[StoreError] = (), wait_s: float = 1.0) -> None:
-        self.scene = Scene()
-        self.source: Source = Source(self.scene.hub)
-        self.checkpoints = CheckpointFixture(self.scene)
+        self.setup = Setup()
+        self.source: Source = Source(self.setup.hub)
+        self.checkpoints = CheckpointFixture(self.setup)
         self.checkpointer = self.checkpoints.checkpointer("a")
         self.stop = StopScope(lambda: inf)
         self.attempts: list[int] = []
@@ -73,7 +73,7 @@ class StartFixture:
         """Start."""
         await self.checkpoints.store.open()
         await self.source.open()
-        reading = Reading(self.scene, self.source, stop=self.stop)
+        reading = Reading(self.setup, self.source, stop=self.stop)
         self.reader = reading.reader
         self._fail_next()
         initial_position = initial_position or EventPosition.earliest()
@@ -89,7 +89,7 @@ class StartFixture:
             checkpointer=self.checkpointer,
             reader=self.reader,
             scope=PartitionScope(
-                identity=PartitionIdentity(partition_id="0", group=self.scene.group, owner_id="a"),
+                identity=PartitionIdentity(partition_id="0", group=self.setup.group, owner_id="a"),
                 stop=self.stop,
                 counters=DeliveryCounters(),
                 log=get_logger("eventproc.test"),
@@ -160,7 +160,7 @@ def test_the_age_of_the_hub_is_the_one_that_is_known_at_each_attempt():
         await fixture.stored(5)
         starting = asyncio.ensure_future(fixture.begin())
         await seconds(30)
-        fixture.scene.hub.recreate()
+        fixture.setup.hub.recreate()
         await fixture.source.partition_ids()
         await seconds(120)
         fixture.end()
@@ -177,10 +177,10 @@ def test_latest_is_stored_as_the_position_that_it_means_now(published):
 
     async def scenario():
         fixture = StartFixture()
-        fixture.scene.publish(published)
-        newest = fixture.scene.hub.partition_properties("0")
+        fixture.setup.publish(published)
+        newest = fixture.setup.hub.partition_properties("0")
         position = await fixture.begin(EventPosition.latest())
-        stored = fixture.scene.checkpoint()
+        stored = fixture.setup.checkpoint()
         assert stored is not None
         found = stored.offset, stored.sequence_number, fixture.reader.newest_received
         offset = newest.last_enqueued_offset if published else "-1"
@@ -203,7 +203,7 @@ def test_completed_events_are_left_out_unless_the_source_is_a_queue(source, newe
 
     async def scenario():
         fixture = StartFixture()
-        fixture.source = source(fixture.scene.hub)
+        fixture.source = source(fixture.setup.hub)
         await fixture.stored(1, completed=(SequenceRange(3, 4), SequenceRange(7, 9)))
         await fixture.begin()
         admitted = fixture.checkpointer.progress.admit(events(range(2, 10)))

@@ -13,7 +13,7 @@ from eventproc._group.membership import Membership
 from eventproc.models import Member, OwnershipClaim, OwnershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 
 EXPIRATION = timedelta(seconds=60)
 
@@ -42,13 +42,13 @@ class StubMembership(Membership):
     def __init__(
         self,
         store: CheckpointStore,
-        scene: Scene,
+        setup: Setup,
         *,
         is_sole: Callable[[], Awaitable[bool]] | None,
     ) -> None:
         super().__init__(
             store,
-            scene.group,
+            setup.group,
             Member(owner_id="me", incarnation="1"),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
@@ -65,16 +65,16 @@ class LeasesFixture:
     """The leases of one processor, with a store that is slow and fails."""
 
     def __init__(self, *, is_sole_holder: Callable[[], Awaitable[bool]] | None = None) -> None:
-        self.scene = Scene()
-        self.slow_store = SlowStore(self.scene.account)
+        self.setup = Setup()
+        self.slow_store = SlowStore(self.setup.account)
         self.store = FaultyCheckpointStore(self.slow_store, Random(0))
         self.lost: list[str] = []
         self.leases = Leases(
             self.store,
-            self.scene.group,
+            self.setup.group,
             StubMembership(
                 self.store,
-                self.scene,
+                self.setup,
                 is_sole=is_sole_holder,
             ),
             expiration=EXPIRATION,
@@ -111,10 +111,10 @@ class LeasesFixture:
 
     async def steal(self, partition_id: str) -> None:
         """Let another processor steal a partition."""
-        records = self.scene.account.records(self.scene.group).ownership_by_partition
+        records = self.setup.account.records(self.setup.group).ownership_by_partition
         claim = OwnershipClaim(
             partition_id=partition_id, owner_id="thief", expected_etag=records[partition_id].etag
         )
-        async with MemoryCheckpointStore(self.scene.account) as store:
-            (result,) = await store.claim_ownership(self.scene.group, [claim])
+        async with MemoryCheckpointStore(self.setup.account) as store:
+            (result,) = await store.claim_ownership(self.setup.group, [claim])
         assert result.outcome is WriteOutcome.WON

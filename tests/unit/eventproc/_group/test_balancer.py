@@ -7,7 +7,7 @@ from datetime import timedelta
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import ClaimResult, MemberResult, MemberStatus, WriteOutcome
 from tests.scenarios.balancer_fixture import run
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 
 
 def test_a_cycle_under_way_claims_nothing_for_a_leaving_processor():
@@ -60,7 +60,7 @@ def test_a_leaving_member_gets_no_partition():
         await fixture.enter()
         await fixture.poll()
 
-        assert set(fixture.scene.owners().values()) == {"me"}
+        assert set(fixture.setup.owners().values()) == {"me"}
 
     run(scenario, partition_count=4)
 
@@ -73,7 +73,7 @@ def test_a_held_partition_with_an_old_record_is_not_handed_over():
         await fixture.poll()
         for number in range(8):
             await fixture.join(f"b{number}")
-        records = fixture.scene.account.records(fixture.scene.group).ownership_by_partition
+        records = fixture.setup.account.records(fixture.setup.group).ownership_by_partition
         record = records["0"]
         records["0"] = replace(record, last_modified=record.last_modified - timedelta(hours=1))
         await fixture.poll()
@@ -109,7 +109,7 @@ def test_leaving_hands_over_a_partition_that_was_handed_to_us_but_not_started():
         await fixture.record("0", "me")
         await fixture.leave()
 
-        assert fixture.scene.owners() == {"0": "b"}
+        assert fixture.setup.owners() == {"0": "b"}
 
     run(scenario)
 
@@ -130,7 +130,7 @@ def test_a_release_of_unknown_outcome_does_not_count_as_done():
         unknown = await fixture.leave()
         proved = await fixture.leave()
 
-        assert fixture.scene.owners() == {"0": None}
+        assert fixture.setup.owners() == {"0": None}
         assert (unknown.actions.is_balanced, proved.actions.is_balanced) == (False, True)
 
     run(scenario)
@@ -146,7 +146,7 @@ def test_a_partition_of_a_new_processor_with_this_owner_id_is_not_released():
         left = await fixture.balancer.cycle(fixture.partition_ids, (), ())
 
         assert left.actions.transfers
-        assert fixture.scene.owners() == {"0": "me"}
+        assert fixture.setup.owners() == {"0": "me"}
 
     run(scenario)
 
@@ -237,7 +237,7 @@ def test_nothing_is_claimed_if_the_own_member_record_could_not_be_written():
             return MemberResult(outcome=WriteOutcome.LOST)
 
         fixture.store.announce_member = refuse
-        del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+        del fixture.setup.account.records(fixture.setup.group).member_by_owner["me"]
         refused = await fixture.poll()
         fixture.store.announce_member = announce
         written = await fixture.poll()

@@ -9,7 +9,7 @@ from eventproc.errors import StoreError, StoreUnavailableError
 from eventproc.models import WriteOutcome
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._group.leases import LeasesFixture, SlowStore
 
 
@@ -110,7 +110,7 @@ def test_a_record_that_a_duplicate_owner_may_have_written_is_not_released(is_kno
         await fixture.claim("0")
         await fixture.lose_renewals()
         outcome = await fixture.leases.transfer("0", None)
-        return outcome, fixture.scene.owners()
+        return outcome, fixture.setup.owners()
 
     assert run_virtual(scenario()) == (WriteOutcome.LOST, {"0": "me"})
 
@@ -237,7 +237,7 @@ def test_a_listing_that_contradicts_a_lease_is_verified_by_a_write():
         fixture = LeasesFixture()
         async with fixture.store:
             asked_at_s = asyncio.get_running_loop().time()
-            old = await fixture.store.list_ownership(fixture.scene.group)
+            old = await fixture.store.list_ownership(fixture.setup.group)
             await seconds(1)
             await fixture.claim("0", "1")
             written = fixture.leases.write_count
@@ -246,7 +246,7 @@ def test_a_listing_that_contradicts_a_lease_is_verified_by_a_write():
             await seconds(1)
             await fixture.steal("1")
             asked_at_s = asyncio.get_running_loop().time()
-            new = await fixture.store.list_ownership(fixture.scene.group)
+            new = await fixture.store.list_ownership(fixture.setup.group)
             await fixture.compare(new, asked_at_s)
         return extra_write_count, fixture.lost, fixture.leases.held
 
@@ -265,7 +265,7 @@ def test_a_listing_that_shows_a_renewal_under_way_causes_no_other_write():
         await seconds(1)
         async with fixture.store:
             asked_at_s = asyncio.get_running_loop().time()
-            listed = await fixture.store.list_ownership(fixture.scene.group)
+            listed = await fixture.store.list_ownership(fixture.setup.group)
             await fixture.compare(listed, asked_at_s)
         await renewing
         return fixture.leases.write_count, fixture.lost
@@ -291,7 +291,7 @@ def test_a_hand_over_of_unknown_outcome_is_repeated_after_reading(faults):
 
         fixture.store.list_ownership = list_after_faults_ended  # type: ignore[method-assign]
         await fixture.leases.transfer("0", "other")
-        return fixture.scene.owners(), fixture.leases.held
+        return fixture.setup.owners(), fixture.leases.held
 
     assert run_virtual(scenario()) == ({"0": "other"}, set())
 
@@ -301,16 +301,16 @@ def test_a_claim_under_way_at_a_stop_is_released(after_s):
     """``stop`` waits for the cycle that sent it. Else the partition would stay owned, unserved."""
 
     async def scenario():
-        scene = Scene(3)
-        processor = scene.processor()
-        slow_store = SlowStore(scene.account)
+        setup = Setup(3)
+        processor = setup.processor()
+        slow_store = SlowStore(setup.account)
         slow_store.request_s = slow_store.answer_s = 2.0
-        scene.store_by_owner["a"].store = slow_store
+        setup.store_by_owner["a"].store = slow_store
         await processor.start()
         await seconds(after_s)
         await processor.stop()
         await seconds(10)
-        return set(scene.owners().values())
+        return set(setup.owners().values())
 
     assert run_virtual(scenario()) <= {None}
 
@@ -324,7 +324,7 @@ def test_renewal_hand_over_and_release_keep_the_epoch():
         await fixture.leases.renew_all()
         await fixture.leases.transfer("0", "other")
         await fixture.leases.transfer("1", None)
-        return fixture.scene.account.records(fixture.scene.group).ownership_by_partition
+        return fixture.setup.account.records(fixture.setup.group).ownership_by_partition
 
     written = [(record.owner_id, record.epoch) for record in run_virtual(scenario()).values()]
     assert written == [("other", 7), (None, 7)]
@@ -337,7 +337,7 @@ def test_a_record_with_another_epoch_is_not_an_own_renewal():
         fixture = LeasesFixture()
         await fixture.claim("0", epoch=7)
         await fixture.lose_renewals()
-        records = fixture.scene.account.records(fixture.scene.group).ownership_by_partition
+        records = fixture.setup.account.records(fixture.setup.group).ownership_by_partition
         records["0"] = replace(records["0"], etag="newer", epoch=8)
         return await fixture.leases.verify("0"), fixture.lost, records["0"].etag
 

@@ -7,13 +7,13 @@ import pytest
 
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import MemberStatus, OwnershipClaim, WriteOutcome
+from tests.scenarios.group_setup import seconds
 from tests.scenarios.membership_fixture import (
     ANSWER_WITHIN,
     EXPIRATION,
     POLL_INTERVAL,
     run,
 )
-from tests.scenarios.scene import seconds
 
 
 def test_entering_writes_the_member_record():
@@ -191,7 +191,7 @@ def test_of_two_processors_that_overwrite_each_other_exactly_one_yields():
 
     async def scenario(fixture):
         first = await fixture.entered("1")
-        del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+        del fixture.setup.account.records(fixture.setup.group).member_by_owner["me"]
         second = await fixture.entered("2")
         refused = []
         for _ in range(10):
@@ -228,7 +228,7 @@ def test_a_deleted_member_record_is_written_again():
 
     async def scenario(fixture):
         membership = await fixture.entered("1")
-        del fixture.scene.account.records(fixture.scene.group).member_by_owner["me"]
+        del fixture.setup.account.records(fixture.setup.group).member_by_owner["me"]
         await fixture.refresh(membership, owns=True, is_trusted=True)
 
         assert fixture.incarnation() == "1"
@@ -242,7 +242,7 @@ def test_a_change_of_status_is_written_although_the_etag_is_out_of_date(status):
 
     async def scenario(fixture):
         membership = await fixture.entered("1")
-        await fixture.store.announce_member(fixture.scene.group, fixture.member())
+        await fixture.store.announce_member(fixture.setup.group, fixture.member())
         await membership.change_to(status)
 
         assert fixture.member().status is status
@@ -308,7 +308,7 @@ def test_a_processor_whose_start_failed_stays_a_member_if_records_name_it_as_an_
     async def scenario(fixture):
         former = await fixture.entered("1")
         claim = OwnershipClaim(partition_id="0", owner_id="me", expected_etag=None)
-        await fixture.store.claim_ownership(fixture.scene.group, [claim])
+        await fixture.store.claim_ownership(fixture.setup.group, [claim])
         await former.change_to(MemberStatus.RESTARTING)
         membership = await fixture.entered("2")
         await membership.retreat()

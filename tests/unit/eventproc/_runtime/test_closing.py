@@ -43,14 +43,14 @@ def warned(caplog):
 def test_parts_are_closed_in_reverse_order(caplog):
     """The part that was opened last may still use the others."""
 
-    async def story():
+    async def scenario():
         parts = SlowParts()
         for name in "abc":
             parts.push(name, 1)
         await parts.stack.close(10)
         return parts.closed
 
-    assert run_virtual(story()) == [("c", 1), ("b", 2), ("a", 3)]
+    assert run_virtual(scenario()) == [("c", 1), ("b", 2), ("a", 3)]
     assert warned(caplog) == []
 
 
@@ -58,7 +58,7 @@ def test_a_part_that_does_not_close_in_time_is_logged_and_left_open(caplog):
     """Each part below it still gets a moment, so that a quick one is closed."""
     caplog.set_level(logging.WARNING, "eventproc")
 
-    async def story():
+    async def scenario():
         parts = SlowParts()
         parts.push("quick", CLOSE_MIN_S / 2)
         parts.push("hanging", None)
@@ -66,28 +66,28 @@ def test_a_part_that_does_not_close_in_time_is_logged_and_left_open(caplog):
         await parts.stack.close(10)
         return parts.closed
 
-    assert run_virtual(story()) == [("slow", 4), ("quick", pytest.approx(10 + CLOSE_MIN_S / 2))]
+    assert run_virtual(scenario()) == [("slow", 4), ("quick", pytest.approx(10 + CLOSE_MIN_S / 2))]
     assert warned(caplog) == ["hanging"]
 
 
 def test_several_hanging_parts_share_the_limit(caplog):
     """Together they take no longer than the limit, and a moment for each."""
 
-    async def story():
+    async def scenario():
         parts = SlowParts()
         for name in "abc":
             parts.push(name, None)
         await parts.stack.close(10)
         return asyncio.get_running_loop().time()
 
-    assert run_virtual(story()) == pytest.approx(10 + 2 * CLOSE_MIN_S)
+    assert run_virtual(scenario()) == pytest.approx(10 + 2 * CLOSE_MIN_S)
     assert warned(caplog) == ["c", "b", "a"]
 
 
 def test_an_error_is_raised_after_everything_was_closed(caplog):
     """Also a ``TimeoutError`` of a part itself."""
 
-    async def story():
+    async def scenario():
         parts = SlowParts()
         parts.push("a")
         parts.push("b", error=TimeoutError("of its own"))
@@ -95,5 +95,5 @@ def test_an_error_is_raised_after_everything_was_closed(caplog):
             await parts.stack.close(10)
         return [name for name, _ in parts.closed]
 
-    assert run_virtual(story()) == ["a"]
+    assert run_virtual(scenario()) == ["a"]
     assert warned(caplog) == []

@@ -7,7 +7,7 @@ import pytest
 
 from eventproc._runtime.cycles import PAUSE_MIN_S
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 CYCLE_S = 2.0
 
@@ -16,13 +16,13 @@ CYCLE_S = 2.0
 def test_a_change_is_followed_by_a_cycle_at_once(at_s):
     """A cycle under way has read before the change, so it does not count."""
 
-    async def story() -> float:
-        scene, begun_at_s = Scene(), []
+    async def scenario() -> float:
+        setup, begun_at_s = Setup(), []
         loop = asyncio.get_running_loop()
-        async with scene.processor() as processor:
+        async with setup.processor() as processor:
             await seconds(60)
             run: Any = processor._run
-            store: Any = scene.store_by_owner["a"]
+            store: Any = setup.store_by_owner["a"]
             original, begun = store.list_ownership, asyncio.Event()
 
             async def list_slowly(group):
@@ -40,24 +40,24 @@ def test_a_change_is_followed_by_a_cycle_at_once(at_s):
             await begun.wait()
         return begun_at_s[1] - changed_s
 
-    assert run_virtual(story()) <= max(CYCLE_S - at_s, 0) + 2 * PAUSE_MIN_S
+    assert run_virtual(scenario()) <= max(CYCLE_S - at_s, 0) + 2 * PAUSE_MIN_S
 
 
 def test_the_error_of_the_store_is_shown_for_as_long_as_it_lasts():
     """The statistics and `/status` have it, and not when the store has answered again."""
 
-    async def story():
-        scene, shown = Scene(), []
-        async with scene.processor() as processor:
+    async def scenario():
+        setup, shown = Setup(), []
+        async with setup.processor() as processor:
             await seconds(30)
             shown.append(processor.statistics().store_error)
-            with scene.store_by_owner["a"].outage():
+            with setup.store_by_owner["a"].outage():
                 await seconds(30)
                 shown.append(processor.statistics().store_error)
             await seconds(30)
             shown.append(processor.statistics().store_error)
         return shown
 
-    before, during, after = run_virtual(story())
+    before, during, after = run_virtual(scenario())
     assert during
     assert (before, after) == (None, None)

@@ -9,7 +9,7 @@ from eventproc._runtime.descriptors import SOFT_LIMIT_WANTED, SPARE, soft_limit
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene
+from tests.scenarios.group_setup import Setup
 
 resource = pytest.importorskip("resource")
 
@@ -37,7 +37,7 @@ def test_a_limit_below_the_number_of_partitions_is_logged_at_the_start(
     )
 
     async def scenario():
-        async with Scene(partition_count).processor():
+        async with Setup(partition_count).processor():
             return soft_limit()
 
     unchanged = run_virtual(scenario())

@@ -14,7 +14,7 @@ from eventproc import CheckpointPolicy, ConsumerGroup, StoreError
 from eventproc._base.logs import get_logger
 from eventproc._runtime.parts import GuardedStore
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.test_blocked_partitions import lines_of
 
 
@@ -41,12 +41,12 @@ def test_an_unexpected_exception_of_a_store_does_not_end_the_processor(
     """In any method, while running or stopping. It is logged once, and every event is handled."""
 
     async def scenario():
-        scene = Scene(2)
-        processor = scene.processor(
+        setup = Setup(2)
+        processor = setup.processor(
             checkpoint_policy=CheckpointPolicy(max_events=1),
             load_balancing_interval=timedelta(seconds=5),
         )
-        store: Any = scene.store_by_owner["a"]
+        store: Any = setup.store_by_owner["a"]
         works = getattr(store, name)
 
         async def failing(*_):
@@ -57,17 +57,17 @@ def test_an_unexpected_exception_of_a_store_does_not_end_the_processor(
                 setattr(store, name, works)
                 await seconds(10)
                 setattr(store, name, failing)
-                scene.publish(2)
+                setup.publish(2)
                 await seconds(30)
                 if round_number == 0:
                     setattr(store, name, works)
                     await seconds(120)
                     assert processor.statistics().owned == ("0", "1")
-                    assert scene.checkpointed() == 1
+                    assert setup.checkpointed() == 1
             setattr(store, name, works)
         async with processor:
             await seconds(120)
-            return scene.checkpointed()
+            return setup.checkpointed()
 
     caplog.set_level(logging.INFO, "eventproc")
 
@@ -84,9 +84,9 @@ def test_an_unexpected_exception_of_a_store_at_the_start_names_the_method():
     """The error has the class and the method, and the cause is chained."""
 
     async def scenario():
-        scene = Scene()
-        processor = scene.processor()
-        store: Any = scene.store_by_owner["a"]
+        setup = Setup()
+        processor = setup.processor()
+        store: Any = setup.store_by_owner["a"]
 
         async def open_store():
             await _raise_foreign()
@@ -103,9 +103,9 @@ def test_an_exception_of_a_stores_close_does_not_fail_stop(caplog):
     """It is logged; all partitions were released before."""
 
     async def scenario():
-        scene = Scene()
-        processor = scene.processor()
-        store: Any = scene.store_by_owner["a"]
+        setup = Setup()
+        processor = setup.processor()
+        store: Any = setup.store_by_owner["a"]
         async with processor:
             await seconds(5)
             store.close = _raise_foreign

@@ -30,8 +30,8 @@ from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.telemetry import Telemetry
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
+from tests.scenarios.group_setup import Noting, Setup, seconds, source_of, until
 from tests.scenarios.loops import in_two_loops
-from tests.scenarios.scene import Noting, Scene, seconds, source_of, until
 
 BUDGET = timedelta(seconds=10)
 TOLERANCE_S = 0.01
@@ -82,13 +82,13 @@ def test_stop_keeps_its_time_limit_whatever_handler_and_store_do(kind, is_store_
     """It returns within ``shutdown_timeout``. If it can, it checkpoints and releases everything."""
 
     async def scenario():
-        scene = Scene(3)
+        setup = Setup(3)
         for partition_id in ("0", "1", "2"):
-            scene.publish(3, partition_id)
-        processor = scene.processor(lambda: kind(scene), shutdown_timeout=BUDGET)
+            setup.publish(3, partition_id)
+        processor = setup.processor(lambda: kind(setup), shutdown_timeout=BUDGET)
         await processor.start()
         await seconds(5)
-        store = scene.store_by_owner["a"]
+        store = setup.store_by_owner["a"]
         store.is_out = is_store_out
         store.faults = StoreFaults(silence=timedelta(seconds=1000 if is_store_out else 0))
         began_s = asyncio.get_running_loop().time()
@@ -97,31 +97,31 @@ def test_stop_keeps_its_time_limit_whatever_handler_and_store_do(kind, is_store_
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         if tasks and kind is IgnoringCancellation:
             await asyncio.wait(tasks)
-        return took_s, scene
+        return took_s, setup
 
-    took_s, scene = run_virtual(scenario())
+    took_s, setup = run_virtual(scenario())
 
     assert took_s <= BUDGET.total_seconds() + TOLERANCE_S
     if kind in {Noting, FailingInClose} and not is_store_out:
-        assert set(scene.owners().values()) == {None}
-        assert scene.checkpointed() == 2
-        assert scene.account.records(scene.group).member_by_owner == {}
+        assert set(setup.owners().values()) == {None}
+        assert setup.checkpointed() == 2
+        assert setup.account.records(setup.group).member_by_owner == {}
 
 
 def test_a_stopped_processor_may_be_started_again():
     """It continues from its checkpoints. Counters can be read until then, and begin at 0 again."""
 
     async def scenario():
-        scene = Scene(2)
-        processor = scene.processor()
+        setup = Setup(2)
+        processor = setup.processor()
         snapshots = [processor.statistics()]
         for _ in range(3):
-            scene.publish(2)
+            setup.publish(2)
             async with processor:
                 await seconds(30)
                 snapshots.append(processor.statistics())
             snapshots.append(processor.statistics())
-        return scene.numbers(), snapshots
+        return setup.numbers(), snapshots
 
     numbers, snapshots = run_virtual(scenario())
 
@@ -189,7 +189,7 @@ def test_starting_a_running_processor_raises_and_stopping_twice_does_nothing():
     """``stop`` may be called before the start, too, and twice at once."""
 
     async def scenario():
-        processor = Scene().processor()
+        processor = Setup().processor()
         await processor.stop()
         await processor.start()
         with pytest.raises(ConfigurationError, match="running"):
@@ -204,21 +204,21 @@ def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
     """It raises one clear error, and everything opened is closed."""
 
     async def scenario():
-        scene = Scene()
-        processor = scene.processor()
+        setup = Setup()
+        processor = setup.processor()
         expected: type[Exception]
         if what == "store":
-            scene.store_by_owner["a"].is_out = True
+            setup.store_by_owner["a"].is_out = True
             expected = StoreUnavailableError
         elif what == "hub":
-            scene.hub.begin_outage()
+            setup.hub.begin_outage()
             expected = SourceUnavailableError
         else:
             hub = MemoryHub(1, consumer_groups=["other"])
             processor = EventProcessor(
                 source=MemoryEventSource(hub),
-                store=MemoryCheckpointStore(scene.account),
-                handler=lambda: Noting(scene),
+                store=MemoryCheckpointStore(setup.account),
+                handler=lambda: Noting(setup),
                 rng=Random(1),
                 config=EventProcessorConfig(uses_store_thread=False),
             )
@@ -226,16 +226,16 @@ def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
         with pytest.raises(expected):
             await processor.start()
 
-        assert scene.owners() == {}
+        assert setup.owners() == {}
         assert len(asyncio.all_tasks()) == 1
 
         if what != "group":
-            scene.store_by_owner["a"].is_out = False
-            scene.hub.end_outage()
-            scene.publish(1)
+            setup.store_by_owner["a"].is_out = False
+            setup.hub.end_outage()
+            setup.publish(1)
             async with processor:
                 await seconds(20)
-            assert scene.numbers() == [0]
+            assert setup.numbers() == [0]
 
     run_virtual(scenario())
 
@@ -244,21 +244,21 @@ def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
 def test_an_owner_id_that_does_not_fit_into_a_header_is_refused(owner_id):
     """Blob stores send it in one."""
     with pytest.raises(ConfigurationError):
-        Scene().processor(owner_id=owner_id)
+        Setup().processor(owner_id=owner_id)
 
 
 def test_a_handler_instance_is_refused():
     """A class or a function that makes handlers is needed."""
-    scene = Scene()
+    setup = Setup()
     with pytest.raises(ConfigurationError, match="handler"):
-        scene.processor(Noting(scene))  # type: ignore[arg-type]
+        setup.processor(Noting(setup))  # type: ignore[arg-type]
 
 
 def test_run_inside_an_event_loop_is_refused():
     """The message names ``serve``; nothing is started."""
 
     async def scenario():
-        processor = Scene().processor()
+        processor = Setup().processor()
         with pytest.raises(ConfigurationError, match=r"processor\.serve\(\).*async with processor"):
             processor.run()
         return processor.statistics().owned
@@ -270,14 +270,14 @@ def test_serve_returns_after_stop():
     """It starts the processor, and serves events until another task stops it."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(2)
-        processor = scene.processor()
+        setup = Setup()
+        setup.publish(2)
+        processor = setup.processor()
         serving = asyncio.ensure_future(processor.serve())
         await seconds(2)
         await processor.stop()
         await serving
-        return scene.checkpointed(), scene.owners()
+        return setup.checkpointed(), setup.owners()
 
     assert run_virtual(scenario()) == (1, {"0": None})
 
@@ -286,14 +286,14 @@ def test_a_cancelled_serve_stops_the_processor():
     """The checkpoint is written and the partition is released."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(2)
-        running = asyncio.ensure_future(scene.processor().serve())
+        setup = Setup()
+        setup.publish(2)
+        running = asyncio.ensure_future(setup.processor().serve())
         await seconds(2)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        return scene.checkpointed(), scene.owners()
+        return setup.checkpointed(), setup.owners()
 
     assert run_virtual(scenario()) == (1, {"0": None})
 
@@ -302,15 +302,15 @@ def test_a_handler_that_stops_its_own_processor_does_not_deadlock():
     """Its call is cancelled when ``shutdown_timeout`` is over."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
 
         class StoppingItself(Noting):
             async def process_events(self, context, events):
                 await super().process_events(context, events)
                 await processor.stop()
 
-        processor = scene.processor(lambda: StoppingItself(scene), shutdown_timeout=BUDGET)
-        scene.publish(1)
+        processor = setup.processor(lambda: StoppingItself(setup), shutdown_timeout=BUDGET)
+        setup.publish(1)
         await processor.start()
         await seconds(60)
         await processor.stop()
@@ -323,9 +323,9 @@ def test_statistics_have_lag_and_progress():
     """In total, and for each pump."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(5)
-        async with scene.processor(batch_size_max=1) as processor:
+        setup = Setup()
+        setup.publish(5)
+        async with setup.processor(batch_size_max=1) as processor:
             await seconds(8)
             return processor.statistics()
 
@@ -343,15 +343,15 @@ def test_a_context_cannot_checkpoint_after_its_partition_is_lost():
     """Even if the handler keeps the context."""
 
     async def scenario():
-        scene = Scene()
+        setup = Setup()
         contexts = []
 
         class Keeping(Noting):
             async def process_events(self, context, events):
                 contexts.append(context)
 
-        scene.publish(1)
-        processor = scene.processor(lambda: Keeping(scene))
+        setup.publish(1)
+        processor = setup.processor(lambda: Keeping(setup))
         async with processor:
             await seconds(1)
             assert processor._run is not None
@@ -367,13 +367,13 @@ def test_the_stores_thread_ends_with_its_processor():
     """In real time, hence short."""
 
     async def scenario():
-        scene = Scene()
-        scene.publish(1)
-        async with scene.processor(uses_store_thread=True) as processor:
-            await until(lambda: scene.handled)
+        setup = Setup()
+        setup.publish(1)
+        async with setup.processor(uses_store_thread=True) as processor:
+            await until(lambda: setup.handled)
             name = f"eventproc-store-{processor.owner_id}"
             threads = [thread for thread in threading.enumerate() if thread.name == name]
-        return scene.checkpointed(), threads
+        return setup.checkpointed(), threads
 
     position, (thread,) = asyncio.run(scenario())
     thread.join(timeout=60)
@@ -386,15 +386,15 @@ def test_an_incompatible_processor_leaves_no_member_record():
     """Other members would plan partitions for it until the record expires."""
 
     async def scenario():
-        scene = Scene()
-        first = scene.processor(owner_id="a-0", placement=Ordinal())
-        second = scene.processor(owner_id="a-1", placement=Ordinal())
-        unnumbered = scene.processor(owner_id="b")
+        setup = Setup()
+        first = setup.processor(owner_id="a-0", placement=Ordinal())
+        second = setup.processor(owner_id="a-1", placement=Ordinal())
+        unnumbered = setup.processor(owner_id="b")
         async with first, second:
             await seconds(5)
             with pytest.raises(ConfigurationError, match="ordinal"):
                 await unnumbered.start()
-            return list(scene.account.records(scene.group).member_by_owner)
+            return list(setup.account.records(setup.group).member_by_owner)
 
     assert run_virtual(scenario()) == ["a-0", "a-1"]
 
@@ -404,7 +404,7 @@ def test_a_store_that_rejects_the_start_is_closed_with_the_source(monkeypatch):
     closed = []
 
     async def scenario():
-        processor = Scene().processor()
+        processor = Setup().processor()
         parts = processor._parts
 
         async def reject(*_):

@@ -9,16 +9,16 @@ from eventproc._base.logs import get_logger
 from eventproc._runtime.roster_view import RosterView
 from eventproc._runtime.run import CloseStack
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.played_roster import PlayedCluster, PlayedRoster
+from tests.scenarios.fake_roster import FakeCluster, FakeRoster
 
-INTERVAL_S = PlayedRoster.interval.total_seconds()
+INTERVAL_S = FakeRoster.interval.total_seconds()
 
 
 class Watched:
     """A view, and what it caused."""
 
     def __init__(self, *names, own="a") -> None:
-        self.cluster = PlayedCluster(names)
+        self.cluster = FakeCluster(names)
         self.changes = 0
         self.roster = self.cluster.roster(own)
         log = get_logger("eventproc.processor")
@@ -51,7 +51,7 @@ def _events(caplog):
 def test_it_is_read_at_the_start_and_then_while_the_processor_leads():
     """Once in an interval; not at all while another one leads."""
 
-    async def story():
+    async def scenario():
         async with Watched("a", "b") as seen:
             await asyncio.sleep(3.5 * INTERVAL_S)
             start = seen.request_count
@@ -64,13 +64,13 @@ def test_it_is_read_at_the_start_and_then_while_the_processor_leads():
             await asyncio.sleep(5 * INTERVAL_S)
             return start, at_once, leading, seen.request_count
 
-    assert run_virtual(story()) == (1, 2, 5, 5)
+    assert run_virtual(scenario()) == (1, 2, 5, 5)
 
 
 def test_two_reads_are_an_interval_apart_however_often_the_leader_changes():
     """The API is asked no more often than that."""
 
-    async def story():
+    async def scenario():
         async with Watched("a") as seen:
             for _ in range(100):
                 seen.view.note_leader(leads=True)
@@ -78,13 +78,13 @@ def test_two_reads_are_an_interval_apart_however_often_the_leader_changes():
                 seen.view.note_leader(leads=False)
             return seen.request_count
 
-    assert run_virtual(story()) <= 6
+    assert run_virtual(scenario()) <= 6
 
 
 def test_what_a_former_leader_read_is_forgotten():
     """Another processor may know better by now."""
 
-    async def story():
+    async def scenario():
         async with Watched("a", "b") as seen:
             before = seen.view.owner_ids
             seen.view.note_leader(leads=True)
@@ -92,13 +92,13 @@ def test_what_a_former_leader_read_is_forgotten():
             seen.view.note_leader(leads=False)
             return before, leading, seen.view.owner_ids
 
-    assert run_virtual(story()) == (frozenset("ab"), frozenset("ab"), None)
+    assert run_virtual(scenario()) == (frozenset("ab"), frozenset("ab"), None)
 
 
 def test_a_change_asks_for_a_cycle_and_is_logged(events):
     """The same answer again is neither."""
 
-    async def story():
+    async def scenario():
         async with Watched("a", "b") as seen:
             seen.view.note_leader(leads=True)
             await asyncio.sleep(2.5 * INTERVAL_S)
@@ -107,18 +107,18 @@ def test_a_change_asks_for_a_cycle_and_is_logged(events):
             await asyncio.sleep(INTERVAL_S)
             return same, seen.changes, seen.view.owner_ids
 
-    assert run_virtual(story()) == (1, 2, frozenset("a"))
+    assert run_virtual(scenario()) == (1, 2, frozenset("a"))
     assert events() == [("INFO", "roster_changed")] * 2
 
 
 def test_a_roster_without_the_own_name_is_logged(events):
     """After each answer that is new."""
 
-    async def story():
+    async def scenario():
         async with Watched("b", own="a"):
             pass
 
-    run_virtual(story())
+    run_virtual(scenario())
 
     assert events() == [("INFO", "roster_changed"), ("WARNING", "roster_omits_own")]
 
@@ -126,7 +126,7 @@ def test_a_roster_without_the_own_name_is_logged(events):
 def test_without_an_answer_the_last_one_stays(events):
     """The failure is logged when it begins and when it ends, at debug level meanwhile."""
 
-    async def story():
+    async def scenario():
         async with Watched("a") as seen:
             seen.view.note_leader(leads=True)
             seen.cluster.goes_away()
@@ -136,7 +136,7 @@ def test_without_an_answer_the_last_one_stays(events):
             await asyncio.sleep(INTERVAL_S)
             return during
 
-    assert run_virtual(story()) == frozenset("a")
+    assert run_virtual(scenario()) == frozenset("a")
     assert events()[1:] == [
         ("WARNING", "roster_unavailable"),
         ("DEBUG", "roster_unavailable"),
@@ -150,7 +150,7 @@ def test_without_an_answer_the_last_one_stays(events):
 def test_an_error_while_running_is_logged_and_tried_again(events, caplog, error, has_traceback):
     """At error level, with what it says; one that is not expected, with its traceback."""
 
-    async def story():
+    async def scenario():
         async with Watched("a") as seen:
             seen.view.note_leader(leads=True)
             seen.cluster.error = error
@@ -158,7 +158,7 @@ def test_an_error_while_running_is_logged_and_tried_again(events, caplog, error,
             seen.cluster.comes_back()
             await asyncio.sleep(INTERVAL_S)
 
-    run_virtual(story())
+    run_virtual(scenario())
     (failure,) = [r for r in caplog.records if r.levelname == "ERROR"]
 
     assert events()[1:] == [("ERROR", "roster_unavailable"), ("INFO", "roster_available")]
@@ -170,7 +170,7 @@ def test_an_error_while_running_is_logged_and_tried_again(events, caplog, error,
 def test_a_start_that_fails_closes_the_roster(error):
     """The error says what the roster raised."""
 
-    async def story():
+    async def scenario():
         seen = Watched("a")
         seen.cluster.error = error
         with pytest.raises(ConfigurationError, match="no right"):
@@ -178,13 +178,13 @@ def test_a_start_that_fails_closes_the_roster(error):
         await seen.opened.close(0.0)
         return seen.roster.is_open
 
-    assert run_virtual(story()) is False
+    assert run_virtual(scenario()) is False
 
 
 def test_closing_ends_the_reads():
     """Also one that is under way."""
 
-    async def story():
+    async def scenario():
         seen = Watched("a")
         async with seen:
             seen.view.note_leader(leads=True)
@@ -192,13 +192,13 @@ def test_closing_ends_the_reads():
         await asyncio.sleep(5 * INTERVAL_S)
         return open_after, seen.request_count
 
-    assert run_virtual(story()) == (False, 1)
+    assert run_virtual(scenario()) == (False, 1)
 
 
 def test_a_cancellation_that_a_roster_swallows_ends_the_reads_all_the_same(monkeypatch):
     """Some clients do so."""
 
-    async def story():
+    async def scenario():
         seen = Watched("a")
 
         async def swallowing():
@@ -213,4 +213,4 @@ def test_a_cancellation_that_a_roster_swallows_ends_the_reads_all_the_same(monke
             await asyncio.sleep(1.5 * INTERVAL_S)
         return True
 
-    assert run_virtual(story())
+    assert run_virtual(scenario())

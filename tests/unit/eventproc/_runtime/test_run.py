@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds, until
+from tests.scenarios.group_setup import Noting, Setup, seconds, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 
@@ -24,21 +24,21 @@ async def test_leases_expire_while_the_machine_sleeps(monkeypatch):
         return clock_of(clock) + slept_s[0] * (clock == time.CLOCK_BOOTTIME)
 
     monkeypatch.setattr(time, "clock_gettime", with_sleep)
-    scene, contexts = Scene(), []
+    setup, contexts = Setup(), []
 
     class Keeping(Noting):
         async def process_events(self, context, events):
             contexts.append(context)
 
-    scene.publish(1)
+    setup.publish(1)
     settings = {**SHORT, "ownership_expiration": timedelta(minutes=1)}
-    async with scene.processor(lambda: Keeping(scene), **settings):
+    async with setup.processor(lambda: Keeping(setup), **settings):
         await until(lambda: contexts)
         was_owned = contexts[0].is_owned
-        scene.store_by_owner["a"].is_out = True
+        setup.store_by_owner["a"].is_out = True
         slept_s[0] = 61.0
         is_owned = contexts[0].is_owned
-        scene.store_by_owner["a"].is_out = False
+        setup.store_by_owner["a"].is_out = False
 
     assert (was_owned, is_owned) == (True, False)
 
@@ -47,16 +47,16 @@ def test_a_call_that_outlives_its_lease_is_not_owned_by_a_later_one():
     """The event loop is blocked, so the call is not cancelled yet, and its thread asks whether the
     partition is still owned. Another processor may have had it between the two leases."""
 
-    async def story():
-        scene, contexts = Scene(), []
+    async def scenario():
+        setup, contexts = Setup(), []
 
         class Asking(Noting):
             async def process_events(self, context, events):
                 contexts.append(context)
                 await seconds(1000)
 
-        scene.publish(1)
-        async with scene.processor(lambda: Asking(scene)) as processor:
+        setup.publish(1)
+        async with setup.processor(lambda: Asking(setup)) as processor:
             await seconds(30)
             run: Any = processor._run
             untold: list[Callable[[], object]] = []
@@ -70,4 +70,4 @@ def test_a_call_that_outlives_its_lease_is_not_owned_by_a_later_one():
             await seconds(30)
             return is_claimed_again, is_owned, len(contexts), contexts[1].is_owned
 
-    assert run_virtual(story()) == (True, False, 2, True)
+    assert run_virtual(scenario()) == (True, False, 2, True)

@@ -8,7 +8,7 @@ from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import SourceBench, check_event_source, run_virtual
 from eventproc.testing._clauses import clauses_of
 from eventproc.testing._source_contract import queues
-from tests.scenarios.played_queue import PlayedQueue, PlayedQueues
+from tests.scenarios.fake_queue import FakeQueue, FakeQueues
 
 
 class Hub(SourceBench):
@@ -27,13 +27,13 @@ class Hub(SourceBench):
 
 
 class Queues(SourceBench):
-    """Queues that are played in memory."""
+    """Fakes of queues, in memory."""
 
     def __init__(self) -> None:
-        self.queues = {str(number): PlayedQueue() for number in range(3)}
+        self.queues = {str(number): FakeQueue() for number in range(3)}
 
     def source(self):
-        return PlayedQueues(self.queues)
+        return FakeQueues(self.queues)
 
     async def publish(self, partition_id, *bodies):
         self.queues[partition_id].put(*map(int, bodies))
@@ -110,7 +110,7 @@ async def test_clauses_of_the_other_port_are_skipped(make):
 
 @pytest.mark.parametrize("clause", [clause.__name__ for clause in clauses_of(queues)])
 async def test_queues_in_memory_meet_the_contract(clause):
-    """The stories about queues rely on it."""
+    """The scenarios about queues rely on it."""
     await check_event_source(Queues, only=clause)
 
 

@@ -36,26 +36,26 @@ from eventproc.models import (
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.group_setup import Setup, seconds
 
 T = TypeVar("T")
 LIFE = timedelta(seconds=60)
 
 
 def with_group(
-    scenario: Callable[[Scene, Connection], Awaitable[T]],
+    scenario: Callable[[Setup, Connection], Awaitable[T]],
     source: type[MemoryEventSource] = MemoryEventSource,
 ) -> T:
     """Run a scenario on a hub of two partitions: 20 events a second apart, and an empty one."""
 
     async def run() -> T:
-        scene = Scene(2)
+        setup = Setup(2)
         for _ in range(20):
-            scene.publish(1)
+            setup.publish(1)
             await seconds(1)
-        store = MemoryCheckpointStore(scene.account)
-        async with store, source(scene.hub) as opened:
-            return await scenario(scene, Connection(group=scene.group, store=store, source=opened))
+        store = MemoryCheckpointStore(setup.account)
+        async with store, source(setup.hub) as opened:
+            return await scenario(setup, Connection(group=setup.group, store=store, source=opened))
 
     return run_virtual(run())
 
@@ -114,13 +114,13 @@ async def plan(
 def test_after_a_reset_the_group_continues_at_the_requested_event(to, first, events):
     """In every form in which an event can be named."""
 
-    async def scenario(scene, connection):
+    async def scenario(setup, connection):
         await checkpoint(connection, 7)
         (change,) = changes = await plan(connection, to)
         await carry_out(connection, changes, expiration=LIFE)
-        async with scene.processor():
+        async with setup.processor():
             await seconds(5)
-        return change.events, scene.numbers()
+        return change.events, setup.numbers()
 
     assert with_group(scenario) == (events, list(range(first, 20)))
 
@@ -162,15 +162,15 @@ def test_a_checkpoint_at_a_gap_names_the_last_event_before_it(to, number):
 def test_planned_changes_are_shown_and_nothing_is_written():
     """Positions, the number of events between them, and whether state is dropped."""
 
-    async def scenario(scene, connection):
+    async def scenario(setup, connection):
         await checkpoint(connection, 7, state=b"1234")
         await own(connection)
-        before = scene.checkpoint()
+        before = setup.checkpoint()
         changes = await plan(connection, "earliest", "0", "1")
         console = Console(width=100)
         with console.capture() as capture:
             console.print(changes_table(connection.group, changes))
-        return scene.checkpoint() == before, capture.get(), changes_json(scene.group, changes, {})
+        return setup.checkpoint() == before, capture.get(), changes_json(setup.group, changes, {})
 
     is_untouched, table, output = with_group(scenario)
     lines = [line.split() for line in table.splitlines()]
@@ -198,17 +198,17 @@ def test_planned_changes_are_shown_and_nothing_is_written():
 def test_a_checkpoint_at_the_requested_position_is_not_written():
     """Its owner would restart for nothing. An isolation or state to drop makes it necessary."""
 
-    async def scenario(scene, connection):
+    async def scenario(setup, connection):
         await checkpoint(connection, 7)
         again = await plan(connection, "8")
         done = await carry_out(connection, again, expiration=LIFE)
-        writer = scene.checkpoint().writer
-        scene.account.records(scene.group).checkpoint_by_partition.clear()
+        writer = setup.checkpoint().writer
+        setup.account.records(setup.group).checkpoint_by_partition.clear()
         await checkpoint(connection, 7, state=b"s", isolation=ALONE)
         kept = await plan(connection, "8", keeps_state=True)
         needed = [kept[0].is_needed, (await plan(connection, "8"))[0].is_needed]
         await carry_out(connection, kept, expiration=LIFE)
-        return done, writer, needed, scene.checkpoint()
+        return done, writer, needed, setup.checkpoint()
 
     done, writer, needed, stored = with_group(scenario)
 
@@ -220,11 +220,11 @@ def test_a_checkpoint_at_the_requested_position_is_not_written():
 def test_a_foreign_owner_causes_a_warning():
     """It has no member record, and writes checkpoints unconditionally."""
 
-    async def scenario(scene, connection):
+    async def scenario(setup, connection):
         await own(connection, "azure")
         foreign = warnings_for(await plan(connection, "5"))
-        scene.account.records(scene.group).ownership_by_partition.clear()
-        async with scene.processor():
+        setup.account.records(setup.group).ownership_by_partition.clear()
+        async with setup.processor():
             await seconds(5)
             ours = warnings_for(await plan(connection, "5"))
         return [text.plain.split()[0] for text in foreign], ours
@@ -235,8 +235,8 @@ def test_a_foreign_owner_causes_a_warning():
 def test_events_may_be_looked_up_through_another_consumer_group():
     """So that the owner's link is not stolen."""
 
-    async def scenario(scene, connection):
-        async with scene.processor() as processor:
+    async def scenario(setup, connection):
+        async with setup.processor() as processor:
             await seconds(5)
             await plan(connection, "5", lookup_group="unused")
             await seconds(5)
@@ -251,9 +251,9 @@ def test_events_may_be_looked_up_through_another_consumer_group():
 def test_if_one_change_fails_the_others_are_still_made():
     """The result of the failed one is its error."""
 
-    async def scenario(scene, connection):
+    async def scenario(setup, connection):
         changes = await plan(connection, "earliest", "0", "1")
-        records = scene.account.records(scene.group)
+        records = setup.account.records(setup.group)
 
         class Half(MemoryCheckpointStore):
             async def update_checkpoint(self, group, update):
@@ -261,11 +261,11 @@ def test_if_one_change_fails_the_others_are_still_made():
                     raise ConfigurationError("no")
                 return await super().update_checkpoint(group, update)
 
-        half = Half(scene.account)
+        half = Half(setup.account)
         await half.open()
-        connection = Connection(group=scene.group, store=half, source=connection.source)
+        connection = Connection(group=setup.group, store=half, source=connection.source)
         results = await carry_out(connection, changes, expiration=LIFE)
-        output = as_read(changes_json(scene.group, changes, results))["changes"]
+        output = as_read(changes_json(setup.group, changes, results))["changes"]
         return [c["error"] for c in output], sorted(records.checkpoint_by_partition)
 
     assert with_group(scenario) == (["no", None], ["1"])
@@ -274,17 +274,17 @@ def test_if_one_change_fails_the_others_are_still_made():
 def test_lag_is_a_number_of_events_and_the_age_of_the_oldest():
     """The age is read only if that does not steal an owner's link."""
 
-    async def scenario(scene, connection):
+    async def scenario(setup, connection):
         await checkpoint(connection, 7)
 
         async def read(lookup_group: str = "") -> list[tuple[int, float | None]]:
             lags = await read_lags(
-                connection, [], lookup_group=lookup_group, expiration=LIFE, now=scene.now()
+                connection, [], lookup_group=lookup_group, expiration=LIFE, now=setup.now()
             )
-            output = as_read(lags_json(scene.group, lags))
+            output = as_read(lags_json(setup.group, lags))
             console = Console(width=100)
             with console.capture() as capture:
-                console.print(lags_table(scene.group, lags))
+                console.print(lags_table(setup.group, lags))
             shown.append(capture.get())
             parts = [*output["partitions"], output]
             return [(part["lag"], part["oldest_age_s"]) for part in parts]
@@ -294,7 +294,7 @@ def test_lag_is_a_number_of_events_and_the_age_of_the_oldest():
         await own(connection)
         held = await read()
         through = await read("unused")
-        scene.hub.trim("0", before=15)
+        setup.hub.trim("0", before=15)
         trimmed = await read("unused")
         return free, held, through, trimmed, shown
 
@@ -312,7 +312,7 @@ def test_lag_is_a_number_of_events_and_the_age_of_the_oldest():
 def test_lag_of_a_group_that_handled_nothing_counts_what_the_hub_retains(has_begun):
     """It has no checkpoint, or the one before the first event that a first owner stores."""
 
-    async def scenario(scene, connection):
+    async def scenario(setup, connection):
         if has_begun:
             update = CheckpointUpdate(
                 partition_id="0",
@@ -322,8 +322,8 @@ def test_lag_of_a_group_that_handled_nothing_counts_what_the_hub_retains(has_beg
                 writer="a/1/1",
             )
             await connection.store.update_checkpoint(connection.group, update)
-        scene.hub.trim("0", before=15)
-        lags = await read_lags(connection, [], lookup_group="", expiration=LIFE, now=scene.now())
+        setup.hub.trim("0", before=15)
+        lags = await read_lags(connection, [], lookup_group="", expiration=LIFE, now=setup.now())
         return [(lag.lag, lag.oldest_age_s) for lag in lags]
 
     assert with_group(scenario) == [(5, 5.0), (0, 0.0)]

@@ -1,4 +1,4 @@
-"""Answers of workers that are joined, over real sockets; the workers' processes are played."""
+"""Answers of workers that are joined, over real sockets; the workers' processes are fakes."""
 
 import tempfile
 from contextlib import AsyncExitStack
@@ -20,7 +20,7 @@ PATHS = ("/live", "/ready", "/partitions", "/status")
 
 
 @dataclass
-class PlayedWorker:
+class FakeWorker:
     """What a supervisor knows of a worker."""
 
     number: int
@@ -54,7 +54,7 @@ def routes(worker, *, is_ok=True):
     return {**dict.fromkeys(PATHS, answer), "/status": status, "/metrics": metrics}
 
 
-class Scene:
+class Setup:
     """A supervisor's endpoint, and workers that serve or do not."""
 
     def __init__(self, stack: AsyncExitStack, folder: str) -> None:
@@ -100,13 +100,13 @@ def _place():
 @pytest.mark.parametrize("path", PATHS)
 async def test_the_processors_of_all_workers_are_one_list(place, path):
     """Each with the number of its worker; the answer is green if all are."""
-    workers = [PlayedWorker(0), PlayedWorker(1)]
+    workers = [FakeWorker(0), FakeWorker(1)]
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, place)
-        await scene.begin(workers)
+        setup = Setup(stack, place)
+        await setup.begin(workers)
         for worker in workers:
-            await scene.serving(worker)
-        answer = await scene.ask(path)
+            await setup.serving(worker)
+        answer = await setup.ask(path)
 
     assert isinstance(answer.body, dict)
     assert (answer.status, answer.body["ok"]) == (200, True)
@@ -119,35 +119,35 @@ async def test_the_processors_of_all_workers_are_one_list(place, path):
 async def test_the_root_lists_the_paths(place):
     """As that of one process does."""
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, place)
-        await scene.begin([PlayedWorker(0)])
-        answer = await scene.ask("/")
+        setup = Setup(stack, place)
+        await setup.begin([FakeWorker(0)])
+        answer = await setup.ask("/")
 
     assert answer.body == {"paths": [*PATHS, "/metrics"]}
 
 
 async def test_one_worker_that_is_not_ok_turns_the_answer_red(place):
     """Except for the status, which only tells."""
-    workers = [PlayedWorker(0), PlayedWorker(1)]
+    workers = [FakeWorker(0), FakeWorker(1)]
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, place)
-        await scene.begin(workers)
-        await scene.serving(workers[0], is_ok=False)
-        await scene.serving(workers[1])
-        codes = {path: (await scene.ask(path)).status for path in PATHS}
+        setup = Setup(stack, place)
+        await setup.begin(workers)
+        await setup.serving(workers[0], is_ok=False)
+        await setup.serving(workers[1])
+        codes = {path: (await setup.ask(path)).status for path in PATHS}
 
     assert codes == {"/live": 503, "/ready": 503, "/partitions": 503, "/status": 200}
 
 
 async def test_metrics_have_the_number_of_the_worker(place):
     """With the content type that the workers gave."""
-    workers = [PlayedWorker(0), PlayedWorker(1), PlayedWorker(2)]
+    workers = [FakeWorker(0), FakeWorker(1), FakeWorker(2)]
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, place)
-        await scene.begin(workers)
+        setup = Setup(stack, place)
+        await setup.begin(workers)
         for worker in workers[:2]:
-            await scene.serving(worker)
-        answer = await scene.ask("/metrics")
+            await setup.serving(worker)
+        answer = await setup.ask("/metrics")
 
     assert answer.body == 'up{worker="0"} 1\nup{worker="1"} 1\n'
     assert answer.content_type.startswith("text/plain; version=0.0.4")
@@ -155,16 +155,16 @@ async def test_metrics_have_the_number_of_the_worker(place):
 
 async def test_a_worker_that_starts_or_starts_again_is_live_but_not_ready(place):
     """The supervisor restarts it: to restart the supervisor as well would not help."""
-    worker = PlayedWorker(0)
+    worker = FakeWorker(0)
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, place)
-        await scene.begin([worker])
-        starting = [await scene.entry(path) for path in ("/live", "/ready")]
+        setup = Setup(stack, place)
+        await setup.begin([worker])
+        starting = [await setup.entry(path) for path in ("/live", "/ready")]
         worker.pid = None
         worker.age_s = 3600.0
-        waiting = [await scene.entry(path) for path in ("/live", "/ready")]
+        waiting = [await setup.entry(path) for path in ("/live", "/ready")]
         worker.last_words = "the store does not answer"
-        _, after_a_message = await scene.entry("/ready")
+        _, after_a_message = await setup.entry("/ready")
 
     reasons = ["starting: for 1 s it has loaded code, your handler's included"]
     assert [(status, entry["reasons"]) for status, entry in starting] == [
@@ -181,16 +181,16 @@ async def test_a_worker_that_starts_or_starts_again_is_live_but_not_ready(place)
 
 async def test_a_worker_that_answers_no_more_is_not_live(place):
     """It did answer, so it is not starting: it hangs as a whole."""
-    worker = PlayedWorker(0)
+    worker = FakeWorker(0)
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, place)
-        await scene.begin([worker])
-        served = await scene.serving(worker)
-        before = await scene.entry("/live")
+        setup = Setup(stack, place)
+        await setup.begin([worker])
+        served = await setup.serving(worker)
+        before = await setup.entry("/live")
         await served.aclose()
-        after = await scene.entry("/live")
+        after = await setup.entry("/live")
         worker.pid = 8
-        restarted = await scene.entry("/live")
+        restarted = await setup.entry("/live")
 
     assert (before[0], after[0], restarted[0]) == (200, 503, 200)
     assert after[1]["reasons"] == ["no answer within 2 s"]
@@ -198,10 +198,10 @@ async def test_a_worker_that_answers_no_more_is_not_live(place):
 
 async def test_a_worker_that_never_answers_is_not_live_after_a_minute(place):
     """Its start hangs."""
-    worker = PlayedWorker(0, age_s=61.0)
+    worker = FakeWorker(0, age_s=61.0)
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, place)
-        await scene.begin([worker])
-        status, entry = await scene.entry("/live")
+        setup = Setup(stack, place)
+        await setup.begin([worker])
+        status, entry = await setup.entry("/live")
 
     assert (status, entry["ok"]) == (503, False)

@@ -12,7 +12,7 @@ from eventproc._core.placement.loads import WorkDone
 from eventproc._group.pumps.pumps import Pumps
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.models._statistics import DeliveryCounters
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 
 
 class StubPump:

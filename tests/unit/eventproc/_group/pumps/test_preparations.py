@@ -10,7 +10,7 @@ from eventproc._base.logs import get_logger
 from eventproc._base.retries import waits
 from eventproc._group.pumps.preparations import Preparations
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 
 
 class StubWork:
@@ -139,7 +139,7 @@ async def test_a_handler_that_cannot_be_made_is_made_again_by_the_next_cycle(cap
 def test_what_is_ready_is_known_until_it_is_taken_or_discarded():
     """What is held is not prepared, although this processor is planned to be its backup."""
 
-    async def story():
+    async def scenario():
         preparations = preparations_of(Noting)
         preparations.adjust({"a", "b", "c"}, {"c"}.__contains__)
         before = preparations.ready
@@ -151,13 +151,13 @@ def test_what_is_ready_is_known_until_it_is_taken_or_discarded():
         await preparations.close()
         return before, ready, after, preparations.ready
 
-    assert run_virtual(story()) == ((), ("a", "b"), (), ())
+    assert run_virtual(scenario()) == ((), ("a", "b"), (), ())
 
 
 def test_what_is_planned_for_this_processor_is_kept_although_it_is_no_backup_any_more():
     """Its owner has not let it go yet."""
 
-    async def story():
+    async def scenario():
         preparations = preparations_of(Noting)
         preparations.adjust({"a"}, nobodys)
         await seconds(1)
@@ -166,13 +166,13 @@ def test_what_is_planned_for_this_processor_is_kept_although_it_is_no_backup_any
         await preparations.close()
         return handler.calls  # type: ignore[attr-defined]
 
-    assert run_virtual(story()) == ["prepare", "ready"]
+    assert run_virtual(scenario()) == ["prepare", "ready"]
 
 
 def test_a_failing_preparation_is_called_again_after_longer_and_longer_waits(caplog):
     """A ``CancelledError`` of the user's own is a failure, too."""
 
-    async def story():
+    async def scenario():
         handler = Noting()
         handler.errors = [OSError("no route"), asyncio.CancelledError(), OSError("again")]
         preparations = Preparations(
@@ -186,14 +186,14 @@ def test_a_failing_preparation_is_called_again_after_longer_and_longer_waits(cap
         await preparations.close()
         return counts
 
-    assert run_virtual(story()) == [1, 2, 2, 3, 3, 3, 4]
+    assert run_virtual(scenario()) == [1, 2, 2, 3, 3, 3, 4]
     assert "again" in caplog.text
 
 
 def test_the_log_names_handlers_as_users_do(caplog):
     """When one could not be prepared, and when it is."""
 
-    async def story():
+    async def scenario():
         handler = Noting()
         handler.errors = [OSError("no route")]
         preparations = preparations_of(lambda: handler)
@@ -204,7 +204,7 @@ def test_the_log_names_handlers_as_users_do(caplog):
         return len(preparations._discarding)
 
     caplog.set_level("INFO")
-    left_count = run_virtual(story())
+    left_count = run_virtual(scenario())
     logged = [(vars(r).get("event"), vars(r).get("handler_of")) for r in caplog.records]
 
     assert logged == [("prepare_failed", "A"), ("handler_prepared", "A")]
@@ -214,7 +214,7 @@ def test_the_log_names_handlers_as_users_do(caplog):
 def test_a_preparation_under_way_ends_before_it_is_discarded(caplog):
     """``close`` waits for both; an error of ``discard`` is logged."""
 
-    async def story():
+    async def scenario():
         handler = Noting()
         handler.prepare_s, handler.close_s = 100.0, 5.0
         preparations = preparations_of(lambda: handler)
@@ -225,7 +225,7 @@ def test_a_preparation_under_way_ends_before_it_is_discarded(caplog):
         await preparations.close()
         return handler.calls, asyncio.get_running_loop().time()
 
-    assert run_virtual(story()) == (["prepare", "closed", "discard"], 6.0)
+    assert run_virtual(scenario()) == (["prepare", "closed", "discard"], 6.0)
     assert "cannot discard" in caplog.text
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eventproc.models import CloseReason, WriteOutcome
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 from tests.unit.eventproc._group.pumps.stub_pumps import PumpsFixture
 
 some = st.frozensets(st.sampled_from("abcdef"))
@@ -20,7 +20,7 @@ some = st.frozensets(st.sampled_from("abcdef"))
 def test_pumps_are_started_and_ended_until_they_match_the_owned_partitions(before, owned, surplus):
     """A partition that is being handed over gets neither a second pump nor a second end."""
 
-    async def story():
+    async def scenario():
         fixture = PumpsFixture()
         pumps = fixture.pumps
         await fixture.adjust(before)
@@ -37,7 +37,7 @@ def test_pumps_are_started_and_ended_until_they_match_the_owned_partitions(befor
         assert len(set(all_made)) == len(all_made), "a second pump"
         return started, all_made[len(started) :], ended, running
 
-    started, later, ended, running = run_virtual(story())
+    started, later, ended, running = run_virtual(scenario())
 
     assert started == sorted(before)
     assert later == sorted(owned - before)

@@ -14,7 +14,7 @@ from eventproc._group.pumps.stop_scope import (
 )
 from eventproc.models import CloseReason
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Noting, Scene, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 class ScopeFixture:
@@ -208,17 +208,17 @@ def test_no_event_is_delivered_while_the_lease_is_not_trusted():
     """During an outage of the store its owner is uncertain; delivery resumes afterwards."""
 
     async def scenario():
-        scene = Scene()
-        async with scene.processor(lambda: Noting(scene)):
+        setup = Setup()
+        async with setup.processor(lambda: Noting(setup)):
             await seconds(5)
-            scene.store_by_owner["a"].is_out = True
+            setup.store_by_owner["a"].is_out = True
             await seconds(100)
-            scene.publish(3)
+            setup.publish(3)
             await seconds(20)
-            before = scene.numbers()
-            scene.store_by_owner["a"].is_out = False
+            before = setup.numbers()
+            setup.store_by_owner["a"].is_out = False
             await seconds(60)
-            after = scene.numbers()
+            after = setup.numbers()
         return before, after
 
     assert run_virtual(scenario()) == ([], [0, 1, 2])

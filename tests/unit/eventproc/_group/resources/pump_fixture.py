@@ -11,15 +11,15 @@ from eventproc._group.pumps.stop_scope import StopScope
 from eventproc._group.resources.pump import ResourcePump
 from eventproc.models import Member
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 
 
-def virtual(story):
+def virtual(scenario):
     """Run a test on virtual time, with a fixture of its own."""
 
-    @wraps(story)
+    @wraps(scenario)
     def test(*args, **named):
-        return run_virtual(story(*args, **named))
+        return run_virtual(scenario(*args, **named))
 
     return test
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from eventproc import CloseReason
-from tests.scenarios.scene import seconds
+from tests.scenarios.group_setup import seconds
 from tests.unit.eventproc._group.resources.pump_fixture import PumpFixture, StubHandler, virtual
 
 

@@ -7,7 +7,7 @@ import pytest
 from eventproc.errors import LetterDamagedError
 from eventproc.models import ReceivedEvent
 from eventproc.sources.eventhubs._letters import LetterPart, letter_from_parts, part_of, parts_of
-from tests.scenarios.letter_scene import letter
+from tests.scenarios.dead_letters import letter
 
 
 def event_of(part: LetterPart) -> ReceivedEvent:

@@ -1,4 +1,4 @@
-"""The connection to a broker, with a client that is played."""
+"""The connection to a broker, with a fake of the client."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ from eventproc.sources.rabbitmq._amqp import QUEUE_ARGUMENTS, Broker, Consumer
 from tests.scenarios.loops import in_two_loops
 
 
-class PlayedChannel:
+class FakeChannel:
     """Notes what is declared."""
 
     is_closed = False
@@ -39,7 +39,7 @@ class PlayedChannel:
         self.is_closed = True
 
 
-class PlayedClient:
+class FakeClient:
     """Opens connections to a broker of some version."""
 
     def __init__(self, version: object = "3.13.7") -> None:
@@ -47,7 +47,7 @@ class PlayedClient:
         self.connections: list[SimpleNamespace] = []
         self.declared: dict[str, object] = {}
         self.closed_count = 0
-        self.channels: list[PlayedChannel] = []
+        self.channels: list[FakeChannel] = []
         self.error: Exception | None = None
 
     async def connect(self, _, *, heartbeat, **__) -> SimpleNamespace:
@@ -64,16 +64,16 @@ class PlayedClient:
         self.connections.append(connection)
         return connection
 
-    async def _channel(self, *, publisher_confirms) -> PlayedChannel:
+    async def _channel(self, *, publisher_confirms) -> FakeChannel:
         assert not publisher_confirms
-        self.channels.append(PlayedChannel(self.declared))
+        self.channels.append(FakeChannel(self.declared))
         return self.channels[-1]
 
     async def _close(self) -> None:
         self.closed_count += 1
 
 
-def opened(client: PlayedClient, monkeypatch: pytest.MonkeyPatch) -> Broker:
+def opened(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> Broker:
     monkeypatch.setattr(aio_pika, "connect", client.connect)
     return Broker("amqp://broker/", heartbeat_s=7, timeout=timedelta(seconds=3))
 
@@ -90,7 +90,7 @@ def opened(client: PlayedClient, monkeypatch: pytest.MonkeyPatch) -> Broker:
 )
 async def test_queues_have_no_limit_of_deliveries(version, limit, monkeypatch):
     """From RabbitMQ 4 on it has to be switched off; before, there is none and it is refused."""
-    client = PlayedClient(version)
+    client = FakeClient(version)
 
     await opened(client, monkeypatch).declare({"q-P0": QUEUE_ARGUMENTS})
 
@@ -99,7 +99,7 @@ async def test_queues_have_no_limit_of_deliveries(version, limit, monkeypatch):
 
 async def test_requests_at_one_time_share_a_connection(monkeypatch):
     """One heartbeat speaks for all queues; a second connection would never be closed."""
-    client = PlayedClient()
+    client = FakeClient()
     broker = opened(client, monkeypatch)
 
     await asyncio.gather(*(broker.declare({f"q-P{number}": {}}) for number in range(5)))
@@ -113,7 +113,7 @@ async def test_requests_at_one_time_share_a_connection(monkeypatch):
 
 async def test_a_connection_that_the_broker_ended_is_opened_again(monkeypatch):
     """The client itself still calls it open."""
-    client = PlayedClient()
+    client = FakeClient()
     broker = opened(client, monkeypatch)
     await broker.declare({"one": {}})
     client.connections[0].transport.connection.is_opened = False
@@ -128,7 +128,7 @@ async def test_a_broker_is_used_in_one_event_loop_after_the_other(monkeypatch):
     """As those of publishers and dead letters are, if their program runs again. What the first loop
     left open is of no use in the second.
     """
-    client = PlayedClient()
+    client = FakeClient()
     broker = opened(client, monkeypatch)
 
     async def use():
@@ -151,7 +151,7 @@ async def test_a_broker_is_used_in_one_event_loop_after_the_other(monkeypatch):
 )
 async def test_errors_of_the_client_are_those_of_a_source(error, raised, monkeypatch):
     """With the address, and without the login."""
-    client = PlayedClient()
+    client = FakeClient()
     client.error = error
 
     with pytest.raises(raised, match="declaring the queues at broker") as caught:
@@ -162,7 +162,7 @@ async def test_errors_of_the_client_are_those_of_a_source(error, raised, monkeyp
 
 async def test_an_unknown_host_is_a_configuration_error(monkeypatch):
     """At the start of source and sink: another attempt would find it no more."""
-    client = PlayedClient()
+    client = FakeClient()
     client.error = AMQPConnectionError("[Errno -2] Name or service not known")
     monkeypatch.setattr(aio_pika, "connect", client.connect)
     sink = RabbitDeadLetterSink("amqp://broker/", exchange="dead")
@@ -176,7 +176,7 @@ async def test_an_unknown_host_is_a_configuration_error(monkeypatch):
 
 async def test_a_place_for_dead_letters_that_does_not_answer_is_tried_again(monkeypatch):
     """Not the processor's configuration is wrong."""
-    client = PlayedClient()
+    client = FakeClient()
     client.error = AMQPConnectionError("[Errno 111] Connection refused")
     monkeypatch.setattr(aio_pika, "connect", client.connect)
 

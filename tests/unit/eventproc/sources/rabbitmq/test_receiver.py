@@ -1,4 +1,4 @@
-"""The receiver of a queue, with a consumer that is played."""
+"""The receiver of a queue, with a fake of the consumer."""
 
 import asyncio
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Delivery:
     body: bytes = b"x"
 
 
-class PlayedConsumer:
+class FakeConsumer:
     """Notes what it is asked for."""
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class PlayedConsumer:
         self.calls.append(("closed", timeout_s))
 
 
-def opened(first: int, count: int) -> tuple[RabbitReceiver, PlayedConsumer]:
+def opened(first: int, count: int) -> tuple[RabbitReceiver, FakeConsumer]:
     """Return a receiver to which so many messages were delivered."""
-    receiver, consumer = RabbitReceiver(first, timeout=timedelta(seconds=3)), PlayedConsumer()
+    receiver, consumer = RabbitReceiver(first, timeout=timedelta(seconds=3)), FakeConsumer()
     receiver.attach(consumer)  # type: ignore[arg-type]
     for number in range(count):
         receiver.deliver(Delivery(number + 1))

@@ -40,7 +40,7 @@ def test_all_up_to_a_delivery_does_not_name_one_that_was_acknowledged_alone():
     assert settled.add(5, ()) == (6, [])
 
 
-class PlayedChannel:
+class FakeChannel:
     """Refuses tags as RabbitMQ does."""
 
     def __init__(self, count: int) -> None:
@@ -57,7 +57,7 @@ class PlayedChannel:
 @given(st.integers(0, 50), st.lists(st.sets(st.integers(0, 29)), max_size=6))
 def test_whatever_is_settled_is_acknowledged_once(first, steps):
     """For any order in which events are done."""
-    settled, channel, done = Settled(first), PlayedChannel(30), set[int]()
+    settled, channel, done = Settled(first), FakeChannel(30), set[int]()
     for step in steps:
         done |= step
         through = next(n for n in range(31) if n not in done) - 1

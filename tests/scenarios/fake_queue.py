@@ -1,4 +1,4 @@
-"""A queue that is played in memory, for stories on virtual time, where no broker can run.
+"""A fake of a queue, in memory, for scenarios on virtual time, where no broker can run.
 
 Like RabbitMQ's: one consumer is active, each has a limited number of unsettled messages, and those
 of a link that is closed come again, in their former order.
@@ -23,12 +23,12 @@ SENDING_S = 0.05
 """How long the broker does not know what was settled."""
 
 
-class PlayedQueue:
+class FakeQueue:
     """The messages that wait, and the links that consume them; the first one is active."""
 
     def __init__(self) -> None:
         self.waiting: deque[int] = deque()
-        self.links: list[PlayedLink] = []
+        self.links: list[FakeLink] = []
         self.settled: list[int] = []
 
     def put(self, *messages: int) -> None:
@@ -42,23 +42,23 @@ class PlayedQueue:
             while self.waiting and len(link.unsettled) < link.prefetch:
                 link.take(self.waiting.popleft())
 
-    def leave(self, link: "PlayedLink") -> None:
+    def leave(self, link: "FakeLink") -> None:
         """Take back what was not settled."""
         self.waiting.extendleft(reversed(list(link.unsettled.values())))
         link.unsettled.clear()
         self.cancel(link)
 
-    def cancel(self, link: "PlayedLink") -> None:
+    def cancel(self, link: "FakeLink") -> None:
         """Send nothing more; the next link becomes active."""
         if link in self.links:
             self.links.remove(link)
         self.deliver()
 
 
-class PlayedLink(QueueReceiver):
+class FakeLink(QueueReceiver):
     """A consumer."""
 
-    def __init__(self, queue: PlayedQueue, following: int, prefetch: int) -> None:
+    def __init__(self, queue: FakeQueue, following: int, prefetch: int) -> None:
         self.queue = queue
         self.prefetch = prefetch
         self.unsettled: dict[int, int] = {}
@@ -139,14 +139,14 @@ class PlayedLink(QueueReceiver):
         return None
 
 
-class PlayedQueues(QueueSource):
+class FakeQueues(QueueSource):
     """The queues that processors share."""
 
-    def __init__(self, queues: dict[str, PlayedQueue], prefetch: int = 10) -> None:
+    def __init__(self, queues: dict[str, FakeQueue], prefetch: int = 10) -> None:
         self.queues = queues
         self.prefetch = prefetch
 
-    fully_qualified_namespace = "played"
+    fully_qualified_namespace = "fake"
     eventhub_name = "queues"
     offset_format = OffsetFormat.QUEUE
 
@@ -180,4 +180,4 @@ class PlayedQueues(QueueSource):
     async def open_receiver(self, consumer_group, partition_id, position):
         number = position.sequence_number
         following = 0 if number is None else number + 1
-        return PlayedLink(self.queues[partition_id], following, self.prefetch)
+        return FakeLink(self.queues[partition_id], following, self.prefetch)

@@ -28,6 +28,7 @@ from eventproc.testing._processes import run_processes
 from tests.simulation.invariants import Violation
 from tests.simulation.lanes import key_selector
 from tests.simulation.placements import STRATEGIES, draw_placement
+from tests.simulation.scenario import DEATHS_UNCOUNTED
 from tests.simulation.small import (
     checkpoints,
     foreign,
@@ -41,7 +42,6 @@ from tests.simulation.small import (
     suspects,
 )
 from tests.simulation.small.world import SmallLanesWorld, SmallWorld
-from tests.simulation.stories import DEATHS_UNCOUNTED
 from tests.simulation.world import CLOCK_RATE_MAX
 
 EXPIRATION_S: Final = 12.0
@@ -94,7 +94,7 @@ PAUSED_RATE: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmallStory:
+class SmallScenario:
     """What happens in a small world."""
 
     seed: int
@@ -115,8 +115,8 @@ class SmallStory:
         )
 
 
-def draw(seed: int) -> SmallStory:
-    """Draw a story; the same for the same seed."""
+def draw(seed: int) -> SmallScenario:
+    """Draw a scenario; the same for the same seed."""
     rng = Random(f"small/{seed}")
     conditions = [c for c in CONDITIONS if rng.random() < CONDITION_RATE]
     strategy = rng.choice([*STRATEGIES, LoadBalancingStrategy.COOPERATIVE])
@@ -138,7 +138,7 @@ def draw(seed: int) -> SmallStory:
         names = [name for name in names if name not in FOREIGN]
     if NEVER_PAUSED.isdisjoint(names) and Random(f"small pauses/{seed}").random() < PAUSED_RATE:
         conditions.append("paused")
-    return SmallStory(
+    return SmallScenario(
         seed=seed,
         placement=placement,
         partition_count=rng.choice([1, 2, 3, 4, 6]),
@@ -154,9 +154,9 @@ def _needed(names: Iterable[str]) -> set[str]:
     return {condition for name in names for condition in suspects.NEEDS.get(name, ())}
 
 
-def _config(story: SmallStory) -> EventProcessorConfig:
-    rng = Random(f"small config/{story.seed}")
-    has = story.conditions.__contains__
+def _config(scenario: SmallScenario) -> EventProcessorConfig:
+    rng = Random(f"small config/{scenario.seed}")
+    has = scenario.conditions.__contains__
     policies = [
         CheckpointPolicy(max_events=1),
         CheckpointPolicy(interval=timedelta(seconds=1)),
@@ -166,8 +166,8 @@ def _config(story: SmallStory) -> EventProcessorConfig:
     lanes: dict[str, Any] = {"key_concurrency": 3, "key_selector": key_selector}
     return EventProcessorConfig(
         uses_store_thread=False,
-        load_balancing_strategy=story.strategy,
-        placement=story.placement,
+        load_balancing_strategy=scenario.strategy,
+        placement=scenario.placement,
         load_balancing_interval=timedelta(seconds=2),
         ownership_expiration=timedelta(seconds=EXPIRATION_S),
         handoff_timeout=timedelta(seconds=4),
@@ -188,14 +188,14 @@ def _config(story: SmallStory) -> EventProcessorConfig:
     )
 
 
-def _world(story: SmallStory) -> SmallWorld:
-    has = story.conditions.__contains__
-    rng = Random(f"small world/{story.seed}")
+def _world(scenario: SmallScenario) -> SmallWorld:
+    has = scenario.conditions.__contains__
+    rng = Random(f"small world/{scenario.seed}")
     make = SmallLanesWorld if has("lanes") else SmallWorld
     world = make(
-        f"small/{story.seed}",
-        partition_count=story.partition_count,
-        config=_config(story),
+        f"small/{scenario.seed}",
+        partition_count=scenario.partition_count,
+        config=_config(scenario),
         publish_every_s=rng.choice([0.9, 1.7, 3]),
         clock_rate_max=CLOCK_RATE_MAX if has("clocks") else 0,
     )
@@ -213,26 +213,26 @@ def _world(story: SmallStory) -> SmallWorld:
     return world
 
 
-async def play_story(
-    story: SmallStory, watch: Callable[[SmallWorld], object] = lambda _: None
+async def play_scenario(
+    scenario: SmallScenario, watch: Callable[[SmallWorld], object] = lambda _: None
 ) -> SmallWorld:
-    """Play a story; *watch* gets the world before anything happens in it.
+    """Play a scenario; *watch* gets the world before anything happens in it.
 
     Raises:
         Violation: An invariant was violated, or a situation cost more than it has to.
     """
-    world = _world(story)
+    world = _world(scenario)
     watch(world)
-    operator = pauses.PausingOperator(world, Random(f"small operator/{story.seed}"))
-    is_paused = "paused" in story.conditions
+    operator = pauses.PausingOperator(world, Random(f"small operator/{scenario.seed}"))
+    is_paused = "paused" in scenario.conditions
     try:
-        world.join(story.processor_count)
-        for number, name in story.steps:
+        world.join(scenario.processor_count)
+        for number, name in scenario.steps:
             await world.settle("healed", HEALED_WITHIN_S)
             await operator.perhaps_resume()
             world.invariants.note(f"--- {name}", "")
             pausing = asyncio.create_task(operator.pause()) if is_paused else None
-            await SITUATIONS[name](world, Random(f"{story.seed}/{number}/{name}"))
+            await SITUATIONS[name](world, Random(f"{scenario.seed}/{number}/{name}"))
             if pausing is not None:
                 await pausing
             world.heal()
@@ -265,34 +265,34 @@ async def _finish(world: SmallWorld, handled_within_s: float) -> None:
 
 
 def play(seed: int) -> Coroutine[Any, Any, SmallWorld]:
-    """Play the story of a seed."""
-    return play_story(draw(seed))
+    """Play the scenario of a seed."""
+    return play_scenario(draw(seed))
 
 
-def shrunk(story: SmallStory) -> SmallStory:
-    """Return the story with the fewest situations and conditions that still fails."""
+def shrunk(scenario: SmallScenario) -> SmallScenario:
+    """Return the scenario with the fewest situations and conditions that still fails."""
     while True:
-        for simpler in _simpler(story):
+        for simpler in _simpler(scenario):
             if failure_of(simpler) is not None:
-                story = simpler
+                scenario = simpler
                 break
         else:
-            return story
+            return scenario
 
 
-def _simpler(story: SmallStory) -> Iterator[SmallStory]:
-    for steps in _without_one(story.steps):
-        yield replace(story, steps=steps)
-    if story.placement != Even():
-        yield replace(story, placement=Even())
-    needed = _needed(name for _, name in story.steps)
-    for conditions in _without_one(story.conditions):
+def _simpler(scenario: SmallScenario) -> Iterator[SmallScenario]:
+    for steps in _without_one(scenario.steps):
+        yield replace(scenario, steps=steps)
+    if scenario.placement != Even():
+        yield replace(scenario, placement=Even())
+    needed = _needed(name for _, name in scenario.steps)
+    for conditions in _without_one(scenario.conditions):
         if needed <= set(conditions):
-            yield replace(story, conditions=conditions)
-    if story.processor_count > 1:
-        yield replace(story, processor_count=story.processor_count - 1)
-    if story.partition_count > 1:
-        yield replace(story, partition_count=story.partition_count - 1)
+            yield replace(scenario, conditions=conditions)
+    if scenario.processor_count > 1:
+        yield replace(scenario, processor_count=scenario.processor_count - 1)
+    if scenario.partition_count > 1:
+        yield replace(scenario, partition_count=scenario.partition_count - 1)
 
 
 def _without_one(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
@@ -300,20 +300,20 @@ def _without_one(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         yield items[:number] + items[number + 1 :]
 
 
-def failure_of(story: SmallStory) -> str | None:
-    """Play a story; return what was violated, or ``None``."""
+def failure_of(scenario: SmallScenario) -> str | None:
+    """Play a scenario; return what was violated, or ``None``."""
     try:
-        run_processes(play_story(story))
+        run_processes(play_scenario(scenario))
     except Exception as error:  # noqa: BLE001 - any error is a failure
         return str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
     return None
 
 
-def report(story: SmallStory) -> str:
-    """Play a story; describe it, what happened in it, and what was violated."""
+def report(scenario: SmallScenario) -> str:
+    """Play a scenario; describe it, what happened in it, and what was violated."""
     worlds: list[SmallWorld] = []
     try:
-        run_processes(play_story(story, worlds.append))
+        run_processes(play_scenario(scenario, worlds.append))
     except Exception as error:  # noqa: BLE001 - it is reported
         violation = f"{type(error).__name__}: {error}"
     else:
@@ -323,4 +323,4 @@ def report(story: SmallStory) -> str:
         f"{at_s:10.3f}  {subject + ': ' if subject else ''}{what}"
         for at_s, what, subject in history
     ]
-    return "\n".join([f"small {story.seed}: {story}", *lines, violation])
+    return "\n".join([f"small {scenario.seed}: {scenario}", *lines, violation])

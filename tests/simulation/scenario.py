@@ -1,9 +1,9 @@
-"""A story: the faults of a world and their times, drawn from one seed before it begins.
+"""A scenario: the faults of a world and their times, drawn from one seed before it begins.
 
-A *safety* story has faults to its end. In a *liveness* story they end, except those that may last:
-clocks that run fast or slow, a slow connection, a store that is sometimes busy, processors that are
-dead or cut off for ever, an event that every handler fails on. Then the group must become balanced
-and stay so.
+A *safety* scenario has faults to its end. In a *liveness* scenario they end, except those that may
+last: clocks that run fast or slow, a slow connection, a store that is sometimes busy, processors
+that are dead or cut off for ever, an event that every handler fails on. Then the group must become
+balanced and stay so.
 """
 
 import asyncio
@@ -66,18 +66,18 @@ begin anew, and an event that is retried for ever: a stall of one owner after an
 
 
 class Mode(Enum):
-    """What a story checks."""
+    """What a scenario checks."""
 
     SAFETY = "safety"
     LIVENESS = "liveness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Scenario:
     """A world's settings and faults."""
 
     seed: int | str
-    """Random generator for what is drawn while the story is played."""
+    """Random generator for what is drawn while the scenario runs."""
 
     mode: Mode
     partition_count: int
@@ -98,8 +98,8 @@ class Story:
     faults: tuple[Fault, ...] = ()
 
 
-def draw(seed: int, mode: Mode) -> Story:
-    """Draw a story; the same for the same seed."""
+def draw(seed: int, mode: Mode) -> Scenario:
+    """Draw a scenario; the same for the same seed."""
     rng = Random(f"{mode.value}/{seed}")
     config = _draw_config(rng)
     until_s = rng.choice([60, 120, 240])
@@ -107,7 +107,7 @@ def draw(seed: int, mode: Mode) -> Story:
     kinds = rng.sample(list(FAULTS), rng.randint(1, 5))
     foreign = rng.choices(FOREIGN, k=rng.choice([0, 0, 0, 0, 1, 2]))
     faults = [_draw_fault(rng, kinds, config, until_s) for _ in range(count)]
-    return Story(
+    return Scenario(
         seed=seed,
         mode=mode,
         partition_count=rng.randint(1, 10),
@@ -161,37 +161,37 @@ def _draw_fault(
     )
 
 
-def world_of(story: Story, make: type[World] = World) -> World:
-    """Make the world that a story begins in."""
+def world_of(scenario: Scenario, make: type[World] = World) -> World:
+    """Make the world that a scenario begins in."""
     world = make(
-        story.seed,
-        partition_count=story.partition_count,
-        config=story.config,
-        publish_every_s=story.publish_every_s,
-        clock_rate_max=story.clock_rate_max,
+        scenario.seed,
+        partition_count=scenario.partition_count,
+        config=scenario.config,
+        publish_every_s=scenario.publish_every_s,
+        clock_rate_max=scenario.clock_rate_max,
     )
-    world.behaviour.checkpoint_rate = story.checkpoint_rate
-    if (failover_timeout := story.config.failover_timeout) is not None:
-        hang_max = failover_timeout * HANG_FACTOR + story.config.shutdown_timeout
+    world.behaviour.checkpoint_rate = scenario.checkpoint_rate
+    if (failover_timeout := scenario.config.failover_timeout) is not None:
+        hang_max = failover_timeout * HANG_FACTOR + scenario.config.shutdown_timeout
         world.invariants.hang_max_s = hang_max.total_seconds()
     world.invariants.deaths_max = (
-        story.config.failure_policy.deliveries_max or 0
+        scenario.config.failure_policy.deliveries_max or 0
     ) + DEATHS_UNCOUNTED
-    world.set_faults(story.noise)
+    world.set_faults(scenario.noise)
     return world
 
 
-async def play_story(story: Story, make: type[World] = World) -> World:
-    """Play a story, and check its mode's properties.
+async def play_scenario(scenario: Scenario, make: type[World] = World) -> World:
+    """Play a scenario, and check its mode's properties.
 
     Raises:
         Violation: An invariant was violated.
     """
-    world = world_of(story, make)
+    world = world_of(scenario, make)
     try:
-        await _happen(story, world)
-        if story.mode is Mode.LIVENESS:
-            await _settle(story, world)
+        await _happen(scenario, world)
+        if scenario.mode is Mode.LIVENESS:
+            await _settle(scenario, world)
         await world.end()
     except Violation as violation:
         found = [*world.invariants.violations[:10], str(violation)]
@@ -202,20 +202,20 @@ async def play_story(story: Story, make: type[World] = World) -> World:
     return world
 
 
-async def _happen(story: Story, world: World) -> None:
+async def _happen(scenario: Scenario, world: World) -> None:
     """Start the processors, and inject the faults."""
-    for number in range(story.node_count):
+    for number in range(scenario.node_count):
         world.start(f"n{number}")
-    for number, system in enumerate(story.foreign):
+    for number, system in enumerate(scenario.foreign):
         world.start_foreign(f"f{number}", SYSTEMS[system])
     under_way: list[asyncio.Task[None]] = []
-    for fault in story.faults:
+    for fault in scenario.faults:
         await asyncio.sleep(max(0.0, fault.at_s - world.now_s))
         world.invariants.note(fault.kind, str(fault.which))
         script_event = FAULTS.get(fault.kind) or TROUBLES[fault.kind]
         under_way.append(asyncio.create_task(script_event(world, fault)))
-    if story.mode is Mode.SAFETY:
-        await asyncio.sleep(story.config.ownership_expiration.total_seconds())
+    if scenario.mode is Mode.SAFETY:
+        await asyncio.sleep(scenario.config.ownership_expiration.total_seconds())
         for task in under_way:
             task.cancel()
     if under_way:
@@ -225,36 +225,36 @@ async def _happen(story: Story, world: World) -> None:
             task.result()
 
 
-async def _settle(story: Story, world: World) -> None:
+async def _settle(scenario: Scenario, world: World) -> None:
     """End all faults but those that last; wait until the group is balanced and at rest."""
-    world.set_faults(story.lasting)
+    world.set_faults(scenario.lasting)
     world.calm_since_s = world.now_s
     if not any(not node.actor.is_foreign for node in world.there):
         world.start("last")  # A group of foreign members only has no guarantee to balance.
     # A processor that died a moment ago counts as an owner until its records expire.
-    await asyncio.sleep(story.config.ownership_expiration.total_seconds() * NOTICED_AFTER)
+    await asyncio.sleep(scenario.config.ownership_expiration.total_seconds() * NOTICED_AFTER)
     if not world.there:  # With stale listings, two processors with one owner id may both end.
         world.start("last")
     await world.until("is_at_rest", HEALED_WITHIN_S)
     world.stop_publishing()
     await world.until("is_all_handled", HEALED_WITHIN_S)
-    if story.config.failover_timeout is not None:
+    if scenario.config.failover_timeout is not None:
         # A call that hung moved its partition from owner to owner; the group balances again.
         await world.until("is_at_rest", HEALED_WITHIN_S)
     await world.rest(QUIET_INTERVALS)
 
 
-def of_strategy(story: Story, strategy: LoadBalancingStrategy) -> Story:
-    """Return the same story with another strategy."""
-    return replace(story, config=replace(story.config, load_balancing_strategy=strategy))
+def of_strategy(scenario: Scenario, strategy: LoadBalancingStrategy) -> Scenario:
+    """Return the same scenario with another strategy."""
+    return replace(scenario, config=replace(scenario.config, load_balancing_strategy=strategy))
 
 
-def with_troubles(story: Story, seed: int) -> Story:
-    """Return the same story with events that hang or kill, and a policy for them."""
+def with_troubles(scenario: Scenario, seed: int) -> Scenario:
+    """Return the same scenario with events that hang or kill, and a policy for them."""
     rng = Random(f"troubles/{seed}")
     failover_timeout = timedelta(seconds=rng.choice([10, 30]))
     config = replace(
-        story.config,
+        scenario.config,
         failover_timeout=failover_timeout,
         failure_policy=FailurePolicy(
             action=FailureAction.DEAD_LETTER, deliveries_max=rng.choice([3, 5])
@@ -262,9 +262,9 @@ def with_troubles(story: Story, seed: int) -> Story:
     )
     kinds = list(TROUBLES)
     troubles = [_draw_fault(rng, kinds, config, 100) for _ in range(rng.randint(1, 4))]
-    others = [fault for fault in story.faults if fault.kind not in TROUBLE_NEVER_WITH]
+    others = [fault for fault in scenario.faults if fault.kind not in TROUBLE_NEVER_WITH]
     return replace(
-        story,
+        scenario,
         config=config,
         foreign=(),
         faults=tuple(sorted([*others, *troubles], key=lambda fault: fault.at_s)),

@@ -26,7 +26,7 @@ class Idle(PartitionHandler):
         """Do nothing."""
 
 
-class Stand:
+class Setup:
     """A hub with two partitions, and a health server."""
 
     def __init__(self, **settings: Any) -> None:

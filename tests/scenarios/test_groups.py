@@ -18,15 +18,17 @@ strategies = pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lamb
 
 
 def run_world(
-    story: Callable[[World], Coroutine[object, object, None]], partition_count: int = 8, **settings
+    scenario: Callable[[World], Coroutine[object, object, None]],
+    partition_count: int = 8,
+    **settings,
 ) -> World:
-    """Run a story, check that no invariant was violated, and return its world."""
+    """Run a scenario, check that no invariant was violated, and return its world."""
 
     async def whole() -> World:
         config = EventProcessorConfig(uses_store_thread=False, **settings)
-        world = World("story", partition_count=partition_count, config=config)
+        world = World("scenario", partition_count=partition_count, config=config)
         try:
-            await story(world)
+            await scenario(world)
             world.stop_publishing()
             await world.until("is_all_handled", 120)
             await world.end()
@@ -49,20 +51,20 @@ async def settled(world: World, *owner_ids: str) -> list[CheckedNode]:
 def test_at_a_cold_start_partitions_are_shared_without_a_conflict(strategy):
     """All processors compute the same plan, so no two claim one partition."""
 
-    async def story(world):
+    async def scenario(world):
         nodes = await settled(world, "a", "b", "c")
 
         assert sorted(world.owned_counts().values()) == [2, 3, 3]
         assert sum(n.statistics.conflict_count for n in nodes) == 0
 
-    run_world(story, load_balancing_strategy=strategy)
+    run_world(scenario, load_balancing_strategy=strategy)
 
 
 @strategies
 def test_a_new_processor_gets_its_share_with_the_fewest_moves(strategy):
     """From 4 and 4 to 3, 3 and 2 two partitions move. Hand-overs repeat no event."""
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, "a", "b")
         before = world.owner_by_partition()
         await settled(world, "c")
@@ -70,7 +72,7 @@ def test_a_new_processor_gets_its_share_with_the_fewest_moves(strategy):
 
         assert sum(before[p] != after[p] for p in before) == 2
 
-    world = run_world(story, load_balancing_strategy=strategy)
+    world = run_world(scenario, load_balancing_strategy=strategy)
 
     if strategy is LoadBalancingStrategy.COOPERATIVE:
         assert world.invariants.duplicate_count == 0
@@ -80,13 +82,13 @@ def test_a_new_processor_gets_its_share_with_the_fewest_moves(strategy):
 def test_a_leaving_processor_hands_over_its_partitions():
     """They are served again within seconds, and no event is repeated."""
 
-    async def story(world):
+    async def scenario(world):
         _, leaving = await settled(world, "a", "b")
         world.leave(leaving)
 
         assert await world.until("is_balanced", 20) < INTERVAL_S + 5
 
-    world = run_world(story)
+    world = run_world(scenario)
 
     assert world.invariants.duplicate_count == 0
 
@@ -95,7 +97,7 @@ def test_a_leaving_processor_hands_over_its_partitions():
 def test_a_leaving_processor_hands_over_partitions_whose_handler_hangs(budget_s):
     """The drain delay is part of ``shutdown_timeout``; calls are cancelled in time for the rest."""
 
-    async def story(world):
+    async def scenario(world):
         _, leaving = await settled(world, "a", "b")
         world.behaviour.seconds_per_event = 1000.0
         await asyncio.sleep(10)
@@ -109,13 +111,13 @@ def test_a_leaving_processor_hands_over_partitions_whose_handler_hangs(budget_s)
         world.start("c")
         await world.until("is_balanced", 100)
 
-    run_world(story, shutdown_timeout=timedelta(seconds=budget_s))
+    run_world(scenario, shutdown_timeout=timedelta(seconds=budget_s))
 
 
 def test_a_crashed_processor_is_replaced_after_its_expiration():
     """Not before, because it might be alive."""
 
-    async def story(world):
+    async def scenario(world):
         _, victim = await settled(world, "a", "b")
         await asyncio.sleep(30)
         world.crash(victim)
@@ -123,14 +125,14 @@ def test_a_crashed_processor_is_replaced_after_its_expiration():
 
         assert EXPIRATION_S / 2 < took_s < EXPIRATION_S + INTERVAL_S * 1.1 + 1
 
-    run_world(story)
+    run_world(scenario)
 
 
 @pytest.mark.parametrize("gone_s", [0.0, 5.0, 50.0])
 def test_a_restart_under_the_same_owner_id_moves_no_partition(gone_s):
     """It claims its former partitions, if their records have not expired."""
 
-    async def story(world):
+    async def scenario(world):
         _, victim = await settled(world, "a", "b")
         await asyncio.sleep(40)
         before = world.owner_by_partition()
@@ -144,7 +146,7 @@ def test_a_restart_under_the_same_owner_id_moves_no_partition(gone_s):
         assert world.owner_by_partition() == before
         assert world.invariants.moved_at_s == moved_at_s
 
-    run_world(story)
+    run_world(scenario)
 
 
 async def start_refused(world: World, owner_id: str) -> bool:
@@ -158,7 +160,7 @@ async def start_refused(world: World, owner_id: str) -> bool:
 def test_a_second_processor_under_a_live_owner_id_is_refused():
     """The first one goes on."""
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, "a", "b")
         moved_at_s = world.invariants.moved_at_s
 
@@ -169,7 +171,7 @@ def test_a_second_processor_under_a_live_owner_id_is_refused():
         assert world.invariants.moved_at_s == moved_at_s
         assert world.node("a").statistics.lost_count == 0
 
-    world = run_world(story)
+    world = run_world(scenario)
 
     assert world.invariants.duplicate_count == 0
 
@@ -177,7 +179,7 @@ def test_a_second_processor_under_a_live_owner_id_is_refused():
 def test_of_two_processors_that_start_under_one_owner_id_one_is_refused():
     """Started at the same moment, they find each other before both own a partition."""
 
-    async def story(world):
+    async def scenario(world):
         both = [world.start("a", is_supervised=False) for _ in range(2)]
         await asyncio.sleep(40)
 
@@ -185,14 +187,14 @@ def test_of_two_processors_that_start_under_one_owner_id_one_is_refused():
 
         await world.until("is_balanced", 20)
 
-    run_world(story)
+    run_world(scenario)
 
 
 @pytest.mark.parametrize("paused_s", [20.0, 50.0, 100.0])
 def test_a_paused_processor_yields_to_the_one_that_took_its_owner_id(paused_s):
     """It could not answer in time, and when it resumes, one of the two has to end."""
 
-    async def story(world):
+    async def scenario(world):
         old, _ = await settled(world, "a", "b")
         old.process.pause()
         new = world.start("a")
@@ -215,13 +217,13 @@ def test_a_paused_processor_yields_to_the_one_that_took_its_owner_id(paused_s):
             node.task.cancel()
             await asyncio.wait([node.task])
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_handlers_stop_before_the_expiration_during_an_outage_of_the_store():
     """The leases are not trusted. After the outage delivery continues, and no partition moves."""
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, "a", "b")
         before = world.owner_by_partition()
         gone_at_s = world.now_s
@@ -240,13 +242,13 @@ def test_handlers_stop_before_the_expiration_during_an_outage_of_the_store():
         assert max(later) > gone_at_s + 200
         assert world.owner_by_partition() == before
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_after_an_outage_no_owner_counts_as_dead_at_once():
     """No owner could renew. One that returns a little later keeps its partitions."""
 
-    async def story(world):
+    async def scenario(world):
         nodes = await settled(world, "a", "b", "c")
         moved_at_s = world.invariants.moved_at_s
         for node in nodes:
@@ -259,13 +261,13 @@ def test_after_an_outage_no_owner_counts_as_dead_at_once():
 
         assert world.invariants.moved_at_s == moved_at_s
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_a_processor_without_the_store_is_replaced_and_stops_by_itself():
     """After the expiration. No two processors handle events of one partition at any time."""
 
-    async def story(world):
+    async def scenario(world):
         lonely, _ = await settled(world, "a", "b")
         lonely.connection.is_out = True
         await asyncio.sleep(100)
@@ -275,39 +277,39 @@ def test_a_processor_without_the_store_is_replaced_and_stops_by_itself():
         lonely.connection.is_out = False
         await world.until("is_balanced", 60)
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_a_slow_answer_does_not_lengthen_a_lease():
     """It counts from before the write was sent, however late the answer is."""
 
-    async def story(world):
+    async def scenario(world):
         slow, _ = await settled(world, "a", "b")
         slow.connection.faults = StoreFaults(delay_max=timedelta(seconds=100))
         await asyncio.sleep(400)
         slow.connection.faults = StoreFaults()
         await world.until("is_balanced", 100)
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_new_partitions_of_a_hub_are_shared():
     """Like the others."""
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, "a", "b")
         world.hub.grow(13)
         await world.until("is_balanced", 30)
 
         assert sorted(world.owned_counts().values()) == [6, 7]
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_a_plan_that_changes_while_partitions_are_drained_is_followed():
     """The new owner leaves again, so the partitions go to the owners of the new plan."""
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, "a", "b")
         world.behaviour.seconds_per_event = 4.0
         await asyncio.sleep(5)
@@ -317,13 +319,13 @@ def test_a_plan_that_changes_while_partitions_are_drained_is_followed():
         world.behaviour.seconds_per_event = 0.0
         await world.until("is_balanced", 60)
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_a_balanced_group_writes_nothing_but_renewals():
     """One for each partition and third of the expiration."""
 
-    async def story(world):
+    async def scenario(world):
         nodes = await settled(world, "a", "b")
         before = sum(n.statistics.ownership_write_count for n in nodes)
         await asyncio.sleep(10 * EXPIRATION_S)
@@ -331,13 +333,13 @@ def test_a_balanced_group_writes_nothing_but_renewals():
 
         assert 8 * 25 <= written <= 8 * 30
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_a_start_notices_a_live_holder_although_its_first_answer_was_lost():
     """The second attempt finds its own record, which has replaced the holder's."""
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, "a")
         line = world.start("b").connection
         world.leave(world.node("b"))
@@ -359,13 +361,13 @@ def test_a_start_notices_a_live_holder_although_its_first_answer_was_lost():
 
         assert twin.is_over
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_a_repeated_start_notices_a_live_holder_of_its_owner_id():
     """The first attempt wrote its member record, and then lost the store."""
 
-    async def story(world):
+    async def scenario(world):
         await settled(world, "a")
         twin = world.start("a", is_supervised=False)
         await asyncio.sleep(0.1)
@@ -375,13 +377,13 @@ def test_a_repeated_start_notices_a_live_holder_of_its_owner_id():
 
         assert twin.is_over
 
-    run_world(story)
+    run_world(scenario)
 
 
 def test_a_restart_succeeds_although_some_polls_fail():
     """It polls while it waits for another holder's answer, and needs only the last poll."""
 
-    async def story(world):
+    async def scenario(world):
         _, victim = await settled(world, "a", "b")
         world.crash(victim)
         restarted = world.start("b")
@@ -393,4 +395,4 @@ def test_a_restart_succeeds_although_some_polls_fail():
         assert world.owned_counts() == {"a": 4, "b": 4}
         assert restarted.served_count == 4
 
-    run_world(story)
+    run_world(scenario)

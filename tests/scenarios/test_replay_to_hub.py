@@ -26,7 +26,7 @@ from eventproc.errors import EventRefusedError, LetterRefusedError
 from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM_PROPERTY, UNDECODED
 from eventproc.sources.memory import MemoryHub, MemoryPublisher
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.letter_scene import (
+from tests.scenarios.dead_letters import (
     HELD_BACK,
     NOON,
     QUICK,
@@ -37,7 +37,7 @@ from tests.scenarios.letter_scene import (
     replayed,
     stored,
 )
-from tests.scenarios.scene import Noting, Scene
+from tests.scenarios.group_setup import Noting, Setup
 
 
 async def test_a_letter_whose_event_could_not_be_decoded_is_not_replayed():
@@ -76,18 +76,18 @@ async def until(condition) -> None:
 def test_a_replayed_event_is_handled_by_the_group_as_a_new_one():
     """With the properties of its publisher; where it came from is a field of the event."""
     Poisoned.events, Poisoned.is_mended = [], False
-    scene, sink = Scene(2), MemoryDeadLetterSink()
+    setup, sink = Setup(2), MemoryDeadLetterSink()
     policy = FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER)
 
     async def scenario():
-        scene.hub.publish(b"bad", partition_key="k", properties={"kind": "order"})
-        processor = scene.processor(
-            lambda: Poisoned(scene), sink=sink, failure_policy=policy, handler_backoff=QUICK
+        setup.hub.publish(b"bad", partition_key="k", properties={"kind": "order"})
+        processor = setup.processor(
+            lambda: Poisoned(setup), sink=sink, failure_policy=policy, handler_backoff=QUICK
         )
         async with processor:
             await until(lambda: len(sink.letters) == 1)
             (given_up,) = sink.letters
-            target = HubTarget(MemoryPublisher(scene.hub), eventhub_name=scene.hub.name)
+            target = HubTarget(MemoryPublisher(setup.hub), eventhub_name=setup.hub.name)
             first = await replayed(MemoryDeadLetterReader(sink), target)
             await until(lambda: len(sink.letters) == 1)
             (again,) = sink.letters

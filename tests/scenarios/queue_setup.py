@@ -1,4 +1,4 @@
-"""Some played queues, and processors that share them."""
+"""Some fakes of queues, and processors that share them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from eventproc._delivery.handler import HandlerFactory
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import ConsumerGroup, SequenceRange
 from eventproc.testing import FaultyCheckpointStore
-from tests.scenarios.played_queue import PlayedQueue, PlayedQueues
-from tests.scenarios.scene import Scene, seconds
+from tests.scenarios.fake_queue import FakeQueue, FakeQueues
+from tests.scenarios.group_setup import Setup, seconds
 
 
 class Collecting(PartitionHandler):
@@ -35,19 +35,19 @@ class Collecting(PartitionHandler):
                 context.state = str(int(context.state or b"0") + 1).encode()
 
 
-class QueueScene(Scene):
+class QueueSetup(Setup):
     """Some queues, and processors that share them."""
 
     def __init__(self, count: int = 1, prefetch: int = 10) -> None:
         super().__init__()
-        self.queues = {str(number): PlayedQueue() for number in range(count)}
+        self.queues = {str(number): FakeQueue() for number in range(count)}
         self.prefetch = prefetch
         self.done: list[tuple[str, int]] = []
         self.ending: list[asyncio.Task[None]] = []
         self.stores: dict[str, FaultyCheckpointStore] = {}
 
     @property
-    def queue(self) -> PlayedQueue:
+    def queue(self) -> FakeQueue:
         return self.queues["0"]
 
     def member(
@@ -64,7 +64,7 @@ class QueueScene(Scene):
         store = FaultyCheckpointStore(MemoryCheckpointStore(self.account), Random(owner_id))
         self.stores[owner_id] = store
         return EventProcessor(
-            source=PlayedQueues(self.queues, self.prefetch),
+            source=FakeQueues(self.queues, self.prefetch),
             store=store,
             handler=handler
             or (lambda: Collecting(self.done, owner_id, takes_s, has_state=has_state)),
@@ -88,12 +88,12 @@ class QueueScene(Scene):
 
     @property
     def stored(self) -> Checkpoint:
-        group = ConsumerGroup(fully_qualified_namespace="played", eventhub_name="queues")
+        group = ConsumerGroup(fully_qualified_namespace="fake", eventhub_name="queues")
         return self.account.records(group).checkpoint_by_partition["0"]
 
     @property
     def stored_ranges(self) -> Sequence[SequenceRange]:
-        group = ConsumerGroup(fully_qualified_namespace="played", eventhub_name="queues")
+        group = ConsumerGroup(fully_qualified_namespace="fake", eventhub_name="queues")
         found = self.account.records(group).checkpoint_by_partition.get("0")
         return () if found is None else found.completed
 

@@ -1,4 +1,4 @@
-"""The token endpoint of a managed identity, played: no Entra ID can run here.
+"""The token endpoint of a managed identity, as a fake: no Entra ID can run here.
 
 ``DefaultAzureCredential`` finds it by the variables that Azure App Service sets. Its tokens have
 the claims of genuine ones, and a signature that nobody can check.
@@ -18,7 +18,7 @@ def encoded(part):
     return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
 
 
-class PlayedManagedIdentity:
+class FakeManagedIdentity:
     """Issues tokens over HTTP; a context manager."""
 
     def __init__(self, lifetime_s=3600.0):
@@ -33,13 +33,13 @@ class PlayedManagedIdentity:
         self.asked = []
         """The resource of each request."""
 
-        played = self
+        fake = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 query = parse_qs(urlsplit(self.path).query)
                 assert self.headers["X-IDENTITY-HEADER"] == HEADER
-                status, answer = played._answer(query["resource"][0])
+                status, answer = fake._answer(query["resource"][0])
                 content = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -85,7 +85,7 @@ class PlayedManagedIdentity:
             "oid": self.identity,
             "jti": str(len(self.asked)),
         }
-        token = f"{encoded({'alg': 'RS256', 'typ': 'JWT'})}.{encoded(claims)}.played"
+        token = f"{encoded({'alg': 'RS256', 'typ': 'JWT'})}.{encoded(claims)}.fake"
         return 200, {
             "access_token": token,
             "expires_on": str(expires_on),

@@ -1,11 +1,11 @@
-"""A storage account, played, that gives one answer over HTTPS: Azurite knows no roles."""
+"""A storage account, as a fake, that gives one answer over HTTPS: Azurite knows no roles."""
 
 import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class PlayedStorage:
+class FakeStorage:
     """Answers every request with this status and error code; a context manager."""
 
     def __init__(self, tls, status, code):

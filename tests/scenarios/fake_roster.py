@@ -1,17 +1,17 @@
-"""A roster whose members and answers a story decides."""
+"""A roster whose members and answers a scenario decides."""
 
 from datetime import timedelta
 
 from eventproc import Roster, RosterUnavailableError
 
 
-class PlayedRoster(Roster):
-    """Names what the story has put into a list that all processors share."""
+class FakeRoster(Roster):
+    """Names what the scenario has put into a list that all processors share."""
 
     interval = timedelta(seconds=10)
     patience = timedelta(seconds=60)
 
-    def __init__(self, world: "PlayedCluster", own_id: str) -> None:
+    def __init__(self, world: "FakeCluster", own_id: str) -> None:
         self.world = world
         self.own_id: str = own_id
         self.is_open = False
@@ -25,15 +25,15 @@ class PlayedRoster(Roster):
         self.is_open = False
 
     async def owner_ids(self) -> frozenset[str]:
-        """Answer what the story says, and count the request."""
+        """Answer what the scenario says, and count the request."""
         self.world.requests.append(self.own_id)
         if self.world.error is not None:
             raise self.world.error
         return frozenset(self.world.names)
 
 
-class PlayedCluster:
-    """What all rosters of a story read."""
+class FakeCluster:
+    """What all rosters of a scenario read."""
 
     def __init__(self, names) -> None:
         self.names = list(names)
@@ -48,6 +48,6 @@ class PlayedCluster:
         """From now on there are answers again."""
         self.error = None
 
-    def roster(self, own_id: str) -> PlayedRoster:
+    def roster(self, own_id: str) -> FakeRoster:
         """Return the roster of one processor."""
-        return PlayedRoster(self, own_id)
+        return FakeRoster(self, own_id)

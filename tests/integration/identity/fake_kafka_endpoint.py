@@ -1,4 +1,4 @@
-"""Event Hubs' Kafka endpoint, played: no broker that can run here takes SASL's OAUTHBEARER.
+"""Event Hubs' Kafka endpoint, as a fake: no broker that can run here takes SASL's OAUTHBEARER.
 
 It ends TLS, answers the two requests of SASL itself, and passes everything else to a real broker.
 It checks a token's audience and expiry, and cuts a connection when its token expires, as the
@@ -24,7 +24,7 @@ def text(value):
     return struct.pack(">h", len(encoded)) + encoded
 
 
-class PlayedKafkaEndpoint(ThreadedServer):
+class FakeKafkaEndpoint(ThreadedServer):
     """Serves in a thread. Set ``broker_port`` before a client connects."""
 
     def __init__(self, tls, audience):

@@ -33,7 +33,7 @@ class Use:
     events: list[str] = field(default_factory=list)
 
 
-class ResourceScene:
+class ResourceSetup:
     """A store, a list of resources that may change, and what was held when."""
 
     def __init__(self, *names: str) -> None:
@@ -93,15 +93,15 @@ class ResourceScene:
 class Using(ResourceHandler):
     """Notes when it holds its resource."""
 
-    def __init__(self, scene: ResourceScene, close_s: float = 0.0) -> None:
-        self.scene = scene
+    def __init__(self, setup: ResourceSetup, close_s: float = 0.0) -> None:
+        self.setup = setup
         self.close_s = close_s
 
     async def hold(self, held: HeldResource) -> None:
         """Hold until cancelled; then take ``close_s`` to close."""
-        loop = self.scene.loop
+        loop = self.setup.loop
         use = Use(held.name, held.owner_id, held.epoch, loop.time())
-        self.scene.uses.append(use)
+        self.setup.uses.append(use)
         try:
             await self.use(held, use)
         finally:

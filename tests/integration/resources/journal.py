@@ -16,7 +16,7 @@ Hold = tuple[str, int]
 """A name and its epoch."""
 
 
-class DiaryWriter:
+class JournalWriter:
     """Appends to a file, from any thread."""
 
     def __init__(self, path: str) -> None:
@@ -44,7 +44,7 @@ class DiaryWriter:
 
 
 @dataclass(slots=True)
-class Diary:
+class Journal:
     """What one process noted."""
 
     began_s: dict[Hold, float] = field(default_factory=dict)
@@ -60,9 +60,9 @@ class Diary:
     """When each reading of the group's records was complete."""
 
     @classmethod
-    def read(cls, path: Path) -> "Diary":
+    def read(cls, path: Path) -> "Journal":
         """Return what was noted; a process that was killed early has noted nothing."""
-        diary = cls()
+        journal = cls()
         for line in path.read_text().splitlines() if path.exists() else ():
             try:
                 kind, *noted = json.loads(line)
@@ -71,18 +71,18 @@ class Diary:
             match kind:
                 case "began":
                     name, epoch, at_s = noted
-                    diary.began_s.setdefault((name, epoch), at_s)
+                    journal.began_s.setdefault((name, epoch), at_s)
                 case "ended":
                     name, epoch, ending_s, ended_s = noted
-                    diary.ended_s[name, epoch] = (ending_s, ended_s)
+                    journal.ended_s[name, epoch] = (ending_s, ended_s)
                 case "starved":
                     since_s, until_s = noted
-                    diary.waits.append((since_s, until_s))
+                    journal.waits.append((since_s, until_s))
                 case _:
                     method, asked_s, answered_s = noted
-                    diary.waits.append((asked_s, answered_s))
-                    diary._note_reading(method, answered_s)
-        return diary
+                    journal.waits.append((asked_s, answered_s))
+                    journal._note_reading(method, answered_s)
+        return journal
 
     def _note_reading(self, method: str, answered_s: float) -> None:
         """Member records are read first, then ownership records, if at all."""

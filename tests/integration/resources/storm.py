@@ -18,8 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.integration.resources.diary import Diary
 from tests.integration.resources.fence import EXPIRATION, FenceServer, Message
+from tests.integration.resources.journal import Journal
 
 ROOT: Final = Path(__file__).parents[3]
 NAMES: Final = ("a", "b/1", "c", "d", "e", "f")
@@ -59,10 +59,10 @@ class Process:
     frozen: list[tuple[float, float]] = field(default_factory=list)
     """When it was frozen, and when it woke up."""
 
-    diary: Diary = field(default_factory=Diary)
+    journal: Journal = field(default_factory=Journal)
 
 
-class Story:
+class Storm:
     """A group with one store and one server."""
 
     def __init__(self, place: Path, store: str, rng: Random) -> None:
@@ -105,7 +105,7 @@ class Story:
                     if process.popen.poll() is None:
                         process.popen.kill()
                     process.popen.communicate()
-                    process.diary = Diary.read(self._diary(process.owner_id))
+                    process.journal = Journal.read(self._journal(process.owner_id))
 
     def stop(self) -> None:
         """From another thread: end after the event that is under way."""
@@ -150,13 +150,13 @@ class Story:
                 [
                     *(sys.executable, "-m", "tests.integration.resources.worker"),
                     *(str(self.fence.port), self._store, owner_id, ",".join(NAMES)),
-                    *(str(self._diary(owner_id)), json.dumps(settings)),
+                    *(str(self._journal(owner_id)), json.dumps(settings)),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
                 cwd=ROOT,
-                process_group=0,  # Ctrl+C is for the program that tells the story.
+                process_group=0,  # Ctrl+C is for the program that tells the storm.
             )
         process = Process(owner_id, popen, time.monotonic())
         self.processes.append(process)
@@ -169,7 +169,7 @@ class Story:
             late.cancel()
         return process
 
-    def _diary(self, owner_id: str) -> Path:
+    def _journal(self, owner_id: str) -> Path:
         return self.place / f"{owner_id}.jsonl"
 
     def _freeze(self, process: Process) -> None:

@@ -13,14 +13,14 @@ NAMESPACE = "shop"
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
-current-context: played
-clusters: [{name: played, cluster: {server: "%s"}}]
+current-context: fake
+clusters: [{name: fake, cluster: {server: "%s"}}]
 users: [{name: pod, user: {token: secret}}]
-contexts: [{name: played, context: {cluster: played, user: pod}}]
+contexts: [{name: fake, context: {cluster: fake, user: pod}}]
 """
 
 
-class PlayedCluster:
+class FakeCluster:
     """An API server in a thread of its own, with one namespace; it may go away and come back."""
 
     def __init__(self, folder: Path) -> None:

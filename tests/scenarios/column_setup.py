@@ -8,7 +8,7 @@ from eventproc import Backoff, CloseReason, FailureAction, FailurePolicy, Partit
 from eventproc.models import ReceivedEvent
 from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.scene import Scene, seconds, source_of
+from tests.scenarios.group_setup import Setup, seconds, source_of
 from tests.unit.eventproc._core.batches import CountingBatch
 
 QUICK = Backoff(initial=timedelta(seconds=0.1), maximum=timedelta(seconds=1))
@@ -34,23 +34,23 @@ class BatchReceiver(MemoryReceiver):
 class BatchSource(MemoryEventSource):
     """Opens such receivers."""
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene.hub)
-        self._scene_hub = scene.hub
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup.hub)
+        self._setup_hub = setup.hub
         self.receivers: list[BatchReceiver] = []
         self.made: list[int] = []
 
     async def open_receiver(self, consumer_group, partition_id, position):
         """Open one."""
-        link = self._scene_hub.attach(consumer_group, partition_id, position)
-        receiver = BatchReceiver(self._scene_hub, link)
+        link = self._setup_hub.attach(consumer_group, partition_id, position)
+        receiver = BatchReceiver(self._setup_hub, link)
         receiver.made = self.made
         self.receivers.append(receiver)
         return receiver
 
 
-class BatchScene(Scene):
-    """A scene whose source knows of columns."""
+class BatchSetup(Setup):
+    """A setup whose source knows of columns."""
 
     def make_source(self):
         """Make the source of a processor."""
@@ -69,8 +69,8 @@ class Rows(PartitionHandler):
     bad: frozenset[int] = frozenset()
     names_rows = False
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
         self.calls: list[list[int]] = []
         self.errors: list[Exception] = []
         self.closed: list[CloseReason] = []
@@ -92,7 +92,7 @@ class Rows(PartitionHandler):
 
     def note(self, numbers, context):
         """Record what is handled."""
-        self.scene.handled += [(context.partition_id, number) for number in numbers]
+        self.setup.handled += [(context.partition_id, number) for number in numbers]
 
     async def process_error(self, context, error):
         """Record the error."""
@@ -105,18 +105,18 @@ class Rows(PartitionHandler):
 
 def served(
     handler_class: Any = Rows, *, count: int, for_s: float = 60, sink=None, **settings: Any
-) -> tuple[BatchScene, Any, BatchSource, Any]:
-    """Serve events; return the scene, the handler, the source and the statistics."""
+) -> tuple[BatchSetup, Any, BatchSource, Any]:
+    """Serve events; return the setup, the handler, the source and the statistics."""
 
-    async def story():
-        scene, handlers = BatchScene(), []
-        scene.publish(count)
+    async def scenario():
+        setup, handlers = BatchSetup(), []
+        setup.publish(count)
 
         def make():
-            handlers.append(handler_class(scene))
+            handlers.append(handler_class(setup))
             return handlers[-1]
 
-        processor = scene.processor(
+        processor = setup.processor(
             make,
             sink=sink,
             **{"batch_size_max": 10_000, "handler_backoff": QUICK, **settings},
@@ -125,7 +125,7 @@ def served(
         async with processor:
             await seconds(for_s)
             statistics = processor.statistics()
-        return scene, handlers[0], source, statistics
+        return setup, handlers[0], source, statistics
 
-    result: tuple[BatchScene, Any, BatchSource, Any] = run_virtual(story())
+    result: tuple[BatchSetup, Any, BatchSource, Any] = run_virtual(scenario())
     return result

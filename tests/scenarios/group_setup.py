@@ -1,4 +1,4 @@
-"""A fleet for tests of one story each: a hub, a store in memory, and no faults of its own."""
+"""A fleet for tests of one scenario each: a hub, a store in memory, and no faults of its own."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ from eventproc.telemetry import Telemetry
 from eventproc.testing import FaultyCheckpointStore
 
 
-class Scene(Fleet):
+class Setup(Fleet):
     """Everything that several processors share."""
 
     def __init__(self, partition_count: int = 1) -> None:
@@ -93,14 +93,14 @@ def source_of(processor: EventProcessor) -> Any:
 class Noting(PartitionHandler):
     """Records the events that it is given, and does nothing else."""
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
 
     async def process_events(
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         """Record every event."""
-        self.scene.handled += [(context.partition_id, e.sequence_number) for e in events]
+        self.setup.handled += [(context.partition_id, e.sequence_number) for e in events]
 
 
 async def stop_all(processors: Iterable[EventProcessor]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from eventproc import BlockingPartitionHandler, CloseReason, ConfigurationError, PartitionHandler
 from eventproc.dead_letters import HandlerTarget, matching, replay
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.letter_scene import (
+from tests.scenarios.dead_letters import (
     GROUP,
     QUICK,
     REFUSED,
