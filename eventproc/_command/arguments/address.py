@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from eventproc._command.access.options import HubOptions, StorageOptions
+from eventproc._command.arguments.access import HubAccess, StorageAccess
 from eventproc._command.arguments.sources import make_source
 from eventproc._command.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
@@ -14,7 +14,7 @@ from eventproc.ports import CheckpointStore, EventSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreAddress(StorageOptions):
+class StoreAddress(StorageAccess):
     """A store, and how to reach it."""
 
     store: Annotated[
@@ -37,16 +37,11 @@ class StoreAddress(StorageOptions):
         self, *, creates: bool = False, must_exist: bool = False
     ) -> CheckpointStore:
         """Make the store, without opening it; the arguments are those of ``open_store``."""
-        return open_store(
-            self.store,
-            self.storage_access(),
-            creates=creates,
-            must_exist=must_exist,
-        )
+        return open_store(self.store, self, creates=creates, must_exist=must_exist)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubAddress(HubOptions, StoreAddress):
+class HubAddress(HubAccess, StoreAddress):
     """A group whose hub is asked, too."""
 
     eventhub: Annotated[
@@ -69,13 +64,13 @@ class HubAddress(HubOptions, StoreAddress):
 
     def source(self) -> EventSource | None:
         """Make the source, without connecting it."""
-        return make_source(self.hub_access(), self.eventhub)
+        return make_source(self, self.eventhub)
 
     def group(self) -> ConsumerGroup:
         """Return the group, without connecting to anything."""
         namespace, eventhub = self.namespace, self.eventhub
         if self.connection_string or not namespace:
-            source = make_source(self.hub_access(), eventhub)
+            source = make_source(self, eventhub)
             namespace, eventhub = source.fully_qualified_namespace, source.eventhub_name
         if not eventhub:
             raise ConfigurationError("which event hub? Give --eventhub")

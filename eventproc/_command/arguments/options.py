@@ -144,20 +144,6 @@ def _ask(question: str) -> bool:
     return answer.strip().lower() in {"y", "yes"}
 
 
-def parse_hub(option: str, text: str) -> tuple[str, int]:
-    """Parse ``NAME:PARTITIONS``.
-
-    Raises:
-        ConfigurationError: The text has another form; the message names the option.
-    """
-    name, _, count = text.partition(":")
-    if not name or not count.isdecimal():
-        raise ConfigurationError(
-            f"{option} is {text!r}: give NAME:PARTITIONS, for example orders:8"
-        )
-    return name, int(count)
-
-
 def format_duration(span: timedelta) -> str:
     """Format a duration with one unit: ``0.4 s``, ``12 s``, ``3 min``, ``2 h``, ``5 days``."""
     seconds = span.total_seconds()

@@ -1,22 +1,14 @@
-"""Make a source from a connection string: event hub, Kafka topic or partition queues."""
+"""Make the source or the publisher that an address names: event hub, topic or partition queues."""
 
 from collections.abc import Mapping
 from urllib.parse import unquote, urlencode
 
-from eventproc._command.access.hub import HUB_VARIABLE, HubAccess, TransportName
+from eventproc._command.arguments.access import HUB_VARIABLE, KAFKA_ENDPOINT, HubAccess
 from eventproc.errors import ConfigurationError
-from eventproc.ports import EventSource
+from eventproc.ports import EventPublisher, EventSource
 
 KAFKA_SERVERS = "kafka://"
 """Prefix of the address of Kafka brokers; a question mark and settings of the client may follow."""
-
-KAFKA_ENDPOINT = "kafka+"
-"""Prefix of an Event Hubs connection string: use the Kafka endpoint instead of AMQP."""
-
-ADDRESSES = (
-    "or to kafka://HOST:PORT of a Kafka broker, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of "
-    "RabbitMQ's partition queues"
-)
 
 QUEUE_SCHEMES = ("amqp://", "amqps://")
 """Prefixes of the address of a RabbitMQ broker; ``queues=COUNT`` has to follow as a setting."""
@@ -25,7 +17,12 @@ OTHER_BROKERS = (KAFKA_SERVERS, KAFKA_ENDPOINT, *QUEUE_SCHEMES)
 """Prefixes of all that is not Event Hubs over AMQP."""
 
 OWN_QUEUE_SETTINGS = ("queues", "prefetch")
-"""Settings in that address that are not the client's."""
+"""Settings in the address of a RabbitMQ broker that are not the client's."""
+
+ADDRESSES = (
+    "or to kafka://HOST:PORT of a Kafka broker, or to amqp://USER:PASSWORD@HOST/?queues=COUNT of "
+    "RabbitMQ's partition queues"
+)
 
 
 def make_source(access: HubAccess, eventhub: str) -> EventSource:
@@ -42,8 +39,10 @@ def make_source(access: HubAccess, eventhub: str) -> EventSource:
             f"environment variable {HUB_VARIABLE} to its connection string (`eventproc emulator` "
             f"prints one), {ADDRESSES}"
         )
-    if access.namespace and access.transport is TransportName.KAFKA:
-        return access.kafka_source(eventhub)
+    if access.is_kafka_with_identity:
+        from eventproc.sources.kafka import KafkaEventSource  # noqa: PLC0415 - it is an extra
+
+        return access.over_kafka(KafkaEventSource.with_identity, eventhub)
     if connection_string.startswith(KAFKA_ENDPOINT) or not connection_string.startswith(
         OTHER_BROKERS
     ):
@@ -51,11 +50,38 @@ def make_source(access: HubAccess, eventhub: str) -> EventSource:
     if not connection_string.startswith(OTHER_BROKERS):
         from eventproc.sources.eventhubs import EventHubSource  # noqa: PLC0415 - it is an extra
 
-        return access.make(EventHubSource, eventhub or None)
+        return access.over_amqp(EventHubSource, eventhub or None)
     access.refuse_event_hubs_options()
     if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
         return _kafka_source(connection_string, eventhub or None)
     return _queue_source(connection_string, eventhub or None)
+
+
+def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
+    """Make the publisher to an event hub, a topic or queues, without connecting it.
+
+    Raises:
+        ConfigurationError: The connection string is invalid.
+    """
+    access.check()
+    connection_string = access.connection_string
+    if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
+        from eventproc.sources.kafka import KafkaPublisher  # noqa: PLC0415 - it is an extra
+
+        servers, settings = _kafka_settings(connection_string, eventhub)
+        return KafkaPublisher(servers, topic=eventhub, config=settings)
+    if connection_string.startswith(QUEUE_SCHEMES):
+        from eventproc.sources.rabbitmq import PartitionPublisher  # noqa: PLC0415 - it is an extra
+
+        url, count, _ = _queue_address(connection_string)
+        return PartitionPublisher(url, prefix=eventhub, count=count)
+    if access.is_kafka_with_identity:
+        from eventproc.sources.kafka import KafkaPublisher  # noqa: PLC0415 - it is an extra
+
+        return access.over_kafka(KafkaPublisher.with_identity, eventhub)
+    from eventproc.sources.eventhubs import EventHubPublisher  # noqa: PLC0415 - it is an extra
+
+    return access.over_amqp(EventHubPublisher, eventhub)
 
 
 def _require_endpoint(connection_string: str) -> None:
@@ -90,7 +116,7 @@ def _kafka_address(connection_string: str) -> tuple[str, dict[str, str], str | N
     return servers, settings, settings.pop("namespace", None)
 
 
-def kafka_settings(connection_string: str, topic: str) -> tuple[str, Mapping[str, object]]:
+def _kafka_settings(connection_string: str, topic: str) -> tuple[str, Mapping[str, object]]:
     """Return the servers of a Kafka broker or endpoint, and the settings of a client.
 
     Raises:
@@ -110,12 +136,12 @@ def _queue_source(address: str, prefix: str | None) -> EventSource:
 
     if prefix is None:
         raise ConfigurationError("which queues? Give the first part of their names as --eventhub")
-    url, count, prefetch = queue_address(address)
+    url, count, prefetch = _queue_address(address)
     options = QueueOptions() if prefetch is None else QueueOptions(prefetch=prefetch)
     return RabbitQueues(url, prefix=prefix, count=count, options=options)
 
 
-def queue_address(address: str) -> tuple[str, int, int | None]:
+def _queue_address(address: str) -> tuple[str, int, int | None]:
     """Return the URL of a RabbitMQ broker, how many queues there are, and the prefetch if given.
 
     Raises:

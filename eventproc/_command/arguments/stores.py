@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from eventproc._command.access.storage import StorageAccess
+from eventproc._command.arguments.access import StorageAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
 
@@ -85,7 +85,7 @@ def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointSto
         )
     from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
 
-    return storage.make(
+    return storage.in_account(
         BlobCheckpointStore,
         container,
         f"--store blob:{container}",
@@ -97,7 +97,7 @@ def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointSto
 def _tables(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointStore:
     from checkpointstores.tables import TableCheckpointStore  # noqa: PLC0415 - it is an extra
 
-    return storage.make(
+    return storage.in_account(
         TableCheckpointStore,
         place,
         f"--store tables:{place}",

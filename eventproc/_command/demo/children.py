@@ -7,12 +7,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from eventproc._command.access.storage import VARIABLES
 from eventproc._command.terminal.ends import start_child
 from eventproc.errors import EventProcError
 
 POLL_S: Final = 0.02
 LOG_TAIL_LINES: Final = 5
+
+USERS_VARIABLES: Final = (
+    "EVENTPROC_CONNECTION_STRING",
+    "EVENTPROC_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "EVENTPROC_NAMESPACE",
+    "EVENTPROC_STORAGE_ACCOUNT",
+    "EVENTPROC_CUSTOM_ENDPOINT",
+    "EVENTPROC_TRANSPORT",
+    "EVENTPROC_CA_BUNDLE",
+    "EVENTPROC_PROXY",
+)
+"""The environment variables of the options that say how hub and storage account are reached."""
 
 
 class ChildFailedError(EventProcError):
@@ -29,7 +41,7 @@ class Child:
         self._output = folder / f"{name}.out"
         self._log = folder / f"{name}.log"
         # The demo's own hub and store, whatever the user's environment names.
-        others = dict.fromkeys(VARIABLES, "")
+        others = dict.fromkeys(USERS_VARIABLES, "")
         with self._output.open("wb") as output, self._log.open("wb") as log:
             self._process = start_child(
                 [sys.executable, *arguments], stdout=output, stderr=log, env={**others, **env}

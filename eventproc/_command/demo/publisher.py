@@ -15,7 +15,7 @@ from typing import Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from eventproc._command.access.hub import HUB_VARIABLE
+from eventproc._command.arguments.access import HUB_VARIABLE
 from eventproc._command.demo.flights import Flight, find_data_file, read_flights
 from eventproc._command.terminal.ends import watch_input
 

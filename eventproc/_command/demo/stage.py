@@ -14,8 +14,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from eventproc._command.access.hub import HUB_VARIABLE, HubAccess
-from eventproc._command.access.storage import STORAGE_VARIABLE, StorageAccess
+from eventproc._command.arguments.access import (
+    HUB_VARIABLE,
+    STORAGE_VARIABLE,
+    HubAccess,
+    StorageAccess,
+)
 from eventproc._command.arguments.sources import make_source
 from eventproc._command.arguments.stores import open_store
 from eventproc._command.dashboard.options import PageOptions
@@ -120,7 +124,7 @@ async def open_stage(
         hub = await _start_hub(children, partition_count)
         children.environment[HUB_VARIABLE] = hub
         source = make_source(HubAccess(connection_string=hub), HUB)
-        store = open_store(spec, StorageAccess(connection_string=storage), creates=True)
+        store = open_store(spec, StorageAccess(storage_connection_string=storage), creates=True)
         for opened in (source, store):
             await stack.enter_async_context(opened)
         group = ConsumerGroup(

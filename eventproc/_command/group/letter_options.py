@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eventproc._command.access.options import HubOptions
+from eventproc._command.arguments.access import HubAccess
 from eventproc._command.arguments.dead_letters import LetterPlace, make_reader
 from eventproc._command.arguments.stores import open_store
 from eventproc._core.option_values import parse_time
@@ -28,7 +28,7 @@ Place = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class LettersAddress(HubOptions):
+class LettersAddress(HubAccess):
     """How to reach the place, and the hub."""
 
     store: Annotated[
@@ -59,11 +59,8 @@ class LettersAddress(HubOptions):
         async with AsyncExitStack() as stack:
             store = None
             if is_hub and self.store:
-                store = await stack.enter_async_context(
-                    open_store(self.store, self.storage_access())
-                )
-            reader = make_reader(place, self.hub_access(), self.storage_access(), store=store)
-            yield await stack.enter_async_context(reader)
+                store = await stack.enter_async_context(open_store(self.store, self))
+            yield await stack.enter_async_context(make_reader(place, self, store))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""Dead letters as text and as JSON.
-
-Make a publisher for the hub that a connection string and a name give.
-"""
+"""Dead letters as text and as JSON."""
 
 import json
 from base64 import b64encode
@@ -14,45 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from eventproc._base.logs import printable
-from eventproc._command.access.hub import HubAccess, TransportName
-from eventproc._command.arguments.sources import (
-    KAFKA_ENDPOINT,
-    KAFKA_SERVERS,
-    QUEUE_SCHEMES,
-    kafka_settings,
-    queue_address,
-)
 from eventproc._command.group.records import bytes_text
 from eventproc._command.terminal.console import cell
 from eventproc.dead_letters import LetterOutcome, LetterResult
 from eventproc.models import UNDECODED, DeadLetter, StoredLetter
-from eventproc.ports import EventPublisher
-
-
-def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
-    """Make the publisher, without connecting it.
-
-    Raises:
-        ConfigurationError: The connection string is invalid.
-    """
-    access.check()
-    connection_string = access.connection_string
-    if connection_string.startswith((KAFKA_SERVERS, KAFKA_ENDPOINT)):
-        from eventproc.sources.kafka import KafkaPublisher  # noqa: PLC0415 - it is an extra
-
-        servers, settings = kafka_settings(connection_string, eventhub)
-        return KafkaPublisher(servers, topic=eventhub, config=settings)
-    if connection_string.startswith(QUEUE_SCHEMES):
-        from eventproc.sources.rabbitmq import PartitionPublisher  # noqa: PLC0415 - it is an extra
-
-        url, count, _ = queue_address(connection_string)
-        return PartitionPublisher(url, prefix=eventhub, count=count)
-    if access.namespace and access.transport is TransportName.KAFKA:
-        return access.kafka_publisher(eventhub)
-    from eventproc.sources.eventhubs import EventHubPublisher  # noqa: PLC0415 - it is an extra
-
-    return access.make(EventHubPublisher, eventhub)
-
 
 ERROR_CHARACTERS_MAX: Final = 80
 """How much of an error the table shows."""

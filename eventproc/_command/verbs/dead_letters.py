@@ -7,19 +7,18 @@ from typing import Annotated
 
 import typer
 
-from eventproc._command.access.hub import HubAccess
 from eventproc._command.arguments import options
+from eventproc._command.arguments.access import HubAccess
 from eventproc._command.arguments.dead_letters import parse_place
 from eventproc._command.arguments.modules import load_handler
 from eventproc._command.arguments.options import ChangeMode
-from eventproc._command.arguments.sources import make_source
+from eventproc._command.arguments.sources import make_publisher, make_source
 from eventproc._command.group.letter_options import LettersAddress, Place, Wanted
 from eventproc._command.group.letters import (
     counts_text,
     letters_json,
     letters_table,
     letters_text,
-    make_publisher,
     results_json,
     whole_json,
     whole_text,
@@ -149,8 +148,8 @@ def replay(
             if loaded is not None:
                 target, name = HandlerTarget(loaded, attempts_max=attempts), f"through {handler}"
             else:
-                hub = publish_to or _hub_of(found, address.hub_access())
-                publisher = make_publisher(address.hub_access(), hub)
+                hub = publish_to or _hub_of(found, address)
+                publisher = make_publisher(address, hub)
                 target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
             question = f"Replay {letters_text(len(found))} {name}, and remove what is delivered?"
             if not await mode.confirmed(question):

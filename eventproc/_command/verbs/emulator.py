@@ -1,21 +1,23 @@
 """``eventproc emulator``: an Event Hubs endpoint on this machine."""
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from eventproc._command.access.emulator import ServingOptions
-from eventproc._command.access.hub import ENDPOINT_VARIABLE, HUB_VARIABLE
-from eventproc._command.arguments.options import OutputFormat, StopAtEof, parse_hub
+from eventproc._command.arguments.access import ENDPOINT_VARIABLE, HUB_VARIABLE
+from eventproc._command.arguments.options import OutputFormat, StopAtEof
 from eventproc._command.terminal.ends import stop_at_end_of_input
 from eventproc._command.terminal.exits import OK
 from eventproc.emulator import (
     EmulatorConfiguration,
     EmulatorServer,
     HubConfiguration,
+    Right,
+    TokenRules,
     hubs_of,
     read_config_json,
     run,
@@ -23,6 +25,64 @@ from eventproc.emulator import (
 from eventproc.errors import ConfigurationError
 
 _DEFAULT_HUB = ("orders", 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingOptions:
+    """How clients reach the emulator, and which tokens it takes."""
+
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Serve TLS with this certificate (PEM). It needs --key."),
+    ] = None
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The certificate's private key (PEM), not encrypted."),
+    ] = None
+    websocket_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            help="Serve AMQP over WebSockets, too, on this port; 0 for any free port. With "
+            "--certificate it uses TLS. Needs `pip install 'eventproc[http]'`.",
+            min=0,
+            max=65535,
+        ),
+    ] = None
+    check_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--check-tokens",
+            help="Check form, audience and expiry of tokens of Entra ID, but not their signatures. "
+            "Connections with a key are still accepted.",
+        ),
+    ] = False
+    rights: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID:RIGHT[,RIGHT]",
+            help="Check tokens, and give the identity with this object id the rights Listen, Send "
+            "or Manage; all others have none. Repeat it for more identities.",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise ``ConfigurationError`` if only one of certificate and key is given."""
+        if (self.certificate is None) != (self.key is None):
+            given, missing = ("--certificate", "--key")[:: 1 if self.certificate else -1]
+            raise ConfigurationError(
+                f"{given} needs {missing}: TLS takes a certificate and its key"
+            )
+
+    def token_rules(self) -> TokenRules | None:
+        """Return which tokens the emulator takes; ``None``: any.
+
+        Raises:
+            ConfigurationError: ``--rights`` has another form.
+        """
+        if self.rights:
+            return TokenRules(rights_by_identity=_rights_by_identity(self.rights))
+        return TokenRules() if self.check_tokens else None
 
 
 def emulator(
@@ -118,10 +178,22 @@ def _hubs(
         raise ConfigurationError(
             "--consumer-group has no effect on the hubs of --config: name their groups in that file"
         )
-    pairs = [parse_hub("--hub", text) for text in named]
+    pairs = [parse_hub(text) for text in named]
     if not hubs and not pairs:
         pairs = [_DEFAULT_HUB]
     return hubs + tuple(added for pair in pairs for added in hubs_of(dict([pair]), consumer_groups))
+
+
+def parse_hub(text: str) -> tuple[str, int]:
+    """Parse ``NAME:PARTITIONS``.
+
+    Raises:
+        ConfigurationError: The text has another form.
+    """
+    name, _, count = text.partition(":")
+    if not name or not count.isdecimal():
+        raise ConfigurationError(f"--hub is {text!r}: give NAME:PARTITIONS, for example orders:8")
+    return name, int(count)
 
 
 def _compacting(
@@ -135,6 +207,25 @@ def _compacting(
                 "or correct the name"
             )
     return tuple(replace(hub, is_compacted=hub.name in compacted) for hub in hubs)
+
+
+def _rights_by_identity(texts: Sequence[str]) -> dict[str, frozenset[Right]]:
+    by_name = {right.value.casefold(): right for right in Right}
+    found: dict[str, frozenset[Right]] = {}
+    for text in texts:
+        identity, _, names = text.partition(":")
+        rights = {by_name.get(name.strip().casefold()) for name in names.split(",")}
+        if not identity or None in rights:
+            raise ConfigurationError(
+                f"--rights is {text!r}: give the object id of an identity, a colon, and one or "
+                "more of Listen, Send, Manage with commas between"
+            )
+        if identity in found:
+            raise ConfigurationError(
+                f"--rights names identity {identity!r} twice: give all its rights in one"
+            )
+        found[identity] = frozenset(right for right in rights if right is not None)
+    return found
 
 
 def _announce(

@@ -93,7 +93,7 @@ def run(
         source=source,
         store=address.checkpoint_store(creates=create_container),
         handler=handler_class,
-        dead_letters=make_sink(dead_letters, address.hub_access(), address.storage_access()),
+        dead_letters=make_sink(dead_letters, address),
         consumer_group=address.consumer_group,
         owner_id=process.owner_id or None,
         roster=make_roster(process.roster),

@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from eventproc._command.access.hub import HubAccess
-from eventproc._command.access.storage import StorageAccess
+from eventproc._command.arguments.access import HubAccess, StorageAccess
 from eventproc._command.arguments.sources import make_source
 from eventproc._command.arguments.stores import open_store
 from eventproc.models import ConsumerGroup
@@ -223,7 +222,7 @@ async def stored_states(store: Store, hub: EmulatorHub) -> dict[str, bytes | Non
         name="$Default",
     )
     secret = store.env.get("EVENTPROC_STORAGE_CONNECTION_STRING", "")
-    async with open_store(store.spec, StorageAccess(connection_string=secret)) as opened:
+    async with open_store(store.spec, StorageAccess(storage_connection_string=secret)) as opened:
         ids = [str(number) for number in range(PARTITIONS)]
         found = {number: await opened.read_checkpoint(group, number) for number in ids}
     return {number: None if one is None else one.state for number, one in found.items()}

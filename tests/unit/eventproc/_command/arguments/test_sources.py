@@ -3,7 +3,7 @@
 import pytest
 
 from eventproc import ConfigurationError
-from eventproc._command.access.hub import HubAccess
+from eventproc._command.arguments.access import HubAccess
 from eventproc._command.arguments.sources import make_source
 from eventproc.models import OffsetFormat
 from eventproc.sources.kafka import KafkaEventSource

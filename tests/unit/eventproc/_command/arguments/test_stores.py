@@ -4,7 +4,7 @@ import pytest
 
 from checkpointstores.blob import BlobCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc._command.access.storage import StorageAccess
+from eventproc._command.arguments.access import StorageAccess
 from eventproc._command.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
 
@@ -21,14 +21,17 @@ def test_a_sqlite_store_is_a_path(tmp_path):
 
 def test_a_blob_store_is_a_container_name():
     """The account comes from the connection string."""
-    store = open_store("blob:checkpoints", StorageAccess(connection_string=STORAGE))
+    store = open_store("blob:checkpoints", StorageAccess(storage_connection_string=STORAGE))
 
     assert isinstance(store, BlobCheckpointStore)
 
 
 def test_a_table_store_is_a_table_name():
     """The account comes from the connection string, or is named for an identity."""
-    for access in (StorageAccess(connection_string=STORAGE), StorageAccess(account="contoso")):
+    for access in (
+        StorageAccess(storage_connection_string=STORAGE),
+        StorageAccess(storage_account="contoso"),
+    ):
         store = open_store("tables:leases", access)
 
         assert repr(store) == ("TableCheckpointStore('contoso.table.core.windows.net/leases')")
@@ -36,7 +39,7 @@ def test_a_table_store_is_a_table_name():
 
 def test_a_blob_store_may_name_the_namespace_of_its_blobs():
     """For a group shared with processors that spell the namespace differently."""
-    access = StorageAccess(connection_string=STORAGE)
+    access = StorageAccess(storage_connection_string=STORAGE)
     store = open_store("blob:checkpoints?namespace=localhost", access)
 
     assert vars(store)["_namespace"] == "localhost"
@@ -47,14 +50,16 @@ def test_a_namespace_that_no_blob_can_have_is_not_taken_for_the_option():
     with pytest.raises(
         ConfigurationError, match=r"^namespace is 'a/b': give a name without a slash"
     ):
-        open_store("blob:checkpoints?namespace=a/b", StorageAccess(connection_string=STORAGE))
+        open_store(
+            "blob:checkpoints?namespace=a/b", StorageAccess(storage_connection_string=STORAGE)
+        )
 
 
 @pytest.mark.parametrize("setting", ["?", "?namespace=", "?prefix=x", "?namespace"])
 def test_another_setting_of_a_container_is_refused(setting):
     """The message says which setting there is."""
     with pytest.raises(ConfigurationError, match="give namespace=HOST"):
-        open_store(f"blob:checkpoints{setting}", StorageAccess(connection_string=STORAGE))
+        open_store(f"blob:checkpoints{setting}", StorageAccess(storage_connection_string=STORAGE))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +98,9 @@ def test_a_verb_that_only_reads_creates_no_file(tmp_path):
 def test_the_error_for_a_wrong_connection_string_does_not_repeat_it():
     """It may contain a key."""
     with pytest.raises(ConfigurationError) as refused:
-        open_store("blob:checkpoints", StorageAccess(connection_string="AccountKey=hush;oops"))
+        open_store(
+            "blob:checkpoints", StorageAccess(storage_connection_string="AccountKey=hush;oops")
+        )
 
     assert "hush" not in str(refused.value)
 

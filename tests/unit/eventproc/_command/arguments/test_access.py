@@ -1,18 +1,17 @@
-"""The hub, with a key or with an identity, over AMQP or Kafka."""
+"""The hub and the storage account, with a key or an identity, over AMQP or Kafka."""
 
 import pytest
 
-from eventproc._base.identity import Network
 from eventproc._base.network import HttpProxy
-from eventproc._command.access.hub import HubAccess, TransportName
-from eventproc._command.arguments.sources import make_source
-from eventproc._command.group.letters import make_publisher
+from eventproc._command.arguments.access import HubAccess, StorageAccess, TransportName
+from eventproc._command.arguments.sources import make_publisher, make_source
 from eventproc.errors import ConfigurationError
 from eventproc.sources.eventhubs import EventHubPublisher, EventHubSource
 from eventproc.sources.kafka import KafkaEventSource, KafkaPublisher
 
 HOST = "contoso.servicebus.windows.net"
 KEY = f"Endpoint=sb://{HOST}/;SharedAccessKeyName=a;SharedAccessKey=c2VjcmV0"
+STORAGE_KEY = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2VjcmV0;"
 KAFKA = TransportName.KAFKA
 
 
@@ -22,11 +21,9 @@ def make(*arguments, **settings):
 
 def test_a_namespace_is_reached_with_the_identity_of_the_process():
     """The credential is the same for all that is made with the same network."""
-    (host, hub, credential), settings = HubAccess(namespace=HOST).make(make, "orders")
-    (_, _, another), _ = HubAccess(namespace=HOST).make(make, "orders")
-    (_, _, other), _ = HubAccess(namespace=HOST, network=Network(ca_bundle="ca.pem")).make(
-        make, "orders"
-    )
+    (host, hub, credential), settings = HubAccess(namespace=HOST).over_amqp(make, "orders")
+    (_, _, another), _ = HubAccess(namespace=HOST).over_amqp(make, "orders")
+    (_, _, other), _ = HubAccess(namespace=HOST, ca_bundle="ca.pem").over_amqp(make, "orders")
 
     assert (host, hub) == (HOST, "orders")
     assert credential is another
@@ -40,7 +37,8 @@ def test_the_options_of_a_connection_are_those_that_are_given():
     options = HubAccess(
         custom_endpoint="sb://gateway:443",
         transport=TransportName.WEBSOCKET,
-        network=Network(ca_bundle="ca.pem", proxy=proxy),
+        ca_bundle="ca.pem",
+        proxy="http://proxy:3128",
     ).options()
 
     assert options.custom_endpoint == "sb://gateway:443"
@@ -60,7 +58,7 @@ def test_the_options_of_a_connection_are_those_that_are_given():
             HubAccess(
                 namespace=HOST,
                 transport=KAFKA,
-                network=Network(proxy=HttpProxy.from_url("http://p:1")),
+                proxy="http://p:1",
             ),
             "orders",
             "--proxy is not possible with --transport kafka",
@@ -112,10 +110,78 @@ def test_a_sink_of_letters_uses_amqp():
         namespace=HOST, transport=TransportName.WEBSOCKET, custom_endpoint="sb://x"
     )
 
-    assert access.over_amqp() == HubAccess(namespace=HOST)
-    assert websocket.over_amqp() == websocket
+    assert access.without_kafka() == HubAccess(namespace=HOST)
+    assert websocket.without_kafka() == websocket
 
 
 def test_no_secret_is_shown():
-    """A connection string has a key."""
-    assert "c2VjcmV0" not in repr(HubAccess(connection_string=KEY))
+    """A connection string has a key, and a proxy may have a password."""
+    access = HubAccess(
+        connection_string=KEY, storage_connection_string=STORAGE_KEY, proxy="http://a:c2VjcmV0@b"
+    )
+    assert "c2VjcmV0" not in repr(access)
+
+
+def test_an_account_is_reached_with_the_identity():
+    """The credential is the same for all that is made."""
+    (url, container, credential), _ = StorageAccess(storage_account="contoso").in_account(
+        make, "box", "it"
+    )
+    (_, _, another), _ = StorageAccess(storage_account="contoso").in_account(make, "box", "it")
+
+    assert (url, container) == ("https://contoso.blob.core.windows.net", "box")
+    assert credential is another
+
+
+@pytest.mark.parametrize(
+    ("access", "message"),
+    [
+        (StorageAccess(), "--store needs the storage account"),
+        (
+            StorageAccess(storage_account="Con/toso"),
+            "--storage-account is 'Con/toso'",
+        ),
+        (
+            StorageAccess(storage_account="contoso", storage_connection_string=STORAGE_KEY),
+            "not both",
+        ),
+    ],
+)
+def test_an_account_that_is_not_clear_is_refused(access, message):
+    """The message names the option."""
+    with pytest.raises(ConfigurationError, match=message):
+        access.in_account(make, "box", "--store")
+
+
+def test_certificates_and_proxy_reach_the_store():
+    """With a key as with an identity, beside the settings of the option."""
+    proxy = HttpProxy(host="proxy", port=3128)
+    network = {"ca_bundle": "ca.pem", "proxy": "http://proxy:3128"}
+    expected = {"ca_bundle": "ca.pem", "http_proxy": proxy, "creates": True}
+    made = []
+
+    class Store:
+        def __init__(self, *arguments, **settings):
+            made.append((arguments[:2], settings))
+
+        @classmethod
+        def from_connection_string(cls, *arguments, **settings):
+            return cls(*arguments, **settings)
+
+    StorageAccess(storage_account="contoso", **network).in_account(Store, "box", "it", creates=True)
+    StorageAccess(storage_connection_string=STORAGE_KEY, **network).in_account(
+        Store, "box", "it", creates=True
+    )
+
+    assert made == [
+        (("https://contoso.blob.core.windows.net", "box"), expected),
+        ((STORAGE_KEY, "box"), expected),
+    ]
+
+
+def test_an_account_is_in_the_cloud_of_the_hub():
+    """Its name alone does not say in which."""
+    access = HubAccess(namespace="contoso.servicebus.chinacloudapi.cn", storage_account="contoso")
+    (url, *_), _ = access.in_account(make, "box", "it")
+
+    assert url == "https://contoso.blob.core.chinacloudapi.cn"

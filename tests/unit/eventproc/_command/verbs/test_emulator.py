@@ -1,10 +1,10 @@
-"""The options that say how clients reach the emulator."""
+"""The options of the emulator: its hubs, and how clients reach it."""
 
 from pathlib import Path
 
 import pytest
 
-from eventproc._command.access.emulator import ServingOptions
+from eventproc._command.verbs.emulator import ServingOptions, parse_hub
 from eventproc.emulator import Right, TokenRules
 from eventproc.errors import ConfigurationError
 
@@ -57,3 +57,15 @@ def test_an_identity_that_is_named_twice_is_refused():
     """Neither of the two would be what was meant."""
     with pytest.raises(ConfigurationError, match="names identity 'anna' twice"):
         ServingOptions(rights=["anna:Listen", "anna:Send"]).token_rules()
+
+
+@pytest.mark.parametrize("text", ["orders", "orders:", ":8", "orders:many", "orders:-1"])
+def test_a_hub_without_name_or_partition_count_is_refused(text):
+    """The message shows the form."""
+    with pytest.raises(ConfigurationError, match=r"--hub is .*NAME:PARTITIONS"):
+        parse_hub(text)
+
+
+def test_a_hub_is_a_name_and_a_partition_count():
+    """As in ``orders:8``."""
+    assert parse_hub("orders:8") == ("orders", 8)
