@@ -72,12 +72,9 @@ class Verb:
             epilog=note + _epilog("Examples:", self.examples),
         )
 
-    def _load(self) -> Callable[..., int]:
+    def _load(self) -> Any:
         module, _, function = self._path.partition(":")
-        loaded: Callable[..., int] = getattr(
-            import_module(f"eventproc._command.verbs.{module}"), function
-        )
-        return loaded
+        return getattr(import_module(f"eventproc._command.verbs.{module}"), function)
 
 
 _Verbs: TypeAlias = "Mapping[str, Verb | VerbGroup]"

@@ -4,15 +4,16 @@ typer reads the parameters of a function, one for each option. A verb instead na
 options once, as a parameter whose type is a dataclass; its fields are the options.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from datetime import timedelta
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from operator import attrgetter
 from types import NoneType
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -24,6 +25,9 @@ from eventproc._delivery.config import EventProcessorConfig
 from eventproc.models import EventPosition
 
 DEFAULTS: Final = EventProcessorConfig()
+
+Verb: TypeAlias = Callable[..., int | Coroutine[Any, Any, int | None] | None]
+"""A verb's function; it returns the exit code, or ``None`` for success."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class _Option:
     parameter: Parameter
     """For typer."""
 
-    parse: Callable[[Any], object]
+    parse: Callable[[Any], object] = lambda value: value
     """Turns typer's value into the verb's."""
 
 
@@ -113,26 +117,24 @@ class _Group:
     build: Callable[[Mapping[str, Any]], object]
     """Makes the parameter's value from the values of the options, by the same keys."""
 
+    def value(self, given: Mapping[str, Any]) -> object:
+        """Return the parameter's value, from what typer has for the options."""
+        return self.build({k: o.parse(given[o.parameter.name]) for k, o in self.options.items()})
 
-def with_groups(verb: Callable[..., int]) -> Callable[..., int]:
-    """Return a function for typer that has a parameter for each option, and calls *verb*."""
+
+def with_groups(verb: Verb) -> Callable[..., int | None]:
+    """Return a function for typer that has a parameter for each option, and calls *verb*.
+
+    A verb that is a coroutine function runs in an event loop. Without a result it has succeeded.
+    """
     groups = {
         each.name: _group(each) for each in signature(verb, eval_str=True).parameters.values()
     }
 
     @wraps(verb)
-    def command(**given: Any) -> int:  # noqa: ANN401 - the values of all options
-        return verb(
-            **{
-                name: group.build(
-                    {
-                        key: option.parse(given[option.parameter.name])
-                        for key, option in group.options.items()
-                    }
-                )
-                for name, group in groups.items()
-            }
-        )
+    def command(**given: Any) -> int | None:  # noqa: ANN401 - the values of all options
+        result = verb(**{name: group.value(given) for name, group in groups.items()})
+        return asyncio.run(result) if isinstance(result, Coroutine) else result
 
     parameters = [o.parameter for group in groups.values() for o in group.options.values()]
     parameters.sort(key=lambda each: each.default is not Parameter.empty)  # required ones first
@@ -140,7 +142,7 @@ def with_groups(verb: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def takes_duration(command: Callable[..., int]) -> bool:
+def takes_duration(command: Callable[..., int | None]) -> bool:
     """Whether an option of what ``with_groups`` returned is a duration."""
     infos = [get_args(each.annotation)[1] for each in signature(command).parameters.values()]
     return _TEXT_BY_TYPE[timedelta].metavar in {info.metavar for info in infos}
@@ -171,13 +173,15 @@ def _option(name: str, annotation: object, default: object, option_name: str = "
     info = copy(extra[0]) if extra else typer.Option()
     if option_name:
         info.default = option_name  # where typer keeps the name
-    parse: Callable[[Any], object] = _unchanged
     given_kind, *others = [each for each in get_args(kind) or [kind] if each is not NoneType]
     text = None if others else _TEXT_BY_TYPE.get(given_kind)
+    parse: Callable[[Any], object] | None = None
     if text is not None:
         named = info.default  # where typer keeps the name, if it is given
         option = named if isinstance(named, str) else f"--{name.replace('_', '-')}"
-        parse = _Parser(option, text, is_optional=given_kind is not kind)
+        parse = partial(text.parse, option)
+        if given_kind is not kind:
+            parse = partial(_parse_optional, parse)
         kind, info.metavar = str, text.metavar
         default = "" if default is None else text.show(default)
     elif given_kind in (int, float) and info.metavar is None:
@@ -185,20 +189,9 @@ def _option(name: str, annotation: object, default: object, option_name: str = "
     if default in (None, ""):
         info.show_default = False
     annotation = Annotated[kind, info]
-    return _Option(
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation), parse
-    )
+    parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return _Option(parameter) if parse is None else _Option(parameter, parse)
 
 
-def _unchanged(value: object) -> object:
-    return value
-
-
-@dataclass(frozen=True)
-class _Parser:
-    option: str
-    text: _Text
-    is_optional: bool
-
-    def __call__(self, value: str) -> object:
-        return None if self.is_optional and not value else self.text.parse(self.option, value)
+def _parse_optional(parse: Callable[[str], object], value: str) -> object:
+    return parse(value) if value else None

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from eventproc._base.logs import printable
 from eventproc._command.group.records import bytes_text
-from eventproc._command.terminal.console import cell
+from eventproc._command.terminal.console import cell, plain_table
 from eventproc.dead_letters import LetterOutcome, LetterResult
 from eventproc.models import UNDECODED, DeadLetter, StoredLetter
 
@@ -27,9 +26,10 @@ def letters_table(letters: Sequence[StoredLetter], *, rows_max: int | None) -> R
     """The letters as a table, a line for each; the first *rows_max* of them."""
     if not letters:
         return Text("There are no dead letters here, or none that match.")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("letter", "given up (UTC)", "attempts", "key", "error", "again"):
-        table.add_column(name, justify="right" if name == "attempts" else "left", overflow="fold")
+    columns = ("letter", "given up (UTC)", "attempts", "key", "error", "again")
+    table = plain_table(*columns, numbers=("attempts",))
+    for column in table.columns:
+        column.overflow = "fold"
     shown = letters[:rows_max]
     for stored in shown:
         letter = stored.letter

@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from eventproc._base.tasks import together
 from eventproc._command.arguments.options import format_duration
 from eventproc._command.group.connection import Connection, first_event
 from eventproc._command.group.view import in_order, lag_of
-from eventproc._command.terminal.console import cell
+from eventproc._command.terminal.console import cell, plain_table
 from eventproc._core.delivery.checkpoints import (
     is_moved_by_operator,
     is_of_other_hub,
@@ -101,10 +100,8 @@ def records_table(group: ConsumerGroup, records: Mapping[str, Record]) -> Render
     """The checkpoints as a table."""
     if not records:
         return Group(title_of(group), Text("This group has no checkpoints in this store."))
-    table = Table("partition", box=None, pad_edge=False, header_style="bold")
-    for name in ("position", "offset", "written (UTC)", "state", "done above", "begun"):
-        table.add_column(name, justify="right")
-    table.add_column("by")
+    numbers = ("position", "offset", "written (UTC)", "state", "done above", "begun")
+    table = plain_table("partition", *numbers, "by", numbers=numbers)
     for partition_id, record in records.items():
         found = record.checkpoint
         table.add_row(
@@ -248,9 +245,8 @@ def oldest_age_s(lags: Sequence[Lag]) -> float | None:
 
 def lags_table(group: ConsumerGroup, lags: Sequence[Lag]) -> RenderableType:
     """The lags as a table."""
-    table = Table("partition", box=None, pad_edge=False, header_style="bold")
-    for name in ("position", "last in hub", "lag", "oldest age"):
-        table.add_column(name, justify="right")
+    numbers = ("position", "last in hub", "lag", "oldest age")
+    table = plain_table("partition", *numbers, numbers=numbers)
     for lag in lags:
         table.add_row(
             cell(lag.partition_id),

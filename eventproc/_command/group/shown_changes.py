@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from eventproc._base.logs import printable
 from eventproc._command.group.changes import Change
 from eventproc._command.group.records import group_json, title_of
-from eventproc._command.terminal.console import cell
+from eventproc._command.terminal.console import cell, plain_table
 from eventproc.admin import CheckpointMoved
 from eventproc.errors import EventProcError
 from eventproc.models import ConsumerGroup
@@ -17,12 +16,8 @@ from eventproc.models import ConsumerGroup
 
 def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> RenderableType:
     """The changes as a table."""
-    table = Table("partition", box=None, pad_edge=False, header_style="bold")
-    table.add_column("from", justify="right")
-    table.add_column("to", justify="right")
-    table.add_column("events", justify="right")
-    table.add_column("state")
-    table.add_column("held by")
+    numbers = ("from", "to", "events")
+    table = plain_table("partition", *numbers, "state", "held by", numbers=numbers)
     for change in changes:
         table.add_row(
             cell(change.move.partition_id),

@@ -1,7 +1,6 @@
 """A view of a group as tables for people."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -13,22 +12,13 @@ from eventproc._base.logs import printable
 from eventproc._command.arguments.options import format_duration
 from eventproc._command.group.records import title_of
 from eventproc._command.group.view import GroupView, SchemaRow, in_order
-from eventproc._command.terminal.console import cell
+from eventproc._command.terminal.console import cell, plain_table
 from eventproc._core.ownership.pauses import Pause, Pauses
 from eventproc._core.placement.even import Even
 from eventproc._core.watching.group import WatchedMember, WatchedPartition
 
 CHECK_NAMES: Final = "check --eventhub, --consumer-group, --namespace and --store."
 """What to do if the store knows nothing of a hub's group."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
-    """A table as texts: the names of its columns, which of them are numbers, and its rows."""
-
-    columns: Sequence[str]
-    numbers: frozenset[str]
-    rows: Sequence[Sequence[Text]]
 
 
 def as_tables(view: GroupView) -> RenderableType:
@@ -39,10 +29,10 @@ def as_tables(view: GroupView) -> RenderableType:
     if not view.partitions and not view.members:
         return Group(title, Text(empty_text(view)), *pauses)
     remarks = [*(Text(line, style="red") for line in damage_lines(view)), *pauses]
-    partitions = as_table(partition_cells(view))
+    partitions = partition_table(view)
     if view.lag is not None:
         partitions.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")
-    members: RenderableType = as_table(member_cells(view))
+    members: RenderableType = member_table(view)
     if not view.members:
         members = Text("No members: no process of this group renews its records.")
     return Group(title, partitions, *remarks, Text(), members)
@@ -112,47 +102,27 @@ def _schema_text(schema: SchemaRow) -> str:
     return "no schema yet" if schema.error is None else "damaged schema"
 
 
-def as_table(cells: Cells) -> Table:
-    """A table for a terminal."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in cells.columns:
-        table.add_column(name, justify="right" if name in cells.numbers else "left")
-    for row in cells.rows:
-        table.add_row(*row)
-    return table
-
-
-def partition_cells(view: GroupView) -> Cells:
+def partition_table(view: GroupView) -> Table:
     """The partitions or resources, in the order of the view."""
     if view.group.is_of_resources:
-        return Cells(
-            columns=("resource", "holder", "record", "epoch"),
-            numbers=frozenset({"record", "epoch"}),
-            rows=[
-                (
-                    cell(row.name),
-                    _owner(row),
-                    _ago(row.renewed_ago_s),
-                    cell(str(row.epoch)),
-                )
-                for row in view.partitions
-            ],
+        numbers: tuple[str, ...] = ("record", "epoch")
+        table = plain_table("resource", "holder", *numbers, numbers=numbers)
+        for row in view.partitions:
+            name = cell(row.name)
+            table.add_row(name, _owner(row), _ago(row.renewed_ago_s), cell(str(row.epoch)))
+        return table
+    numbers = ("record", "position", "checkpoint", "lag")
+    table = plain_table("partition", "owner", *numbers, numbers=numbers)
+    for row in view.partitions:
+        table.add_row(
+            cell(row.partition_id),
+            _owner(row),
+            _ago(row.renewed_ago_s),
+            cell("" if row.position is None else f"{row.position:,}"),
+            _checkpoint(row),
+            cell("?" if row.lag is None else f"{row.lag:,}"),
         )
-    return Cells(
-        columns=("partition", "owner", "record", "position", "checkpoint", "lag"),
-        numbers=frozenset({"record", "position", "checkpoint", "lag"}),
-        rows=[
-            (
-                cell(row.partition_id),
-                _owner(row),
-                _ago(row.renewed_ago_s),
-                cell("" if row.position is None else f"{row.position:,}"),
-                _checkpoint(row),
-                cell("?" if row.lag is None else f"{row.lag:,}"),
-            )
-            for row in view.partitions
-        ],
-    )
+    return table
 
 
 def _ago(seconds: float | None) -> Text:
@@ -175,11 +145,12 @@ def _owner(row: WatchedPartition) -> Text:
     return cell(row.owner_id)
 
 
-def member_cells(view: GroupView) -> Cells:
+def member_table(view: GroupView) -> Table:
     """The members; what their placements regard has columns where it is not the default."""
     count = "resources" if view.group.is_of_resources else "partitions"
     extra = _placement_columns(view.members)
-    rows = []
+    numbers = {count, *extra} - {"placement"}
+    table = plain_table("member", count, *extra, "remarks", numbers=numbers)
     for number, row in enumerate(view.members):
         remarks = [f"eventproc {row.record.version}" if row.record.version else ""]
         if row.record.is_leaving:
@@ -190,14 +161,8 @@ def member_cells(view: GroupView) -> Cells:
             remarks.append("does not hand over")
         values = [column[number] for column in extra.values()]
         text = ", ".join(filter(None, remarks))
-        rows.append(
-            [cell(each) for each in (row.owner_id, str(row.partition_count), *values, text)]
-        )
-    return Cells(
-        columns=("member", count, *extra, "remarks"),
-        numbers=frozenset({count, *extra} - {"placement"}),
-        rows=rows,
-    )
+        table.add_row(*map(cell, (row.owner_id, str(row.partition_count), *values, text)))
+    return table
 
 
 def _placement_columns(members: Sequence[WatchedMember]) -> dict[str, list[str]]:

@@ -18,11 +18,10 @@ from rich.text import Text
 from eventproc._base.logs import printable
 from eventproc._command.group.tables import (
     absence_lines,
-    as_table,
     damage_lines,
     empty_text,
-    member_cells,
-    partition_cells,
+    member_table,
+    partition_table,
     pause_lines,
     title_text,
 )
@@ -148,9 +147,9 @@ class GroupScreen:
 
         selected = select(self.view, self.order, self.text)
         head = lines(self._head(selected), height // 2)
-        members = lines(as_table(member_cells(self.view)), max(3, height // 3))
+        members = lines(member_table(self.view), max(3, height // 3))
         left = max(2, height - len(head) - len(members) - 1)
-        partitions = lines(as_table(partition_cells(selected)), left)
+        partitions = lines(partition_table(selected), left)
         for line in [*head, *partitions, [], *members][:height]:
             yield from line
             yield Segment.line()

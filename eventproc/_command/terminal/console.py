@@ -1,26 +1,27 @@
-"""The console that verbs print tables to.
+"""What verbs print: tables to a console, and rows as CSV.
 
 Rule: text from outside (names in records, event bodies, error texts) reaches a terminal only as
 ``printable`` text: here, in ``cell``, or in ``exits.print_error``.
-
-Rows as CSV, for spreadsheets and other programs.
 """
 
 import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from eventproc._base.logs import printable
 
 UNCUT: Final = 10_000
 """The width where no terminal has one. Tables take what they need, and lines are not wrapped."""
+
+_CRLF: Final = "\r\n"
 
 
 def standard_output() -> Console:
@@ -31,10 +32,12 @@ def standard_output() -> Console:
     return console
 
 
-def print_csv(lines: str) -> None:
-    """Print CSV: as it is for programs, printable on a terminal."""
-    shown = printable(lines, keep="\n") if sys.stdout.isatty() else lines
-    print(shown, end="", flush=True)
+def plain_table(*columns: str, numbers: Collection[str] = ()) -> Table:
+    """Return a table without lines; the columns of *numbers* are aligned to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name in numbers else "left")
+    return table
 
 
 def cell(text: str, style: str = "") -> Text:
@@ -42,23 +45,10 @@ def cell(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
-class _PrintableText(RenderHook):
-    """Escapes what is not printable in everything that a console prints."""
-
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Printable(each) for each in renderables]
-
-
-class _Printable:
-    def __init__(self, content: RenderableType) -> None:
-        self._content = content
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for text, style, control in console.render(self._content, options):
-            yield Segment(text if control else printable(text, keep="\n"), style, control)
-
-
-_CRLF: Final = "\r\n"
+def print_csv(lines: str) -> None:
+    """Print CSV: as it is for programs, printable on a terminal."""
+    shown = printable(lines, keep="\n") if sys.stdout.isatty() else lines
+    print(shown, end="", flush=True)
 
 
 def csv_lines(
@@ -87,3 +77,19 @@ def _line(cells: Sequence[object]) -> str:
 
 def _cell(value: object) -> object:
     return json.dumps(value) if isinstance(value, bool | list | dict) else value
+
+
+class _PrintableText(RenderHook):
+    """Escapes what is not printable in everything that a console prints."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Printable(each) for each in renderables]
+
+
+class _Printable:
+    def __init__(self, content: RenderableType) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for text, style, control in console.render(self._content, options):
+            yield Segment(text if control else printable(text, keep="\n"), style, control)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from eventproc._command.terminal.console import standard_output
+from eventproc._command.terminal.console import plain_table, standard_output
 from eventproc._simulation import EventReport, LoadReport, Report, ScalingReport
 
 
@@ -17,10 +17,8 @@ def show_report(report: Report, remark: str) -> None:
 
 def show_scaling(report: Report, scaling: ScalingReport, remark: str) -> None:
     """Print a column for each event, a row for each change, the totals, and a remark on these."""
-    votes = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("at seconds", "load", "backlog", "running", "wanted"):
-        votes.add_column(name, justify="right")
-    votes.add_column("because")
+    numbers = ("at seconds", "load", "backlog", "running", "wanted")
+    votes = plain_table(*numbers, "because", numbers=numbers)
     for vote in scaling.votes:
         votes.add_row(
             *(_cell(value) for value in (vote.at_seconds, vote.load, vote.backlog, vote.running)),
@@ -37,10 +35,8 @@ def show_scaling(report: Report, scaling: ScalingReport, remark: str) -> None:
 def _events(events: Sequence[EventReport] | Sequence[LoadReport]) -> Table:
     """Return a column for each event, and a row for each figure."""
     rows = [asdict(event) for event in events]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for row in rows:
-        table.add_column(row["event"], justify="right")
+    events_of_script = [row["event"] for row in rows]
+    table = plain_table("", *events_of_script, numbers=events_of_script)
     for name in list(rows[0])[1:]:
         label = "load per second" if name == "load" else name.replace("_", " ")
         table.add_row(label, *(_cell(row[name]) for row in rows))

@@ -1,6 +1,5 @@
 """The verbs of ``eventproc checkpoints``."""
 
-import asyncio
 import json
 import sys
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from eventproc._command.group.changes import (
     read_group_state,
 )
 from eventproc._command.group.connection import Connection, connect
-from eventproc._command.group.file import ExportedGroup, as_text, exported, read_file, write_file
+from eventproc._command.group.file import as_text, exported, read_file, write_file
 from eventproc._command.group.records import (
     LAG_FIELDS,
     RECORD_FIELDS,
@@ -73,45 +72,40 @@ KeepState = Annotated[
 ]
 
 
-def list_(
+async def list_(
     *,
     address: GroupAddress,
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     output: options.RowFormat = options.RowsFormat.TABLE,
-) -> int:
+) -> None:
     """Show the checkpoints of a group: position, state, completed ranges and writer.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store did not answer.
     """
-
-    async def show() -> int:
-        async with connect(address) as connection:
-            if partition:
-                known = await connection.store.list_checkpoints(connection.group)
-                await connection.partition_ids(partition, [c.partition_id for c in known])
-            records = await read_records(connection, partition)
-            if not records:
-                await connection.note_absence()
-            rows = record_rows(records)
-            if output is options.RowsFormat.JSON:
-                print(json.dumps({**group_json(connection.group), "checkpoints": rows}))
-            elif output is options.RowsFormat.CSV:
-                print_csv(csv_lines(rows, RECORD_FIELDS))
-            else:
-                standard_output().print(records_table(connection.group, records))
-        return OK
-
-    return asyncio.run(show())
+    async with connect(address) as connection:
+        if partition:
+            known = await connection.store.list_checkpoints(connection.group)
+            await connection.partition_ids(partition, [c.partition_id for c in known])
+        records = await read_records(connection, partition)
+        if not records:
+            await connection.note_absence()
+        rows = record_rows(records)
+        if output is options.RowsFormat.JSON:
+            print(json.dumps({**group_json(connection.group), "checkpoints": rows}))
+        elif output is options.RowsFormat.CSV:
+            print_csv(csv_lines(rows, RECORD_FIELDS))
+        else:
+            standard_output().print(records_table(connection.group, records))
 
 
-def lag(
+async def lag(
     *,
     address: HubAddress,
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     lookup_group: LookupGroup = "",
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     output: options.RowFormat = options.RowsFormat.TABLE,
-) -> int:
+) -> None:
     """Show how many events the checkpoints are behind the hub, and how old the oldest of them is.
 
     The age is the time since that event was published; the metric eventproc.lag.time compares the
@@ -120,30 +114,25 @@ def lag(
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """
-
-    async def show() -> int:
-        async with connect(address) as connection:
-            connection.refuse_queues()
-            await connection.note_absence()
-            lags = await read_lags(
-                connection,
-                partition,
-                lookup_group=lookup_group,
-                expiration=expiration,
-                now=datetime.now(UTC),
-            )
-            if output is options.RowsFormat.JSON:
-                print(json.dumps(lags_json(connection.group, lags)))
-            elif output is options.RowsFormat.CSV:
-                print_csv(csv_lines(map(asdict, lags), LAG_FIELDS))
-            else:
-                standard_output().print(lags_table(connection.group, lags))
-        return OK
-
-    return asyncio.run(show())
+    async with connect(address) as connection:
+        connection.refuse_queues()
+        await connection.note_absence()
+        lags = await read_lags(
+            connection,
+            partition,
+            lookup_group=lookup_group,
+            expiration=expiration,
+            now=datetime.now(UTC),
+        )
+        if output is options.RowsFormat.JSON:
+            print(json.dumps(lags_json(connection.group, lags)))
+        elif output is options.RowsFormat.CSV:
+            print_csv(csv_lines(map(asdict, lags), LAG_FIELDS))
+        else:
+            standard_output().print(lags_table(connection.group, lags))
 
 
-def reset(
+async def reset(
     *,
     address: HubAddress,
     to: Annotated[
@@ -172,24 +161,20 @@ def reset(
     2 an option is wrong and nothing was changed, 3 the store or the hub did not answer.
     """
     target = parse_target("--to", to)
-
-    async def move() -> int:
-        async with connect(address) as connection:
-            await connection.note_absence()
-            changes = await plan_reset(
-                connection,
-                partition,
-                target,
-                keeps_state=keep_state,
-                lookup_group=lookup_group,
-                expiration=expiration,
-            )
-            return await _change(connection, changes, expiration, mode)
-
-    return asyncio.run(move())
+    async with connect(address) as connection:
+        await connection.note_absence()
+        changes = await plan_reset(
+            connection,
+            partition,
+            target,
+            keeps_state=keep_state,
+            lookup_group=lookup_group,
+            expiration=expiration,
+        )
+        return await _change(connection, changes, expiration, mode)
 
 
-def set_(
+async def set_(
     *,
     address: GroupAddress,
     partition: Annotated[str, typer.Option(metavar="ID", help="The partition.")],
@@ -218,24 +203,20 @@ def set_(
         raise ConfigurationError(
             f"{error}; give --sequence-number and --offset of one event"
         ) from error
-
-    async def move() -> int:
-        async with connect(address) as connection:
-            await connection.note_absence()
-            current = await read_group_state(connection, expiration)
-            end = created_at = None
-            if connection.source is not None:
-                await connection.partition_ids([partition], ())
-                end = await connection.source.partition_properties(partition)
-                require_event(sequence_number, end)
-                created_at = connection.source.created_at
-            changes = [current.change(asked, end, created_at)]
-            return await _change(connection, changes, expiration, mode)
-
-    return asyncio.run(move())
+    async with connect(address) as connection:
+        await connection.note_absence()
+        current = await read_group_state(connection, expiration)
+        end = created_at = None
+        if connection.source is not None:
+            await connection.partition_ids([partition], ())
+            end = await connection.source.partition_properties(partition)
+            require_event(sequence_number, end)
+            created_at = connection.source.created_at
+        changes = [current.change(asked, end, created_at)]
+        return await _change(connection, changes, expiration, mode)
 
 
-def export(
+async def export(
     *,
     address: GroupAddress,
     file: Annotated[
@@ -244,27 +225,22 @@ def export(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file if it exists.")
     ] = False,
-) -> int:
+) -> None:
     """Write the checkpoints of a group, with their states, to a file (JSON).
 
     Exit codes: 0 written, 2 an option is wrong, 3 the store did not answer.
     """
-
-    async def read() -> ExportedGroup:
-        async with connect(address) as connection:
-            records = await read_records(connection)
-            return exported(connection.group, records, exported_at=datetime.now(UTC))
-
-    contents = asyncio.run(read())
+    async with connect(address) as connection:
+        records = await read_records(connection)
+        contents = exported(connection.group, records, exported_at=datetime.now(UTC))
     if file == "-":
         sys.stdout.write(as_text(contents))
-        return OK
+        return
     write_file(Path(file), as_text(contents), overwrites=overwrite)
     print(f"{len(contents.checkpoints)} checkpoints written to {file}")
-    return OK
 
 
-def import_(
+async def import_(
     *,
     address: GroupAddress,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that export wrote.")],
@@ -306,31 +282,27 @@ def import_(
         )
 
     moves = given.moves(partition or list(found))
-
-    async def move() -> int:
-        async with connect(address, creates_store=not mode.dry_run) as connection:
-            if connection.source is not None:
-                await connection.partition_ids(list(found), ())
-            for checkpoint in (found[move.partition_id] for move in moves):
-                if checkpoint.state and not checkpoint.is_state_in_step:
-                    print_error(
-                        f"the state of partition {checkpoint.partition_id} belongs to position "
-                        f"{checkpoint.state_sequence_number}, and is left out"
-                    )
-            current = await read_group_state(connection, expiration)
-            changes = [current.change(move, None) for move in moves]
-            refusal = import_refusal(
-                changes, current.live, overwrites=overwrite, while_running=while_running
-            )
-            if refusal is not None and not mode.dry_run:
-                raise ConfigurationError(f"{refusal}. Nothing was changed")
-            if refusal is not None:
-                print_error(f"without --dry-run this import is refused: {refusal}")
-            if mode.is_table:
-                print(f"{file}: {_counts(changes)}")
-            return await _change(connection, changes, expiration, mode, replaces=overwrite)
-
-    return asyncio.run(move())
+    async with connect(address, creates_store=not mode.dry_run) as connection:
+        if connection.source is not None:
+            await connection.partition_ids(list(found), ())
+        for checkpoint in (found[move.partition_id] for move in moves):
+            if checkpoint.state and not checkpoint.is_state_in_step:
+                print_error(
+                    f"the state of partition {checkpoint.partition_id} belongs to position "
+                    f"{checkpoint.state_sequence_number}, and is left out"
+                )
+        current = await read_group_state(connection, expiration)
+        changes = [current.change(move, None) for move in moves]
+        refusal = import_refusal(
+            changes, current.live, overwrites=overwrite, while_running=while_running
+        )
+        if refusal is not None and not mode.dry_run:
+            raise ConfigurationError(f"{refusal}. Nothing was changed")
+        if refusal is not None:
+            print_error(f"without --dry-run this import is refused: {refusal}")
+        if mode.is_table:
+            print(f"{file}: {_counts(changes)}")
+        return await _change(connection, changes, expiration, mode, replaces=overwrite)
 
 
 def _counts(changes: Sequence[Change]) -> str:

@@ -1,14 +1,11 @@
 """``eventproc dashboard``: a page that shows a group at work, and what is stuck."""
 
-import asyncio
-
 from eventproc._command.arguments.address import ShownAddress
 from eventproc._command.dashboard.options import PageOptions
 from eventproc._command.group.connection import connect
-from eventproc._command.terminal.exits import OK
 
 
-def dashboard(*, address: ShownAddress, page: PageOptions) -> int:
+async def dashboard(*, address: ShownAddress, page: PageOptions) -> None:
     """Open a page that shows who owns what over time, lag, rates, and what is stuck and why.
 
     It only reads, and shows groups of any Azure SDK, too. While no browser looks, nothing is read.
@@ -22,9 +19,5 @@ def dashboard(*, address: ShownAddress, page: PageOptions) -> int:
     """
     from eventproc._command.dashboard.program import run_page  # noqa: PLC0415 - an extra
 
-    async def run() -> None:
-        async with connect(address, hub_may_be_away=True) as connection:
-            await run_page(connection, page)
-
-    asyncio.run(run())
-    return OK
+    async with connect(address, hub_may_be_away=True) as connection:
+        await run_page(connection, page)

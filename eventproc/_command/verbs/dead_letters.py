@@ -1,6 +1,5 @@
 """The verbs of ``eventproc dead-letters``."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
@@ -47,14 +46,14 @@ Limit = Annotated[
 ]
 
 
-def list_(
+async def list_(
     *,
     place: Place,
     address: LettersAddress,
     wanted: Wanted,
     limit: Limit = 100,
     output: options.Format = options.OutputFormat.TABLE,
-) -> int:
+) -> None:
     """Show the dead letters of a place, a line for each.
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the place did not answer.
@@ -62,12 +61,11 @@ def list_(
     # One more than is shown, to know whether there are more.
     is_cut = limit and output is options.OutputFormat.TABLE
     letters_max = limit + 1 if is_cut else None
-    found = asyncio.run(_matching(place, address, wanted.filter(), letters_max))
+    found = await _matching(place, address, wanted.filter(), letters_max)
     _print_list(place, found, output, limit)
-    return OK
 
 
-def show(
+async def show(
     *,
     place: Place,
     address: LettersAddress,
@@ -80,7 +78,7 @@ def show(
 
     Exit codes: 0 shown, 1 none matches, 2 an option is wrong, 3 the place did not answer.
     """
-    found = asyncio.run(_matching(place, address, wanted.filter()))
+    found = await _matching(place, address, wanted.filter())
     if output is options.OutputFormat.JSON:
         print(json.dumps([whole_json(stored) for stored in found]))
     else:
@@ -95,7 +93,7 @@ def show(
     return OK
 
 
-def replay(
+async def replay(
     *,
     place: Place,
     address: LettersAddress,
@@ -137,30 +135,26 @@ def replay(
     loaded = load_handler(handler) if handler else None
     letter_filter = wanted.filter()
     where = parse_place("PLACE", place, is_read=True)
-
-    async def run() -> int:
-        async with address.reader(where, removes=not mode.dry_run) as reader:
-            found = await matching(reader, letter_filter)
-            if mode.dry_run or not found:
-                _print_list(place, found, mode.output, None)
-                return OK
-            target: ReplayTarget
-            if loaded is not None:
-                target, name = HandlerTarget(loaded, attempts_max=attempts), f"through {handler}"
-            else:
-                hub = publish_to or _hub_of(found, address)
-                publisher = make_publisher(address, hub)
-                target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
-            question = f"Replay {letters_text(len(found))} {name}, and remove what is delivered?"
-            if not await mode.confirmed(question):
-                return FAILED
-            async with target:
-                return await _replay(place, replay_letters(reader, target, found), mode)
-
-    return asyncio.run(run())
+    async with address.reader(where, removes=not mode.dry_run) as reader:
+        found = await matching(reader, letter_filter)
+        if mode.dry_run or not found:
+            _print_list(place, found, mode.output, None)
+            return OK
+        target: ReplayTarget
+        if loaded is not None:
+            target, name = HandlerTarget(loaded, attempts_max=attempts), f"through {handler}"
+        else:
+            hub = publish_to or _hub_of(found, address)
+            publisher = make_publisher(address, hub)
+            target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
+        question = f"Replay {letters_text(len(found))} {name}, and remove what is delivered?"
+        if not await mode.confirmed(question):
+            return FAILED
+        async with target:
+            return await _replay(place, replay_letters(reader, target, found), mode)
 
 
-def drop(
+async def drop(
     *,
     place: Place,
     address: LettersAddress,
@@ -182,25 +176,21 @@ def drop(
             "--damaged letters cannot be filtered: leave the other options out"
         )
     where = parse_place("PLACE", place, is_read=True)
-
-    async def run() -> int:
-        async with address.reader(where, removes=not mode.dry_run) as reader:
-            every = await matching(reader, letter_filter)
-            found = [stored for stored in every if (stored.letter is None) is damaged]
-            if mode.dry_run or not found:
-                _print_list(place, found, mode.output, None)
-                return OK
-            question = f"Remove {letters_text(len(found))} of {place}, and deliver nothing?"
-            if not await mode.confirmed(question):
-                return FAILED
-            dropped = [stored async for stored in drop_letters(reader, found)]
-            if not mode.is_table:
-                print(json.dumps(letters_json(place, dropped)))
-            else:
-                print(f"{letters_text(len(dropped))} removed.")
+    async with address.reader(where, removes=not mode.dry_run) as reader:
+        every = await matching(reader, letter_filter)
+        found = [stored for stored in every if (stored.letter is None) is damaged]
+        if mode.dry_run or not found:
+            _print_list(place, found, mode.output, None)
             return OK
-
-    return asyncio.run(run())
+        question = f"Remove {letters_text(len(found))} of {place}, and deliver nothing?"
+        if not await mode.confirmed(question):
+            return FAILED
+        dropped = [stored async for stored in drop_letters(reader, found)]
+        if not mode.is_table:
+            print(json.dumps(letters_json(place, dropped)))
+        else:
+            print(f"{letters_text(len(dropped))} removed.")
+        return OK
 
 
 async def _replay(place: str, replayed: AsyncIterator[LetterResult], mode: ChangeMode) -> int:

@@ -11,7 +11,6 @@ import typer
 from eventproc._command.arguments.access import ENDPOINT_VARIABLE, HUB_VARIABLE
 from eventproc._command.arguments.options import OutputFormat, StopAtEof
 from eventproc._command.terminal.ends import stop_at_end_of_input
-from eventproc._command.terminal.exits import OK
 from eventproc.emulator import (
     EmulatorConfiguration,
     EmulatorServer,
@@ -145,7 +144,7 @@ def emulator(
         OutputFormat, typer.Option("--format", help="json: one line, for programs.")
     ] = OutputFormat.TABLE,
     stop_at_eof: StopAtEof = False,
-) -> int:
+) -> None:
     """Serve event hubs on this machine, to develop without Azure, for clients of any Azure SDK.
 
     It prints the connection string to give to a client. It needs only Python. docs/emulator.md
@@ -167,7 +166,6 @@ def emulator(
     if stop_at_eof:
         stop_at_end_of_input()
     run(configuration, on_ready=lambda server: _announce(server, configuration, output))
-    return OK
 
 
 def _hubs(

@@ -1,6 +1,5 @@
 """``eventproc pause`` and ``eventproc resume``: pause and resume a group, or some partitions."""
 
-import asyncio
 import json
 from datetime import timedelta
 from typing import Annotated
@@ -15,7 +14,6 @@ from eventproc._command.group.connection import Connection, connect
 from eventproc._command.group.records import group_json, title_of
 from eventproc._command.group.tables import named_pauses, pause_lines
 from eventproc._command.terminal.console import standard_output
-from eventproc._command.terminal.exits import OK
 from eventproc._core.ownership.liveness import fresh_owners, live_members
 from eventproc._core.ownership.pauses import Pauses
 from eventproc.admin import pause_group, read_pauses, resume_group
@@ -33,7 +31,7 @@ Partitions = Annotated[
 ]
 
 
-def pause(
+async def pause(
     *,
     address: GroupAddress,
     reason: Annotated[
@@ -51,7 +49,7 @@ def pause(
     ] = False,
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     output: options.Format = options.OutputFormat.TABLE,
-) -> int:
+) -> None:
     """Pause a group or some of its partitions: they stay owned, and nothing is received.
 
     Each process stops receiving at its next poll of the group; handler calls under way finish. All
@@ -65,31 +63,25 @@ def pause(
     Exit codes: 0 paused, 2 an option is wrong or the group cannot be paused, 3 the store or the hub
     did not answer.
     """
-
-    async def run() -> int:
-        async with connect(address) as connection:
-            if not new_group:
-                await connection.require_records(
-                    ". To pause a group before its first process starts, give --new-group"
-                )
-            ids = await _known(connection, partition)
-            pauses = await pause_group(
-                connection.store, connection.group, ids, reason=reason, expiration=expiration
+    async with connect(address) as connection:
+        if not new_group:
+            await connection.require_records(
+                ". To pause a group before its first process starts, give --new-group"
             )
-            running = await _running(connection, expiration)
-        noun = "processor follows" if running == 1 else "processors follow"
-        follow = f"{running} {noun}" if running else ""
-        return _show(connection.group, pauses, output, follow, running)
+        ids = await _known(connection, partition)
+        pauses = await pause_group(
+            connection.store, connection.group, ids, reason=reason, expiration=expiration
+        )
+        running = await _running(connection, expiration)
+    _show(connection.group, pauses, output, running)
 
-    return asyncio.run(run())
 
-
-def resume(
+async def resume(
     *,
     address: GroupAddress,
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     output: options.Format = options.OutputFormat.TABLE,
-) -> int:
+) -> None:
     """Resume a group after `eventproc pause`, or only some of its partitions.
 
     Each process receives again from its next poll of the group on. While the whole group is paused,
@@ -98,16 +90,12 @@ def resume(
     Exit codes: 0 resumed (or nothing was paused), 2 an option is wrong, 3 the store or the hub did
     not answer.
     """
-
-    async def run() -> int:
-        async with connect(address) as connection:
-            await connection.require_records()
-            ids = await _known(connection, partition)
-            former = await _readable(connection)
-            pauses = await resume_group(connection.store, connection.group, ids)
-        return _show_resumed(connection.group, former, pauses, output)
-
-    return asyncio.run(run())
+    async with connect(address) as connection:
+        await connection.require_records()
+        ids = await _known(connection, partition)
+        former = await _readable(connection)
+        pauses = await resume_group(connection.store, connection.group, ids)
+    _show_resumed(connection.group, former, pauses, output)
 
 
 async def _known(connection: Connection, wanted: list[str]) -> list[str] | None:
@@ -131,13 +119,13 @@ async def _readable(connection: Connection) -> Pauses | None:
 
 def _show_resumed(
     group: ConsumerGroup, former: Pauses | None, pauses: Pauses, output: options.OutputFormat
-) -> int:
+) -> None:
     """Print which pauses have ended, and what is still paused."""
     ended = Pauses() if former is None else former.without(pauses)
     if output is options.OutputFormat.JSON:
         found = {"resumed": json.loads(ended.as_bytes()), "paused": json.loads(pauses.as_bytes())}
         print(json.dumps({**group_json(group), **found}))
-        return OK
+        return
     lines = [printable(f"Resumed: {what}") for what, _ in named_pauses(ended)]
     if former is None:
         lines = ["The record of pauses was damaged, and is replaced: everything is resumed."]
@@ -146,7 +134,6 @@ def _show_resumed(
     if former != pauses:
         lines.append("Processors follow at the next poll, within --interval (default 10 s).")
     _print(group, [*lines, *(pause_lines(pauses) or ["Nothing is paused."])])
-    return OK
 
 
 async def _running(connection: Connection, expiration: timedelta) -> int:
@@ -161,21 +148,20 @@ def _show(
     group: ConsumerGroup,
     pauses: Pauses,
     output: options.OutputFormat,
-    follow: str,
     running: int,
-) -> int:
-    """Print what is paused, and that processors *follow*; empty: none is running."""
+) -> None:
+    """Print what is paused, and how many processors follow."""
     if output is options.OutputFormat.JSON:
         found = {**group_json(group), "paused": json.loads(pauses.as_bytes())}
         print(json.dumps({**found, "running_processors": running}))
-        return OK
+        return
     lines = pause_lines(pauses) or ["Nothing is paused."]
-    if follow:
-        lines.append(f"{follow} at the next poll, within --interval (default 10 s).")
+    if running:
+        verb = "processor follows" if running == 1 else "processors follow"
+        lines.append(f"{running} {verb} at the next poll, within --interval (default 10 s).")
     else:
         lines.append("No processor of the group is running; those that start follow the pause.")
     _print(group, lines)
-    return OK
 
 
 def _print(group: ConsumerGroup, lines: list[str]) -> None:

@@ -17,13 +17,13 @@ from eventproc._command.arguments.grouped import DEFAULTS
 from eventproc._command.arguments.scaling import RulesOption
 from eventproc._command.group.connection import Connection, connect
 from eventproc._command.terminal.ends import until_signal
-from eventproc._command.terminal.exits import BAD_INPUT, OK, exit_code_of, print_error
+from eventproc._command.terminal.exits import BAD_INPUT, exit_code_of, print_error
 from eventproc._core.scaling.decision import ScalingRules
 from eventproc._group.autoscaler import Autoscaler, Vote, read_group
 from eventproc.errors import EventProcError
 
 
-def scale(
+async def scale(
     *,
     address: HubAddress,
     rules: RulesOption,
@@ -51,7 +51,7 @@ def scale(
         timedelta,
         typer.Option(help="With --watch, --http or --grpc: the time between two readings."),
     ] = timedelta(seconds=10),
-) -> int:
+) -> None:
     """Say how many processes a group needs, by its backlog and its rates; also to KEDA.
 
     It reads checkpoints, owners and the hub, and changes nothing. The group may have processors of
@@ -68,21 +68,16 @@ def scale(
         for option, text in (("--http", http), ("--grpc", grpc))
         if text
     }
-
-    async def vote() -> None:
-        serves = watch or bool(addresses)
-        async with connect(address, hub_may_be_away=serves) as connection:
-            scaler = _scaler(connection, expiration, rules)
-            if serves:
-                await _serve(scaler, addresses, every)
-                return
-            await connection.note_absence()
-            await scaler.decide()
-            await asyncio.sleep(rules.checkpoint_interval.total_seconds())
-            _print(await scaler.decide())
-
-    asyncio.run(vote())
-    return OK
+    serves = watch or bool(addresses)
+    async with connect(address, hub_may_be_away=serves) as connection:
+        scaler = _scaler(connection, expiration, rules)
+        if serves:
+            await _serve(scaler, addresses, every)
+            return
+        await connection.note_absence()
+        await scaler.decide()
+        await asyncio.sleep(rules.checkpoint_interval.total_seconds())
+        _print(await scaler.decide())
 
 
 def _scaler(connection: Connection, expiration: timedelta, rules: ScalingRules) -> Autoscaler:

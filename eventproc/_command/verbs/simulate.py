@@ -15,7 +15,6 @@ from eventproc._command.arguments import options
 from eventproc._command.arguments.config_options import BALANCING
 from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.scaling import RulesOption, SimulatedScalingOptions
-from eventproc._command.terminal.exits import OK
 from eventproc._command.terminal.simulated import show_report, show_scaling
 from eventproc._delivery.config import EventProcessorConfig
 from eventproc._simulation import (
@@ -97,7 +96,7 @@ def simulate(
     autoscaling: SimulatedScalingOptions,
     rules: RulesOption,
     output: options.Format = options.OutputFormat.TABLE,
-) -> int:
+) -> None:
     """Simulate a group, or its scaling: time to balance, moves, storage operations, monthly price.
 
     It also shows for how long events stay unread (worst gap), and how many are delivered twice.
@@ -138,7 +137,6 @@ def simulate(
         show_scaling(report, scaling, _left_out(script, prices, store))
     else:
         show_report(report, _left_out(script, prices, store))
-    return OK
 
 
 def _prices(store: PricedStore, *, writes: float | None, lists: float | None) -> PriceList:

@@ -20,11 +20,10 @@ from eventproc._command.group.view import GroupView, view_of
 from eventproc._command.group.watch import RowOrder, select
 from eventproc._command.group.watch import watch as watch_group
 from eventproc._command.terminal.console import print_csv, standard_output
-from eventproc._command.terminal.exits import OK
 from eventproc.errors import ConfigurationError
 
 
-def status(
+async def status(
     *,
     address: ShownAddress,
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
@@ -62,7 +61,7 @@ def status(
     every: Annotated[
         timedelta, typer.Option(help="With --watch: the time between two polls of the group.")
     ] = timedelta(seconds=2),
-) -> int:
+) -> None:
     """Show a group: owner, checkpoint, lag of each partition, pauses, members, resource holders.
 
     With --resources it shows the holders of resources.
@@ -92,17 +91,13 @@ def status(
         else:
             console.print(as_tables(shown))
 
-    async def run() -> int:
-        async with connect(address) as connection:
-            if output is not options.RowsFormat.TABLE:  # A table says it.
-                await connection.note_absence()
-            read = await _reader(connection, expiration, partition)
-            if is_live:
-                await watch_group(console, read, every=every, order=sort, text=only)
-            await _poll(read, every if watch else None, show)
-        return OK
-
-    return asyncio.run(run())
+    async with connect(address) as connection:
+        if output is not options.RowsFormat.TABLE:  # A table says it.
+            await connection.note_absence()
+        read = await _reader(connection, expiration, partition)
+        if is_live:
+            await watch_group(console, read, every=every, order=sort, text=only)
+        await _poll(read, every if watch else None, show)
 
 
 async def _reader(

@@ -1,6 +1,5 @@
 """The verbs of ``eventproc store``: set a store up, and check that it can be used."""
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from statistics import median
@@ -8,7 +7,6 @@ from typing import Final
 from uuid import uuid4
 
 from eventproc._command.arguments.address import StoreAddress
-from eventproc._command.terminal.exits import OK
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.models import ConsumerGroup, Member, WriteOutcome
 from eventproc.ports import CheckpointStore
@@ -19,7 +17,7 @@ _GROUP: Final = ConsumerGroup.of_resources("eventproc-store-check")
 """A group without processors: only these verbs write to it."""
 
 
-def init(*, address: StoreAddress) -> int:
+async def init(*, address: StoreAddress) -> None:
     """Create or update a store: SQLite file, blob container, Azure table, tables in PostgreSQL.
 
     It also creates the container for dead letters: --store blob:dead-letters. Repeating it is
@@ -29,10 +27,10 @@ def init(*, address: StoreAddress) -> int:
 
     Exit codes: 0 the store is ready, 2 it cannot be set up like this, 3 it did not answer.
     """
-    return asyncio.run(_try(address.checkpoint_store(creates=True)))
+    await _try(address.checkpoint_store(creates=True))
 
 
-def check(*, address: StoreAddress) -> int:
+async def check(*, address: StoreAddress) -> None:
     """Check that the store can be reached and used, and measure how fast it answers.
 
     It tries what a processor does: it creates the record of a member, in a group of its own, writes
@@ -40,10 +38,10 @@ def check(*, address: StoreAddress) -> int:
 
     Exit codes: 0 it can be used, 2 it cannot be used like this, 3 it did not answer.
     """
-    return asyncio.run(_try(address.checkpoint_store(must_exist=True)))
+    await _try(address.checkpoint_store(must_exist=True))
 
 
-async def _try(store: CheckpointStore) -> int:
+async def _try(store: CheckpointStore) -> None:
     async with store:
         await _try_writes(store)
         took_s, ahead_s = [], 0.0
@@ -56,7 +54,6 @@ async def _try(store: CheckpointStore) -> int:
             f"{store}: ready, answers in {median(took_s) * 1000:.1f} ms; its clock differs by "
             f"{round(ahead_s, 1) + 0.0:+.1f} s from this machine's, which no decision depends on"
         )
-    return OK
 
 
 async def _try_writes(store: CheckpointStore) -> None:
