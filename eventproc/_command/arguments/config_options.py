@@ -1,4 +1,4 @@
-"""The options for settings of ``EventProcessorConfig``: by setting.
+"""The options for settings of a processor's config, by setting.
 
 ``ConfigOptions`` takes their types and defaults from the config, and their names from
 ``option_names``.
@@ -8,8 +8,6 @@ from copy import copy
 from typing import Any, Final
 
 from typer import Option
-
-from eventproc._command.arguments.options import EXPIRATION
 
 BALANCING: Final[dict[str, Any]] = {
     "load_balancing_strategy": Option(
@@ -25,7 +23,11 @@ BALANCING: Final[dict[str, Any]] = {
         "processors of a group.",
     ),
     "load_balancing_interval": Option(help="The time between two polls of the group's records."),
-    "ownership_expiration": EXPIRATION,
+    "ownership_expiration": Option(
+        envvar="EVENTPROC_EXPIRATION",
+        help="After this long without a renewal, the owner of a partition counts as dead and "
+        "another processor may claim it. Must be the same for all processors of a group.",
+    ),
 }
 """Of ``run`` and ``simulate``."""
 

@@ -1,19 +1,10 @@
-"""Import modules that options name.
-
-Load the handler class that ``module:Handler`` names.
-
-Placements as text: those of this library by name, others as ``module:name``.
-
-``--roster``: which processors the group should have.
-"""
+"""Import what options name as ``module:name``: handlers, functions, placements, rosters."""
 
 import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
-
-import typer
+from typing import Any, Final, TypeAlias, TypeVar
 
 from eventproc._core.placement.names import PLACEMENTS, placement_named
 from eventproc._core.placement.placement import Placement
@@ -26,85 +17,10 @@ from eventproc.ports import Roster
 
 T = TypeVar("T")
 
-
-def instance_of(kind: type[T], option: str, text: str, place: str, forms: str) -> T:
-    """Return the instance that *place* (``module:name``) names; a class is called first.
-
-    Args:
-        kind: Its class.
-        option: The option, for the messages.
-        text: The option's value, for the messages.
-        place: Where the instance or its class is.
-        forms: What else may be given.
-
-    Raises:
-        ConfigurationError: there is no such instance; the message says what is possible.
-    """
-    module_name, _, name = place.partition(":")
-    found: object = import_module(module_name) if name else None
-    try:
-        for part in filter(None, name.split(".")):
-            found = getattr(found, part)
-    except AttributeError:
-        raise ConfigurationError(
-            f"module {module_name!r} has no {name!r}", setting=option, value=repr(text)
-        ) from None
-    if isinstance(found, type) and issubclass(found, kind):
-        try:
-            found = found()
-        except TypeError as error:
-            raise ConfigurationError(
-                f"a class that cannot be called without arguments ({error}): name an instance of "
-                "it instead",
-                setting=option,
-                value=repr(text),
-            ) from error
-    if not isinstance(found, kind):
-        raise ConfigurationError(
-            f"this is no {kind.__name__.lower()}: give {forms}, or MODULE:NAME of a class that "
-            f"inherits from {kind.__name__}, or of an instance of one",
-            setting=option,
-            value=repr(text),
-        )
-    return found
-
-
-def import_module(module_name: str) -> object:
-    """Import a module; the current folder is searched, too.
-
-    Raises:
-        ConfigurationError: it does not exist or cannot be imported; the message says why.
-    """
-    if module_name.endswith(".py") or "/" in module_name:
-        name = Path(module_name).stem
-        raise ConfigurationError(
-            f"{module_name!r} is a path, and the name of a module is needed: give {name}, and run "
-            f"this in the folder of {name}.py"
-        )
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(module_name)
-    except MissingExtraError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigurationError(
-                f"there is no module {module_name!r}: run this in the folder of "
-                f"{module_name.partition('.')[0]}.py, or install the package it is in"
-            ) from error
-        raise ConfigurationError(
-            f"module {module_name!r} imports {error.name!r}, which is not installed: install it"
-        ) from error
-    except Exception as error:
-        raise ConfigurationError(
-            f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}; "
-            f"`python -c 'import {module_name}'` shows where"
-        ) from error
-
-
 _Kinds: TypeAlias = tuple[type, type]
+
+KUBERNETES: Final = {"statefulset": "StatefulSetRoster", "replicaset": "ReplicaSetRoster"}
+"""The classes of rosters that ``--roster`` has a word for."""
 
 
 def load_handler(spec: str) -> HandlerFactory:
@@ -208,20 +124,6 @@ def parse_placement(option: str, text: str) -> Placement:
     return instance_of(Placement, option, text, text, ", ".join(PLACEMENTS))  # type: ignore[type-abstract]
 
 
-KUBERNETES = {"statefulset": "StatefulSetRoster", "replicaset": "ReplicaSetRoster"}
-
-RosterOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        envvar="EVENTPROC_ROSTER",
-        metavar="ROSTER",
-        help="Which processes the group should have, whether they run yet or not: statefulset or "
-        "replicaset, read from Kubernetes for this pod, or MODULE:NAME for a Roster of your own. "
-        "Only with --placement Published:... Leave --owner-id out: it is the name of the pod.",
-    ),
-]
-
-
 def make_roster(text: str) -> Roster | None:
     """Return the roster that ``--roster`` names; ``None`` for an empty text.
 
@@ -234,15 +136,78 @@ def make_roster(text: str) -> Roster | None:
     return instance_of(Roster, "--roster", text, place, " or ".join(KUBERNETES))  # type: ignore[type-abstract]
 
 
-def check_supervised(text: str) -> None:
-    """Refuse rosters that have one name for all workers of a supervisor.
+def instance_of(kind: type[T], option: str, text: str, place: str, forms: str) -> T:
+    """Return the instance that *place* (``module:name``) names; a class is called first.
+
+    Args:
+        kind: Its class.
+        option: The option, for the messages.
+        text: The option's value, for the messages.
+        place: Where the instance or its class is.
+        forms: What else may be given.
 
     Raises:
-        ConfigurationError: ``--roster`` reads the names of pods.
+        ConfigurationError: there is no such instance; the message says what is possible.
     """
-    if text in KUBERNETES:
+    module_name, _, name = place.partition(":")
+    found: object = import_module(module_name) if name else None
+    try:
+        for part in filter(None, name.split(".")):
+            found = getattr(found, part)
+    except AttributeError:
         raise ConfigurationError(
-            f"--roster {text} has the names of pods, and with --workers each pod has several "
-            "members: leave --workers out and start more pods, or give MODULE:NAME of a Roster "
-            "that names each worker, such as pod-0-0 and pod-0-1"
+            f"module {module_name!r} has no {name!r}", setting=option, value=repr(text)
+        ) from None
+    if isinstance(found, type) and issubclass(found, kind):
+        try:
+            found = found()
+        except TypeError as error:
+            raise ConfigurationError(
+                f"a class that cannot be called without arguments ({error}): name an instance of "
+                "it instead",
+                setting=option,
+                value=repr(text),
+            ) from error
+    if not isinstance(found, kind):
+        raise ConfigurationError(
+            f"this is no {kind.__name__.lower()}: give {forms}, or MODULE:NAME of a class that "
+            f"inherits from {kind.__name__}, or of an instance of one",
+            setting=option,
+            value=repr(text),
         )
+    return found
+
+
+def import_module(module_name: str) -> object:
+    """Import a module; the current folder is searched, too.
+
+    Raises:
+        ConfigurationError: it does not exist or cannot be imported; the message says why.
+    """
+    if module_name.endswith(".py") or "/" in module_name:
+        name = Path(module_name).stem
+        raise ConfigurationError(
+            f"{module_name!r} is a path, and the name of a module is needed: give {name}, and run "
+            f"this in the folder of {name}.py"
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(module_name)
+    except MissingExtraError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+            raise ConfigurationError(
+                f"there is no module {module_name!r}: run this in the folder of "
+                f"{module_name.partition('.')[0]}.py, or install the package it is in"
+            ) from error
+        raise ConfigurationError(
+            f"module {module_name!r} imports {error.name!r}, which is not installed: install it"
+        ) from error
+    except Exception as error:
+        raise ConfigurationError(
+            f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}; "
+            f"`python -c 'import {module_name}'` shows where"
+        ) from error

@@ -1,21 +1,15 @@
-"""Options that several verbs share, with their help texts and environment variables.
-
-The options of verbs that change something: show it only, ask first, and how to say it.
-
-Parse hubs, and format durations.
-"""
+"""Options that several verbs share, with their help texts and environment variables."""
 
 import asyncio
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from eventproc.errors import ConfigurationError
-from eventproc.ports import HealthReporter
 
 
 class OutputFormat(StrEnum):
@@ -48,25 +42,6 @@ StopAtEof = Annotated[
     ),
 ]
 
-Workers = Annotated[
-    int,
-    typer.Option(
-        "--workers",
-        envvar="EVENTPROC_WORKERS",
-        metavar="N",
-        min=0,
-        help="Run N processes on this host, to use N cores, and restart those that die. They are "
-        "named NAME-0, NAME-1 and so on in the group; NAME is --owner-id, by default the host's "
-        "name. Without --workers this process does the work itself.",
-        show_default=False,
-    ),
-]
-
-EXPIRATION: Final = typer.Option(
-    envvar="EVENTPROC_EXPIRATION",
-    help="After this long without a renewal, the owner of a partition counts as dead and another "
-    "processor may claim it. Must be the same for all processors of a group.",
-)
 Expiration = Annotated[
     timedelta,
     typer.Option(
@@ -76,34 +51,10 @@ Expiration = Annotated[
     ),
 ]
 
-Http = Annotated[
-    str,
-    typer.Option(
-        envvar="EVENTPROC_HTTP",
-        metavar="[HOST:]PORT",
-        help="Serve /live, /ready, /partitions, /metrics and /status for probes, Prometheus and "
-        "people. PORT alone listens on 127.0.0.1, which probes of Kubernetes do not reach: in a "
-        "container give 0.0.0.0:PORT. Needs `pip install 'eventproc[http]'`.",
-    ),
-]
-
-
-def make_health(http: str) -> HealthReporter | None:
-    """Return what serves ``--http``; ``None`` for an empty text.
-
-    Raises:
-        ConfigurationError: the address has another form, or the extra is missing.
-    """
-    if not http:
-        return None
-    from eventproc.health import HealthServer  # noqa: PLC0415 - an extra
-
-    return HealthServer(http, name="--http")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeMode:
-    """How something is changed."""
+    """The options of verbs that change something: show it only, ask first, and how to say it."""
 
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
@@ -142,13 +93,3 @@ def _ask(question: str) -> bool:
         print()
         raise ConfigurationError("standard input is closed: give --yes or --dry-run")
     return answer.strip().lower() in {"y", "yes"}
-
-
-def format_duration(span: timedelta) -> str:
-    """Format a duration with one unit: ``0.4 s``, ``12 s``, ``3 min``, ``2 h``, ``5 days``."""
-    seconds = span.total_seconds()
-    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            amount = seconds / unit
-            return f"{amount:.1f} {name}" if amount < 10 and unit == 1 else f"{amount:.0f} {name}"  # noqa: PLR2004
-    return f"{seconds / 86_400:.0f} days"

@@ -12,10 +12,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eventproc._base.tasks import together
-from eventproc._command.arguments.options import format_duration
 from eventproc._command.group.connection import Connection, first_event
 from eventproc._command.group.view import in_order, lag_of
-from eventproc._command.terminal.console import cell, plain_table
+from eventproc._command.terminal.console import cell, format_duration, plain_table
 from eventproc._core.delivery.checkpoints import (
     is_moved_by_operator,
     is_of_other_hub,

@@ -9,10 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from eventproc._base.logs import printable
-from eventproc._command.arguments.options import format_duration
 from eventproc._command.group.records import title_of
 from eventproc._command.group.view import GroupView, SchemaRow, in_order
-from eventproc._command.terminal.console import cell, plain_table
+from eventproc._command.terminal.console import cell, format_duration, plain_table
 from eventproc._core.ownership.pauses import Pause, Pauses
 from eventproc._core.placement.even import Even
 from eventproc._core.watching.group import WatchedMember, WatchedPartition

@@ -9,6 +9,7 @@ import io
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
@@ -43,6 +44,16 @@ def plain_table(*columns: str, numbers: Collection[str] = ()) -> Table:
 def cell(text: str, style: str = "") -> Text:
     """Return text from outside for one line of a table."""
     return Text(printable(text), style=style)
+
+
+def format_duration(span: timedelta) -> str:
+    """Format a duration with one unit: ``0.4 s``, ``12 s``, ``3 min``, ``2 h``, ``5 days``."""
+    seconds = span.total_seconds()
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            amount = seconds / unit
+            return f"{amount:.1f} {name}" if amount < 10 and unit == 1 else f"{amount:.0f} {name}"  # noqa: PLR2004
+    return f"{seconds / 86_400:.0f} days"
 
 
 def print_csv(lines: str) -> None:

@@ -8,11 +8,15 @@ import typer
 
 from eventproc._command.arguments import options
 from eventproc._command.arguments.access import HubAccess
-from eventproc._command.arguments.dead_letters import parse_place
+from eventproc._command.arguments.dead_letters import (
+    LettersAddress,
+    Place,
+    Wanted,
+    parse_place,
+)
 from eventproc._command.arguments.modules import load_handler
 from eventproc._command.arguments.options import ChangeMode
 from eventproc._command.arguments.sources import make_publisher, make_source
-from eventproc._command.group.letter_options import LettersAddress, Place, Wanted
 from eventproc._command.group.letters import (
     counts_text,
     letters_json,

@@ -9,7 +9,6 @@ from eventproc._command.arguments.address import StoreAddress
 from eventproc._command.arguments.config_options import RESOURCES
 from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.modules import load_function, load_resource_handler, make_roster
-from eventproc._command.arguments.options import make_health
 from eventproc._command.terminal.exits import OK
 from eventproc._command.workers.process import ProcessOptions
 from eventproc._group.resources import Resources
@@ -93,7 +92,7 @@ def hold(
         handler=load_resource_handler(handler),
         owner_id=process.owner_id or None,
         roster=make_roster(process.roster),
-        health=make_health(process.http),
+        health=process.reporter(),
         config=config,
     )
     process.prepare()

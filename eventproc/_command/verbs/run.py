@@ -12,7 +12,6 @@ from eventproc._command.arguments.config_options import PROCESSOR
 from eventproc._command.arguments.dead_letters import make_sink
 from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.modules import load_handler, make_roster
-from eventproc._command.arguments.options import make_health
 from eventproc._command.terminal.exits import FAILED, OK, print_error
 from eventproc._command.workers.process import ProcessOptions
 from eventproc._delivery.config import EventProcessorConfig
@@ -97,7 +96,7 @@ def run(
         consumer_group=address.consumer_group,
         owner_id=process.owner_id or None,
         roster=make_roster(process.roster),
-        health=make_health(process.http),
+        health=process.reporter(),
         config=replace(
             config,
             key_selector=delivery.key_selector(key_property, config.key_concurrency),

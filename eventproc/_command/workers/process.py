@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from eventproc._command.arguments.modules import RosterOption, check_supervised
-from eventproc._command.arguments.options import Http, StopAtEof, Workers
+from eventproc._command.arguments.modules import KUBERNETES
+from eventproc._command.arguments.options import StopAtEof
 from eventproc._command.terminal.ends import stop_at_end_of_input
 from eventproc._command.terminal.log_lines import LogFormat, LogLevel, log_to_stderr
 from eventproc._command.workers.supervisor import supervise
 from eventproc._group.config import GroupConfig
 from eventproc._runtime.descriptors import raise_soft_limit
+from eventproc.errors import ConfigurationError
+from eventproc.ports import HealthReporter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +30,40 @@ class ProcessOptions:
             "--workers it is the name of the host, and the workers are NAME-0, NAME-1 and so on.",
         ),
     ] = ""
-    workers: Workers = 0
-    roster: RosterOption = ""
-    http: Http = ""
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            envvar="EVENTPROC_WORKERS",
+            metavar="N",
+            min=0,
+            help="Run N processes on this host, to use N cores, and restart those that die. They "
+            "are named NAME-0, NAME-1 and so on in the group; NAME is --owner-id, by default the "
+            "host's name. Without --workers this process does the work itself.",
+            show_default=False,
+        ),
+    ] = 0
+    roster: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_ROSTER",
+            metavar="ROSTER",
+            help="Which processes the group should have, whether they run yet or not: statefulset "
+            "or replicaset, read from Kubernetes for this pod, or MODULE:NAME for a Roster of your "
+            "own. Only with --placement Published:... Leave --owner-id out: it is the name of the "
+            "pod.",
+        ),
+    ] = ""
+    http: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_HTTP",
+            metavar="[HOST:]PORT",
+            help="Serve /live, /ready, /partitions, /metrics and /status for probes, Prometheus "
+            "and people. PORT alone listens on 127.0.0.1, which probes of Kubernetes do not reach: "
+            "in a container give 0.0.0.0:PORT. Needs `pip install 'eventproc[http]'`.",
+        ),
+    ] = ""
     log_format: Annotated[
         LogFormat,
         typer.Option(
@@ -53,7 +86,12 @@ class ProcessOptions:
             stop_at_end_of_input()
         if not self.workers:
             return None
-        check_supervised(self.roster)
+        if self.roster in KUBERNETES:
+            raise ConfigurationError(
+                f"--roster {self.roster} has the names of pods, and with --workers each pod has "
+                "several members: leave --workers out and start more pods, or give MODULE:NAME of "
+                "a Roster that names each worker, such as pod-0-0 and pod-0-1"
+            )
         return supervise(
             self.workers,
             owner_id=self.owner_id,
@@ -62,6 +100,18 @@ class ProcessOptions:
             log_level=self.log_level,
             http=self.http,
         )
+
+    def reporter(self) -> HealthReporter | None:
+        """Return what serves ``--http``; ``None`` without it.
+
+        Raises:
+            ConfigurationError: the address has another form, or the extra is missing.
+        """
+        if not self.http:
+            return None
+        from eventproc.health import HealthServer  # noqa: PLC0415 - an extra
+
+        return HealthServer(self.http, name="--http")
 
     def prepare(self) -> None:
         """Set up logs and limits of the process that does the work itself."""

@@ -7,6 +7,7 @@ import sys
 import pytest
 import typer
 
+from eventproc._command import main
 from eventproc._command.app import DURATION_NOTE, VerbGroup, app
 from eventproc._core.option_values import parse_duration
 
@@ -171,3 +172,26 @@ def test_help_imports_no_verb():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("replay", "Did you mean `eventproc dead-letters replay`?"),
+        ("lag", "Did you mean `eventproc checkpoints lag`?"),
+        ("resets", "Did you mean `eventproc checkpoints reset`?"),
+        ("list", "Did you mean `eventproc checkpoints list` or `eventproc dead-letters list`?"),
+        ("dead-letters pause", "Did you mean `eventproc pause`?"),
+        ("statsu", "Did you mean `eventproc status`?"),
+        ("checkpoints lga", "Did you mean `eventproc checkpoints lag`?"),
+        ("fly", "No such command 'fly' (see: eventproc --help)"),
+        (
+            "status --stoer sqlite:a.db",
+            "No such option: --stoer (Possible options: --filter, --sort, --store)",
+        ),
+    ],
+)
+def test_an_unknown_verb_or_option_leads_to_the_one_that_is_meant(words, hint, capsys):
+    """At the top, and below a verb."""
+    assert main(words.split()) == 2
+    assert hint in capsys.readouterr().err

@@ -1,9 +1,16 @@
-"""The console that tables are printed to."""
+"""What verbs print: tables, durations, and rows as CSV."""
 
+import csv
+import io
 import subprocess
 import sys
+from datetime import timedelta
 
-from eventproc._command.terminal.console import print_csv
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from eventproc._command.terminal.console import csv_lines, format_duration, print_csv
 
 PROGRAM = """
 from rich.table import Table
@@ -52,3 +59,35 @@ def test_csv_is_printable_on_a_terminal_and_as_it_is_for_programs(capsys, monkey
     print_csv("a\x1b[2J\n")
 
     assert capsys.readouterr().out == "a\x1b[2J\na\\x1b[2J\n"
+
+
+def test_values_that_are_no_text_are_json_and_none_is_empty():
+    """So true and a list can be read by whatever reads JSON."""
+    rows = [{"a": True, "b": None, "c": [[1, 2]], "d": 1.5}]
+
+    assert csv_lines(rows, "abcd") == 'a,b,c,d\ntrue,,"[[1, 2]]",1.5\n'
+
+
+@example([{"a": "\r", "b": ""}])
+@given(st.lists(st.fixed_dictionaries({"a": st.text(), "b": st.text()})))
+def test_any_text_is_read_back(rows):
+    """Commas, quotes and line ends are quoted."""
+    text = csv_lines(rows, ("a", "b"))
+
+    assert list(csv.DictReader(io.StringIO(text, newline=""))) == rows
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.44, "0.4 s"),
+        (12.3, "12 s"),
+        (119, "119 s"),
+        (180, "3 min"),
+        (7200, "2 h"),
+        (432_000, "5 days"),
+    ],
+)
+def test_durations_are_printed_with_one_figure_and_one_unit(seconds, text):
+    """With as many digits as matter."""
+    assert format_duration(timedelta(seconds=seconds)) == text
