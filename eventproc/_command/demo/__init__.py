@@ -1,4 +1,4 @@
 """``eventproc demo``: the product at work on one machine, with a check of the result.
 
-``stage`` starts the parts, ``story`` changes the group, and ``report`` says whether all was right.
+``group`` starts the parts, ``run`` changes the group, and ``report`` says whether all was right.
 """

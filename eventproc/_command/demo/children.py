@@ -54,7 +54,6 @@ class Child:
 
     def write_line(self) -> None:
         """Write a line to the standard input; does nothing if the process has ended."""
-        assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
@@ -102,9 +101,8 @@ class Child:
         """Kill the process if it runs, and close the pipe."""
         self._process.kill()
         self._process.wait()
-        if self._process.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
 
 
 class Children:

@@ -1,9 +1,7 @@
-"""The end of verbs that work until they are stopped.
+"""How processes of the command end: by a signal, or with the process that started them.
 
-Child processes that end with their parent: they watch standard input, a pipe from the parent.
-
-The operating system closes the parent's end of the pipe, even if the parent was killed and could
-not send a signal.
+A child process watches standard input, a pipe from its parent. The operating system closes the
+parent's end of the pipe, even if the parent was killed and could not send a signal.
 """
 
 import asyncio
@@ -20,19 +18,41 @@ from eventproc._base.tasks import end
 STANDARD_INPUT: Final = 0
 
 
+async def until_signal(*working: "Coroutine[Any, Any, object] | asyncio.Task[None]") -> None:
+    """Work until SIGINT or SIGTERM comes, or until one of the tasks ends; its error is raised."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # On Windows Ctrl+C interrupts.
+            loop.add_signal_handler(number, stopped.set)
+    tasks = [asyncio.ensure_future(each) for each in (stopped.wait(), *working)]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await end(tasks)
+    for task in done:
+        task.result()
+
+
+class ChildProcess(subprocess.Popen[bytes]):
+    """A process with a standard input, and with pipes where ``start_child`` was asked for them."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+
 def start_child(
     command: Sequence[str],
     *,
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
     env: Mapping[str, str],
-) -> "subprocess.Popen[bytes]":
+) -> ChildProcess:
     """Start a command that stops at the end of its standard input; *env* is added to this one's.
 
     It is in a process group of its own, so that Ctrl+C signals only the parent. It stays in the
     session: a child that is suspended when its parent ends is then ended by the kernel.
     """
-    return subprocess.Popen(
+    return ChildProcess(
         command,
         stdin=subprocess.PIPE,
         stdout=stdout,
@@ -57,17 +77,3 @@ def watch_input(at_end: Callable[[], None], at_data: Callable[[], None] = lambda
         at_end()
 
     threading.Thread(target=watch, name="input", daemon=True).start()
-
-
-async def until_signal(*working: "Coroutine[Any, Any, object] | asyncio.Task[None]") -> None:
-    """Work until SIGINT or SIGTERM comes, or until one of the tasks ends; its error is raised."""
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # On Windows Ctrl+C interrupts.
-            loop.add_signal_handler(number, stopped.set)
-    tasks = [asyncio.ensure_future(each) for each in (stopped.wait(), *working)]
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    await end(tasks)
-    for task in done:
-        task.result()

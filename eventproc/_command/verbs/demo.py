@@ -14,9 +14,9 @@ import typer
 from eventproc._base.extras import needing
 from eventproc._command.arguments.options import OutputFormat
 from eventproc._command.demo.flights import FLIGHT_COUNT_MAX, find_data_file
+from eventproc._command.demo.group import StoreChoice, open_group
 from eventproc._command.demo.report import Report
-from eventproc._command.demo.stage import StoreChoice, open_stage
-from eventproc._command.demo.story import DemoRun
+from eventproc._command.demo.run import DemoRun
 from eventproc._command.terminal.console import standard_output
 from eventproc._command.terminal.exits import FAILED, INTERRUPTED, OK
 
@@ -74,14 +74,14 @@ def demo(
         elapsed_s = time.monotonic() - begun_s
         print(f"{elapsed_s:6.1f} s  {line}", file=sys.stderr if is_json else None, flush=True)
 
-    async def play() -> Report:
+    async def show() -> Report:
         _cancel_on_signals()
-        async with open_stage(partitions, store, say) as stage:
-            run = DemoRun(stage, event_count=events, processor_count=processors, say=say)
-            return await run.play()
+        async with open_group(partitions, store, say) as group:
+            run = DemoRun(group, event_count=events, processor_count=processors, say=say)
+            return await run.run()
 
     try:
-        report = asyncio.run(play())
+        report = asyncio.run(show())
     except asyncio.CancelledError:
         print("eventproc: interrupted; every process has ended", file=sys.stderr)
         return INTERRUPTED

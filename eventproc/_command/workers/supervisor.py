@@ -2,8 +2,6 @@
 
 All are asked to stop at the same time: members that announce together that they leave give each
 other no partitions, and so a stop of N workers takes no longer than that of one.
-
-The command line of a worker: that of the supervisor, with what differs in a worker.
 """
 
 import asyncio
@@ -30,48 +28,8 @@ from eventproc._group.config import GroupConfig
 from eventproc._runtime.signals import GRACE, STOP_SIGNALS
 from eventproc.errors import ConfigurationError
 
-END_OF_OPTIONS = "--"
-
-
-def owner_ids(count: int, owner_id: str) -> tuple[str, ...]:
-    """Return the owner ids of all workers, the same ones at each start.
-
-    They are made of the supervisor's owner id, or of the host's name if none was given.
-    """
-    base = owner_id or socket.gethostname()
-    return tuple(f"{base}-{number}" for number in range(count))
-
-
-def first_ordinal(count: int, owner_id: str, config: GroupConfig) -> int | None:
-    """Return the ordinal of the first worker, if the supervisor has one; others follow.
-
-    So supervisors with the ordinals 0, 1, 2 and *count* workers each have no ordinal twice.
-    ``None`` also with a placement that does not use ordinals: a worker would refuse its own.
-    """
-    if not config.placement.uses_ordinals:
-        return None
-    own = ordinal_in(owner_id) if config.ordinal is None else config.ordinal
-    return None if own is None else own * count
-
-
-def worker_arguments(
-    given: Sequence[str],
-    *,
-    owner_id: str,
-    ordinal: int | None,
-    log_format: LogFormat,
-    http: ListenAddress | None,
-) -> list[str]:
-    """Return the arguments of a worker; of an option that is given twice, the last one counts."""
-    own = ["--workers", "0", "--owner-id", owner_id, "--log-format", log_format, "--stop-at-eof"]
-    if ordinal is not None:
-        own += ["--ordinal", str(ordinal)]
-    if http is not None:
-        own += ["--http", str(http)]
-    arguments = list(given)
-    end = arguments.index(END_OF_OPTIONS) if END_OF_OPTIONS in arguments else len(arguments)
-    return [*arguments[:end], *own, *arguments[end:]]
-
+END_OF_OPTIONS: Final = "--"
+"""After it everything on a command line is an argument."""
 
 OWN_GRACE: Final = timedelta(seconds=2)
 """On top of ``GRACE``: a worker that ends itself in time writes a log event first."""
@@ -129,28 +87,10 @@ async def _run(
     """Run the supervisor; with an address, serve there what the workers answer at theirs."""
     if address is None:
         return await supervisor.run()
-    from eventproc._command.workers.gathering import gathering  # noqa: PLC0415 - an extra
+    from eventproc._command.workers.answers import serve_joined  # noqa: PLC0415 - an extra
 
-    async with gathering(address, workers, log):
+    async with serve_joined(address, workers, log):
         return await supervisor.run()
-
-
-@contextmanager
-def sockets(count: int) -> Iterator[Sequence[ListenAddress]]:
-    """Yield an address for each worker, in a folder that only this user can enter.
-
-    Raises:
-        ConfigurationError: there is no temporary folder, or it cannot be written.
-    """
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="eventproc-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"--http with --workers needs a temporary folder for the workers' sockets: {error}. "
-            "Mount one that can be written, or name one in TMPDIR"
-        ) from error
-    with folder as path:
-        yield [ListenAddress(path=str(Path(path, str(number)))) for number in range(count)]
 
 
 class Supervisor:
@@ -227,3 +167,64 @@ class Supervisor:
         finally:
             for number, was in before.items():
                 signal.signal(number, was)
+
+
+# --- what workers are given -----------------------------------------------------------------------
+
+
+def owner_ids(count: int, owner_id: str) -> tuple[str, ...]:
+    """Return the owner ids of all workers, the same ones at each start.
+
+    They are made of the supervisor's owner id, or of the host's name if none was given.
+    """
+    base = owner_id or socket.gethostname()
+    return tuple(f"{base}-{number}" for number in range(count))
+
+
+def first_ordinal(count: int, owner_id: str, config: GroupConfig) -> int | None:
+    """Return the ordinal of the first worker, if the supervisor has one; others follow.
+
+    So supervisors with the ordinals 0, 1, 2 and *count* workers each have no ordinal twice.
+    ``None`` also with a placement that does not use ordinals: a worker would refuse its own.
+    """
+    if not config.placement.uses_ordinals:
+        return None
+    own = ordinal_in(owner_id) if config.ordinal is None else config.ordinal
+    return None if own is None else own * count
+
+
+def worker_arguments(
+    given: Sequence[str],
+    *,
+    owner_id: str,
+    ordinal: int | None,
+    log_format: LogFormat,
+    http: ListenAddress | None,
+) -> list[str]:
+    """Return the arguments of a worker; of an option that is given twice, the last one counts."""
+    own = ["--workers", "0", "--owner-id", owner_id, "--log-format", log_format, "--stop-at-eof"]
+    if ordinal is not None:
+        own += ["--ordinal", str(ordinal)]
+    if http is not None:
+        own += ["--http", str(http)]
+    arguments = list(given)
+    end = arguments.index(END_OF_OPTIONS) if END_OF_OPTIONS in arguments else len(arguments)
+    return [*arguments[:end], *own, *arguments[end:]]
+
+
+@contextmanager
+def sockets(count: int) -> Iterator[Sequence[ListenAddress]]:
+    """Yield an address for each worker, in a folder that only this user can enter.
+
+    Raises:
+        ConfigurationError: there is no temporary folder, or it cannot be written.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="eventproc-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"--http with --workers needs a temporary folder for the workers' sockets: {error}. "
+            "Mount one that can be written, or name one in TMPDIR"
+        ) from error
+    with folder as path:
+        yield [ListenAddress(path=str(Path(path, str(number)))) for number in range(count)]

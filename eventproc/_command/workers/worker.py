@@ -1,9 +1,4 @@
-"""One worker: a process of the command, which is started again whenever it ends by itself.
-
-What the end of a worker means: when it is started again, and what the supervisor's exit code is.
-
-Decisions on values: no process, no clock.
-"""
+"""One worker: a process of the command, which is started again whenever it ends by itself."""
 
 import asyncio
 import signal
@@ -34,22 +29,6 @@ REPORTED_AFTER: Final = 3
 
 _SEVERITY: Final = (OK, UNREACHABLE, FAILED, BAD_INPUT)
 """From the best to the worst."""
-
-
-def meaning_of(code: int, *, was_asked: bool) -> int:
-    """Return what a process's end amounts to, as an exit code of the command.
-
-    A negative *code* is the signal that ended the process. A worker that was asked to stop while
-    Python was still starting is ended by the request itself, and had nothing under way.
-    """
-    if was_asked and code == -signal.SIGTERM:
-        return OK
-    return code if code in _SEVERITY else FAILED
-
-
-def worst(codes: Iterable[int]) -> int:
-    """Return the worst exit code: wrong input, then a failure, then no answer, then success."""
-    return max(codes, key=_SEVERITY.index, default=OK)
 
 
 LAST_LINES_S: Final = 1.0
@@ -162,9 +141,6 @@ class Worker:
             stderr=subprocess.PIPE,
             env={NUMBER_VARIABLE: str(self.number), **unbuffered},
         )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
         self._log.info("worker_started", pid=process.pid)
         lines = WorkerLog(self._output, self.number, self._log)
         name = f"eventproc-worker-{self.number}"
@@ -182,3 +158,19 @@ class Worker:
         await asyncio.wait(reading, timeout=LAST_LINES_S)
         self.last_words = lines.last_words
         return process.returncode
+
+
+def meaning_of(code: int, *, was_asked: bool) -> int:
+    """Return what a process's end amounts to, as an exit code of the command.
+
+    A negative *code* is the signal that ended the process. A worker that was asked to stop while
+    Python was still starting is ended by the request itself, and had nothing under way.
+    """
+    if was_asked and code == -signal.SIGTERM:
+        return OK
+    return code if code in _SEVERITY else FAILED
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the worst exit code: wrong input, then a failure, then no answer, then success."""
+    return max(codes, key=_SEVERITY.index, default=OK)

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from eventproc._base.tasks import end
-from eventproc._command.demo import story
-from eventproc._command.demo.stage import StoreChoice, open_stage
-from eventproc._command.demo.story import DemoRun
+from eventproc._command.demo import run as demo_run
+from eventproc._command.demo.group import StoreChoice, open_group
+from eventproc._command.demo.run import DemoRun
 from tests.integration.dashboard.browser import looking_at, owner_colour, shown, until_pictured
 
 PARTITIONS = 8
@@ -40,7 +40,7 @@ class Lines:
 def held(monkeypatch):
     """Hold the demo at its present change: a busy machine may read the page late."""
     with monkeypatch.context() as patch:
-        patch.setattr(story, "BALANCED_FOR_S", math.inf)
+        patch.setattr(demo_run, "BALANCED_FOR_S", math.inf)
         yield
 
 
@@ -48,9 +48,9 @@ def held(monkeypatch):
 async def test_the_demo_is_seen_as_it_happens(monkeypatch):
     """In the log, in the members' table and in the picture, before the demo goes on."""
     lines = Lines()
-    async with open_stage(PARTITIONS, StoreChoice.AZURITE, lines.say) as stage:
-        run = DemoRun(stage, event_count=20_000, processor_count=2, say=lines.say)
-        playing = asyncio.ensure_future(run.play())
+    async with open_group(PARTITIONS, StoreChoice.AZURITE, lines.say) as group:
+        run = DemoRun(group, event_count=20_000, processor_count=2, say=lines.say)
+        playing = asyncio.ensure_future(run.run())
         try:
             async with looking_at(await lines.until(r"shows the group: (\S+)")) as page:
                 await lines.until("A (starts)")
@@ -58,7 +58,7 @@ async def test_the_demo_is_seen_as_it_happens(monkeypatch):
                 joined = await lines.until("(C) joins")
                 await shown(page, "#log li[data-kind=joined]", f"{joined} joined")
                 await lines.until("C joins.*(balanced)")
-                owned = (await stage.store.list_ownership(stage.group)).ownerships
+                owned = (await group.store.list_ownership(group.group)).ownerships
                 row = next(int(o.partition_id) for o in owned if o.owner_id == "A")
                 await until_pictured(page, row, PARTITIONS, await owner_colour(page, "A"))
 

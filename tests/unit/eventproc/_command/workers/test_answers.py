@@ -16,7 +16,7 @@ from eventproc._base.http.address import Answer, ListenAddress, verdict
 from eventproc._base.http.client import fetch
 from eventproc._base.http.server import serve
 from eventproc._base.logs import get_logger
-from eventproc._command.workers.gathering import gathering, merged
+from eventproc._command.workers.answers import merged, serve_joined
 
 WITHIN = timedelta(seconds=20)
 PATHS = ("/live", "/ready", "/partitions", "/status")
@@ -69,7 +69,7 @@ class Setup:
         for worker in workers:
             worker.address = ListenAddress(path=str(self._folder / str(worker.number)))
         self._address = await self._stack.enter_async_context(
-            gathering(ListenAddress(), workers, get_logger("eventproc.workers"))
+            serve_joined(ListenAddress(), workers, get_logger("eventproc.workers"))
         )
 
     async def serving(self, worker: Any, *, is_ok: bool = True) -> AsyncExitStack:

@@ -14,6 +14,7 @@ from typing import Final
 from eventproc._base.tasks import retrieve_outcome
 from eventproc._command.demo.children import Child
 from eventproc._command.demo.flights import Logbook, computed_directly, find_data_file, read_flights
+from eventproc._command.demo.group import DemoGroup
 from eventproc._command.demo.journal import Event, JournalReader
 from eventproc._command.demo.report import (
     Change,
@@ -23,7 +24,6 @@ from eventproc._command.demo.report import (
     make_accounts,
     shares,
 )
-from eventproc._command.demo.stage import Stage
 
 POLL_INTERVAL_S: Final = 0.15
 BALANCED_FOR_S: Final = 1.5
@@ -46,13 +46,13 @@ class DemoRun:
 
     def __init__(
         self,
-        stage: Stage,
+        group: DemoGroup,
         *,
         event_count: int,
         processor_count: int,
         say: Callable[[str], None],
     ) -> None:
-        self._stage = stage
+        self._group = group
         self._event_count = event_count
         self._processor_count = processor_count
         self._say = say
@@ -61,13 +61,13 @@ class DemoRun:
 
         self._started_count = 0
         self._abrupt: list[str] = []
-        self._owners: dict[str, str | None] = dict.fromkeys(stage.partition_ids)
-        self._journal = JournalReader(stage.children.folder)
+        self._owners: dict[str, str | None] = dict.fromkeys(group.partition_ids)
+        self._journal = JournalReader(group.children.folder)
         self._changes: list[Change] = []
         self._problems: list[str] = []
         self._begun_s = self._told_s = time.monotonic()
 
-    async def play(self) -> Report:
+    async def run(self) -> Report:
         """Run the demo, and return its report.
 
         Raises:
@@ -76,7 +76,7 @@ class DemoRun:
         truth = asyncio.ensure_future(asyncio.to_thread(self._truth))
         truth.add_done_callback(retrieve_outcome)  # It is not awaited if the demo fails.
         self._say(f"publishing {self._event_count:,} flights, at a steady rate")
-        publisher = self._stage.start_publisher(
+        publisher = self._group.start_publisher(
             self._event_count, rate=max(1, self._event_count // STREAM_S)
         )
         await self._start(1, "start")
@@ -84,7 +84,7 @@ class DemoRun:
         await self._start(1, "join")
         await self._kill()
         # A process that is frozen while it writes to SQLite's file would block all others.
-        if hasattr(signal, "SIGSTOP") and not self._stage.is_sqlite:
+        if hasattr(signal, "SIGSTOP") and not self._group.is_sqlite:
             await self._freeze()
         await self._leave()
         self._say("the rest is published and handled")
@@ -96,10 +96,10 @@ class DemoRun:
         return Report(
             accounts=make_accounts(published, self._journal.deliveries, self._abrupt),
             changes=self._changes,
-            result_matches=await self._stage.stored_figures() == figures,
+            result_matches=await self._group.stored_figures() == figures,
             aircraft=len(figures),
             partitions=len(self._owners),
-            store="SQLite" if self._stage.is_sqlite else "Azurite (Azure Blob Storage)",
+            store="SQLite" if self._group.is_sqlite else "Azurite (Azure Blob Storage)",
             seconds=round(time.monotonic() - self._begun_s, 1),
             problems=self._problems,
         )
@@ -112,12 +112,12 @@ class DemoRun:
     async def _start(self, count: int, kind: str) -> None:
         names = [chr(ord("A") + self._started_count + number) for number in range(count)]
         self._started_count += count
-        self._live |= {name: self._stage.start_processor(name) for name in names}
+        self._live |= {name: self._group.start_processor(name) for name in names}
         await self._balance(kind, names, f"{kind}s" if count == 1 else kind)
 
     async def _kill(self) -> None:
         name = self._busiest()
-        self._stage.children.kill(name)
+        self._group.children.kill(name)
         del self._live[name]
         self._abrupt.append(name)
         await self._balance("kill", [name], "is killed (SIGKILL), without notice")
@@ -150,7 +150,7 @@ class DemoRun:
 
     async def _is_there(self, names: Sequence[str]) -> bool:
         """Whether one of these processors is a member of the group."""
-        members = (await self._stage.store.list_members(self._stage.group)).members
+        members = (await self._group.store.list_members(self._group.group)).members
         return any(member.owner_id in names for member in members)
 
     # Observing.
@@ -189,14 +189,14 @@ class DemoRun:
     async def _poll(self) -> None:
         """Read the state of the group, and tell now and then what was handled."""
         await asyncio.sleep(POLL_INTERVAL_S)
-        stage = self._stage
-        stage.children.check()
-        snapshot = await stage.store.list_ownership(stage.group)
+        group = self._group
+        group.children.check()
+        snapshot = await group.store.list_ownership(group.group)
         self._owners |= {o.partition_id: o.owner_id for o in snapshot.ownerships}
         self._journal.read()
         if time.monotonic() - self._told_s >= SUMMARY_S:
             self._told_s = time.monotonic()
-            published = sum(map(len, (await stage.published()).values()))
+            published = sum(map(len, (await group.published()).values()))
             handled = len(self._journal.handled)
             lag = max(0, published - handled)
             self._say(f"  published {published:,}, handled {handled:,}, lag {lag:,}")
@@ -208,7 +208,7 @@ class DemoRun:
             await self._poll()
         published = {
             (partition_id, number)
-            for partition_id, numbers in (await self._stage.published()).items()
+            for partition_id, numbers in (await self._group.published()).items()
             for number in numbers
         }
         if len(published) != self._event_count:

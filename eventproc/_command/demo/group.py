@@ -49,8 +49,8 @@ class StoreChoice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """The group of the demo, and what its processes use. ``open_stage`` makes it."""
+class DemoGroup:
+    """The group of the demo, and what its processes use. ``open_group`` makes it."""
 
     children: Children
     spec: str
@@ -101,9 +101,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(
+async def open_group(
     partition_count: int, choice: StoreChoice, say: Callable[[str], None]
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[DemoGroup]:
     """Start store, hub and page; at the end of the block, end every process and remove the folder.
 
     Raises:
@@ -134,7 +134,7 @@ async def open_stage(
         connection = Connection(group=group, store=store, source=source)
         url, _ = await stack.enter_async_context(_open_page(connection))
         say(f"a page shows the group: {url}")
-        yield Stage(
+        yield DemoGroup(
             children=children,
             spec=spec,
             group=group,

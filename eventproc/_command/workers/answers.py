@@ -1,14 +1,12 @@
 """The supervisor's HTTP endpoint: asks the workers, and joins their answers.
 
 Each worker serves its own answers on a Unix socket.
-
-Metrics of several workers as one text, in the format that Prometheus reads.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -19,81 +17,18 @@ from eventproc._base.http.server import serve
 from eventproc._base.logs import Logger
 from eventproc._command.workers.worker import STEADY_S, Worker
 
-_END: Final = "# EOF"
-"""The last line of the form called OpenMetrics."""
-
-
-@dataclass(slots=True)
-class _Family:
-    """A metric: all its lines have to be together."""
-
-    comments: dict[str, str] = field(default_factory=dict)
-    """Help, type and unit, by their kind: once for all workers."""
-
-    samples: list[str] = field(default_factory=list)
-
-
-def merged(text_by_worker: Mapping[int, str]) -> str:
-    """Return one text in which each sample has a label ``worker`` with its worker's number."""
-    families: dict[str, _Family] = {}
-    has_end = False
-    for number, text in text_by_worker.items():
-        metric = ""
-        for line in text.splitlines():
-            kind, name = _comment(line)
-            if kind:
-                metric = name
-                families.setdefault(name, _Family()).comments.setdefault(kind, line)
-            elif line.startswith("#"):
-                has_end |= line == _END
-            elif line:
-                # A histogram's samples have its name and an ending.
-                if not metric or not _name(line).startswith(metric):
-                    metric = _name(line)
-                families.setdefault(metric, _Family()).samples.append(_labelled(line, number))
-    lines = [line for family in families.values() for line in _lines(family)]
-    return "".join(f"{line}\n" for line in [*lines, *([_END] if has_end else [])])
-
-
-def _lines(family: _Family) -> Iterator[str]:
-    yield from family.comments.values()
-    yield from family.samples
-
-
-def _comment(line: str) -> tuple[str, str]:
-    """Return kind and metric of a line about a metric; empty for every other line."""
-    words: Iterable[str] = line.split(" ", 3)
-    match list(words):
-        case ["#", "HELP" | "TYPE" | "UNIT" as kind, name, *_]:
-            return kind, name
-        case _:
-            return "", ""
-
-
-def _name(sample: str) -> str:
-    return sample.partition("{")[0].partition(" ")[0]
-
-
-def _labelled(sample: str, number: int) -> str:
-    """Return the sample with a label more."""
-    name = _name(sample)
-    rest = sample[len(name) :]
-    label = f'worker="{number}"'
-    if not rest.startswith("{"):
-        return f"{name}{{{label}}}{rest}"
-    others = rest[1:]
-    return f"{name}{{{label}{'' if others.startswith('}') else ','}{others}"
-
-
 WITHIN: Final = timedelta(seconds=2)
 """How long a worker may take to answer. A probe has to wait longer: see ``docs/health.md``."""
 
 END_NOTICED_S: Final = 0.1
 """A process that has ended answers nothing; its worker knows of the end this much later."""
 
+_END_OF_METRICS: Final = "# EOF"
+"""The last line of the form called OpenMetrics."""
+
 
 @asynccontextmanager
-async def gathering(
+async def serve_joined(
     address: ListenAddress, workers: Sequence[Worker], log: Logger
 ) -> AsyncIterator[ListenAddress]:
     """Serve the joined answers of workers while the block lasts; yields the address with its port.
@@ -101,13 +36,13 @@ async def gathering(
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
-    async with serve(address, Gathering(workers).routes(), "--http") as bound:
+    async with serve(address, JoinedAnswers(workers).routes(), "--http") as bound:
         log.info("http_server_started", address=str(bound))
         yield bound
 
 
-class Gathering:
-    """Joins the answers of workers."""
+class JoinedAnswers:
+    """The answers of all workers as those of one process."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:
         self._workers = workers
@@ -187,3 +122,47 @@ class Gathering:
             reason, is_live = f"no answer within {WITHIN.total_seconds():g} s", False
         is_ok = is_live and path == "/live"
         return {"owner_id": worker.owner_id, "ok": is_ok, "reasons": [reason]}
+
+
+# --- metrics, in the format that Prometheus reads ------------------------------------------------
+
+
+def merged(text_by_worker: Mapping[int, str]) -> str:
+    """Return one text in which each sample has a label ``worker`` with its worker's number.
+
+    All lines of a metric have to be together, and what describes it is there once for all workers.
+    """
+    descriptions: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    samples: defaultdict[str, list[str]] = defaultdict(list)
+    end: list[str] = []
+    for number, text in text_by_worker.items():
+        metric = ""
+        for line in text.splitlines():
+            match line.split(" ", 3):
+                case ["#", "HELP" | "TYPE" | "UNIT" as kind, metric, *_]:
+                    descriptions[metric].setdefault(kind, line)
+                case ["#", *_]:
+                    end = [line] if line == _END_OF_METRICS else end
+                case [sample, *_] if sample:
+                    # A histogram's samples have its name and an ending.
+                    if not metric or not _name(line).startswith(metric):
+                        metric = _name(line)
+                    samples[metric].append(_labelled(line, number))
+    metrics = dict.fromkeys([*descriptions, *samples])
+    lines = [line for m in metrics for line in (*descriptions[m].values(), *samples[m])]
+    return "".join(f"{line}\n" for line in [*lines, *end])
+
+
+def _name(sample: str) -> str:
+    return sample.partition("{")[0].partition(" ")[0]
+
+
+def _labelled(sample: str, number: int) -> str:
+    """Return the sample with a label more."""
+    name = _name(sample)
+    rest = sample[len(name) :]
+    label = f'worker="{number}"'
+    if not rest.startswith("{"):
+        return f"{name}{{{label}}}{rest}"
+    others = rest[1:]
+    return f"{name}{{{label}{'' if others.startswith('}') else ','}{others}"
