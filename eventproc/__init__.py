@@ -28,14 +28,14 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         PartitionHandler,
         RowError,
     )
-    from eventproc._group.resources import (
+    from eventproc._group.resources.config import ResourceProcessorConfig
+    from eventproc._group.resources.handler import (
         BlockingHeldResource,
         BlockingResourceHandler,
         HeldResource,
         ResourceHandler,
-        Resources,
     )
-    from eventproc._group.resources.config import ResourceProcessorConfig
+    from eventproc._group.resources.names import Resources
     from eventproc._runtime.processors import EventProcessor, ResourceProcessor
     from eventproc.errors import (
         ConfigurationError,
@@ -176,8 +176,8 @@ __all__ = [
 
 _MODULES = (
     *("_base.version", "errors", "models", "ports", "placements", "_base.retries"),
-    *("_group.resources", "_delivery.config", "_delivery.handler", "rosters"),
-    *("_group.resources.config", "_runtime.processors"),
+    *("_group.resources.handler", "_group.resources.names", "_group.resources.config"),
+    *("_delivery.config", "_delivery.handler", "rosters", "_runtime.processors"),
 )
 """The modules of these names, searched in this order: each imports more than the one before."""
 

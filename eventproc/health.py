@@ -1,9 +1,7 @@
-"""``HealthServer``: the endpoints of one process.
+"""``HealthServer``: the endpoints of one process, and what they say of each of its processors.
 
-It has a thread of its own, because a blocked event loop cannot answer requests. All answers are
-made in that thread, from snapshots of the processors.
-
-Watches one processor from the server's thread, and describes it.
+The server has a thread of its own, because a blocked event loop cannot answer requests. All answers
+are made in that thread, from snapshots of the processors.
 """
 
 import asyncio
@@ -29,7 +27,7 @@ from eventproc._base.http.server import ServerThread
 from eventproc._base.logs import ConditionLogger, Logger, get_logger, with_fields_of_processor
 from eventproc._base.settings import PositiveSpan, checked
 from eventproc._base.version import __version__
-from eventproc._core.watching.health import Pulse, parts, readiness
+from eventproc._core.watching.health import parts, readiness
 from eventproc.models._statistics import (
     GroupStatistics,
     ProcessorStatistics,
@@ -50,12 +48,20 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 class WatchedThread:
-    """An event loop of the processor: whether it runs."""
+    """An event loop of the processor: whether it runs.
+
+    The checks (beats) for which it has not answered are counted, by another thread of the process.
+    If the whole process is suspended, that one stands still as well, so the checked thread does not
+    look blocked.
+    """
 
     def __init__(self, what: str, ping: Ping, log: Logger) -> None:
         self._what = what
         self._ping = ping
-        self._pulse = Pulse()
+        self._beats = 0
+        """Checks since the thread was asked; 0 if it has answered."""
+
+        self._is_answered = True
         self._thread: threading.Thread | None = None
         """Not its id: after its end, another thread may get that."""
 
@@ -65,14 +71,16 @@ class WatchedThread:
     @property
     def silent_s(self) -> float:
         """For how many seconds the thread has not run; 0 if it answered the newest ping."""
-        return self._pulse.beats * self._beat_s
+        return self._beats * self._beat_s
 
     def beat(self, beat_s: float, beats_max: int) -> None:
         """Ping the thread; log when it becomes blocked, and when it runs again."""
         self._beat_s = beat_s
-        if self._pulse.beat():
+        is_asked, self._is_answered = self._is_answered, False
+        self._beats += 1
+        if is_asked:
             self._ping(self._answer)
-        if self._pulse.beats >= beats_max:
+        if self._beats >= beats_max:
             silent_s = round(self.silent_s, 1)
             self._blocked.note(blocked_thread=self._what, silent_s=silent_s, at=self._place())
         else:
@@ -80,13 +88,13 @@ class WatchedThread:
 
     def reasons(self, beats_max: int) -> Sequence[str]:
         """Return why it is blocked, if it is."""
-        if self._pulse.beats < beats_max:
+        if self._beats < beats_max:
             return []
         return [f"the {self._what} has not run for {self.silent_s:.0f} s: {self._place()}"]
 
     def _answer(self) -> None:
         self._thread = threading.current_thread()
-        self._pulse.answer()
+        self._is_answered, self._beats = True, 0
 
     def _place(self) -> str:
         """Return file, line and function of the thread's innermost frames."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 from eventproc._base.extras import needing
@@ -20,7 +21,39 @@ OVER: Final = frozenset({"Succeeded", "Failed"})
 """The phases of pods that will not run again."""
 
 
-class ReplicaSetRoster(Roster):
+class _PodRoster(Roster):
+    """Base of rosters that are read from the cluster in which this process runs."""
+
+    @checked
+    def __init__(
+        self,
+        *,
+        namespace: str | None = None,
+        pod_name: str | None = None,
+        interval: Interval = timedelta(seconds=10),
+        patience: Span = timedelta(seconds=30),
+        timeout: PositiveSpan = REQUEST_TIMEOUT,
+        kubeconfig: str | None = None,
+    ) -> None:
+        self.own_id: str = pod_name or own_pod()
+        self.interval = interval
+        self.patience = patience
+        self._api = KubernetesApi(namespace, kubeconfig, timeout)
+
+    async def open(self) -> None:
+        """Find the API server; sends nothing.
+
+        Raises:
+            ConfigurationError: there is neither a cluster nor a usable file.
+        """
+        self._api.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._api.close()
+
+
+class ReplicaSetRoster(_PodRoster):
     """Names the pods of the ReplicaSet to which this pod belongs, whether they run yet or not.
 
     The first read is two requests, each further one is one. Pods that are being deleted are left
@@ -39,35 +72,11 @@ class ReplicaSetRoster(Roster):
         ConfigurationError: an argument is not valid.
     """
 
-    @checked
-    def __init__(
-        self,
-        *,
-        namespace: str | None = None,
-        pod_name: str | None = None,
-        interval: Interval = timedelta(seconds=10),
-        patience: Span = timedelta(seconds=30),
-        timeout: PositiveSpan = REQUEST_TIMEOUT,
-        kubeconfig: str | None = None,
-    ) -> None:
-        self.own_id: str = pod_name or own_pod()
-        self.interval = interval
-        self.patience = patience
-        self._api = KubernetesApi(namespace, kubeconfig, timeout)
-        self._owner_uid: str | None = None
-        self._labels: Mapping[str, str] = {}
+    _owner_uid: str | None = None
+    """Of this pod's ReplicaSet, once that is known."""
 
-    async def open(self) -> None:
-        """Find the API server; sends nothing.
-
-        Raises:
-            ConfigurationError: there is neither a cluster nor a usable file.
-        """
-        self._api.open()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        self._api.close()
+    _labels: Mapping[str, str] = MappingProxyType({})
+    """What all its pods have."""
 
     async def owner_ids(self) -> frozenset[str]:
         """Read the pods."""
@@ -104,7 +113,7 @@ def _owner_uid(metadata: Mapping[str, Any]) -> str | None:
 _POD_NAME: Final = re.compile(r"(?P<name>.+)-[0-9]+$")
 
 
-class StatefulSetRoster(Roster):
+class StatefulSetRoster(_PodRoster):
     """Names the pods ``NAME-0`` to ``NAME-(replicas - 1)`` of a StatefulSet.
 
     Each read is one request, for the set's *scale*. Meant for the placement ``Ordinal``, which then
@@ -138,10 +147,14 @@ class StatefulSetRoster(Roster):
         timeout: PositiveSpan = REQUEST_TIMEOUT,
         kubeconfig: str | None = None,
     ) -> None:
-        self.own_id: str = pod_name or own_pod()
-        self.interval = interval
-        self.patience = patience
-        self._api = KubernetesApi(namespace, kubeconfig, timeout)
+        super().__init__(
+            namespace=namespace,
+            pod_name=pod_name,
+            interval=interval,
+            patience=patience,
+            timeout=timeout,
+            kubeconfig=kubeconfig,
+        )
         found = _POD_NAME.match(self.own_id)
         if found is None:
             raise ConfigurationError(
@@ -152,18 +165,6 @@ class StatefulSetRoster(Roster):
             )
         self._name = name or found["name"]
         self._first_ordinal = first_ordinal
-
-    async def open(self) -> None:
-        """Find the API server; sends nothing.
-
-        Raises:
-            ConfigurationError: there is neither a cluster nor a usable file.
-        """
-        self._api.open()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        self._api.close()
 
     async def owner_ids(self) -> frozenset[str]:
         """Read the number of replicas."""

@@ -6,6 +6,7 @@ otherwise begin with ``eventproc.``.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from eventproc.models._statistics import (
@@ -27,10 +28,6 @@ class Instrument(Generic[S]):
     unit: str
     description: str
     value: Callable[[S], float | None]
-
-
-class PartitionGauge(Instrument[PumpStatistics]):
-    """A current value of a partition, reported by the processor that serves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +56,14 @@ class Instruments(Generic[G]):
     gauges: tuple[Gauge[G], ...]
 
 
+EVENT_COUNTS: Final = {
+    "handled": "Events handled.",
+    "retried": "Events delivered again after a failed call.",
+    "dead_lettered": "Events given up and stored as dead letters.",
+    "skipped": "Events given up and skipped.",
+}
+"""What becomes of events: the fields of ``DeliveryCounters`` without ``_count``, described."""
+
 _EVENT_COUNTS: Final[tuple[Count[ProcessorStatistics], ...]] = (
     Count(
         "messaging.client.consumed.messages",
@@ -67,26 +72,9 @@ _EVENT_COUNTS: Final[tuple[Count[ProcessorStatistics], ...]] = (
         lambda s: s.counters.received_count,
         operation="receive",
     ),
-    Count(
-        "eventproc.events.handled", "{event}", "Events handled.", lambda s: s.counters.handled_count
-    ),
-    Count(
-        "eventproc.events.retried",
-        "{event}",
-        "Events delivered again after a failed call.",
-        lambda s: s.counters.retried_count,
-    ),
-    Count(
-        "eventproc.events.dead_lettered",
-        "{event}",
-        "Events given up and stored as dead letters.",
-        lambda s: s.counters.dead_lettered_count,
-    ),
-    Count(
-        "eventproc.events.skipped",
-        "{event}",
-        "Events given up and skipped.",
-        lambda s: s.counters.skipped_count,
+    *(
+        Count(f"eventproc.events.{name}", "{event}", text, attrgetter(f"counters.{name}_count"))
+        for name, text in EVENT_COUNTS.items()
     ),
     Count(
         "eventproc.calls.failed",
@@ -241,26 +229,27 @@ INSTRUMENTS: Final[tuple[Instruments[Any], ...]] = (
 """The instruments by class of statistics. A processor reports those of its statistics' class and of
 that class's base classes."""
 
-PARTITION_GAUGES: Final = (
-    PartitionGauge(
+PARTITION_GAUGES: Final[tuple[Instrument[PumpStatistics], ...]] = (
+    Instrument(
         "eventproc.checkpoint.age",
         "s",
         "Age of the oldest handled event that no checkpoint covers.",
         lambda p: p.checkpoint_age_seconds,
     ),
-    PartitionGauge(
+    Instrument(
         "eventproc.lag.events", "{event}", "Events in the hub not handled yet.", lambda p: p.lag
     ),
-    PartitionGauge(
+    Instrument(
         "eventproc.lag.time",
         "s",
         "Difference in enqueued time between the newest event and the last handled one.",
         lambda p: p.lag_seconds,
     ),
-    PartitionGauge(
+    Instrument(
         "eventproc.receiver.failing",
         "s",
         "Time for which no event could be received; 0 while the receiver does not fail.",
         lambda p: p.receiver_failing_seconds,
     ),
 )
+"""Current values of a partition, reported by the processor that serves it."""

@@ -1,4 +1,4 @@
-"""Report a processor's metrics and spans to OpenTelemetry.
+"""Reports a processor's metrics and spans to OpenTelemetry.
 
 Rule 1: counters and gauges are read from the processor's statistics when they are collected, so
 they cost nothing during delivery.
@@ -39,13 +39,13 @@ from eventproc.models import (
     ReceivedEvent,
     WriteOutcome,
 )
-from eventproc.models._statistics import GroupStatistics, ProcessorStatistics
+from eventproc.models._statistics import GroupStatistics, ProcessorStatistics, PumpStatistics
 from eventproc.telemetry._instruments import (
     INSTRUMENTS,
     PARTITION_GAUGES,
     Count,
     Gauge,
-    PartitionGauge,
+    Instrument,
 )
 from eventproc.telemetry._spans import Attributes, end_span, links_to_publishers, with_error
 
@@ -119,7 +119,7 @@ class Telemetry:
         return self._is_tracing
 
     def begin(self, processor: "Instrumentation") -> None:
-        """Report a processor from now on."""
+        """Reports a processor from now on."""
         with self._lock:
             self._former.setdefault(processor.group.key, Counter())
             self._attributes[processor.group.key] = processor.attributes
@@ -163,7 +163,7 @@ class Telemetry:
         for key, several in values.items():
             yield Observation(gauge.combine(several), self._attributes[key])
 
-    def _each(self, each: PartitionGauge, _: CallbackOptions) -> Iterator[Observation]:
+    def _each(self, each: Instrument[PumpStatistics], _: CallbackOptions) -> Iterator[Observation]:
         for processor, statistics in self._readings():
             pumps = statistics.pumps if isinstance(statistics, ProcessorStatistics) else ()
             for pump in pumps:
@@ -257,13 +257,7 @@ class Instrumentation:
 
     def handler(self, handler: PartitionHandler, partition_id: str) -> PartitionHandler:
         """Return the handler with metrics and spans for each call of ``process_events``."""
-        instrumented = _InstrumentedHandler(
-            handler,
-            self._telemetry,
-            span_name=f"process {self.group.eventhub_name}",
-            attributes={**self.attributes, **PROCESS},
-            span_attributes={**self.attributes_of(partition_id), **PROCESS},
-        )
+        instrumented = _InstrumentedHandler(handler, self._telemetry, self, partition_id)
         return cast("PartitionHandler", instrumented)
 
     def write(self, write: Write, partition_id: str) -> Write:
@@ -295,16 +289,14 @@ class _InstrumentedHandler:
         self,
         handler: PartitionHandler,
         telemetry: Telemetry,
-        *,
-        span_name: str,
-        attributes: Attributes,
-        span_attributes: Attributes,
+        processor: Instrumentation,
+        partition_id: str,
     ) -> None:
         self._handler = handler
         self._telemetry = telemetry
-        self._span_name = span_name
-        self._attributes = attributes
-        self._span_attributes = span_attributes
+        self._span_name = f"process {processor.group.eventhub_name}"
+        self._attributes = {**processor.attributes, **PROCESS}
+        self._span_attributes = {**processor.attributes_of(partition_id), **PROCESS}
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the handler has
         return getattr(self._handler, name)

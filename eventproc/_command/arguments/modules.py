@@ -10,8 +10,11 @@ from eventproc._core.placement.names import PLACEMENTS, placement_named
 from eventproc._core.placement.placement import Placement
 from eventproc._core.placement.published import PREFIX, Published
 from eventproc._delivery.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
-from eventproc._group.resources import BlockingResourceHandler, ResourceHandler
-from eventproc._group.resources.handler import ResourceHandlerFactory
+from eventproc._group.resources.handler import (
+    BlockingResourceHandler,
+    ResourceHandler,
+    ResourceHandlerFactory,
+)
 from eventproc.errors import ConfigurationError, MissingExtraError
 from eventproc.ports import Roster
 

@@ -11,8 +11,8 @@ from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.modules import load_function, load_resource_handler, make_roster
 from eventproc._command.terminal.exits import OK
 from eventproc._command.workers.process import ProcessOptions
-from eventproc._group.resources import Resources
 from eventproc._group.resources.config import ResourceProcessorConfig
+from eventproc._group.resources.names import Resources
 from eventproc._runtime.processors import ResourceProcessor
 from eventproc.errors import ConfigurationError
 

@@ -43,7 +43,7 @@ class Published(Placement):
     admits_foreign: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Check that there is something to publish.
+        """Check that there is something to publish, and take over what *inner* says of itself.
 
         Raises:
             ConfigurationError: *inner* is no placement, or is published itself.
@@ -53,31 +53,13 @@ class Published(Placement):
                 f"Published needs the placement that its leader computes, as Published(Even()): "
                 f"{self.inner!r} is not one"
             )
+        for name in ("is_sticky", "admits_standby", "uses_weights", "uses_ordinals"):
+            object.__setattr__(self, name, getattr(self.inner, name))
 
     @property
     def name(self) -> str:
         """``Published:`` and the name of *inner*."""
         return PREFIX + self.inner.name
-
-    @property
-    def is_sticky(self) -> bool:  # type: ignore[override]
-        """As *inner*."""
-        return self.inner.is_sticky
-
-    @property
-    def admits_standby(self) -> bool:  # type: ignore[override]
-        """As *inner*."""
-        return self.inner.admits_standby
-
-    @property
-    def uses_weights(self) -> bool:  # type: ignore[override]
-        """As *inner*."""
-        return self.inner.uses_weights
-
-    @property
-    def uses_ordinals(self) -> bool:  # type: ignore[override]
-        """As *inner*."""
-        return self.inner.uses_ordinals
 
     @property
     def can_lead(self) -> bool:

@@ -33,32 +33,6 @@ RECEIVER_PATIENCE_S: Final = 10.0
 UNTRUSTED: Final = "the store has not confirmed its lease in time"
 
 
-@dataclass(slots=True)
-class Pulse:
-    """Counts the checks (beats) for which a thread has not answered.
-
-    The checks are made by another thread of the process. If the whole process is suspended, that
-    one stands still as well, so the checked thread does not look blocked.
-    """
-
-    beats: int = 0
-    """Checks since the thread was asked; 0 if it has answered."""
-
-    _is_answered: bool = True
-
-    def beat(self) -> bool:
-        """Count a check; return whether to ask the thread: yes, if it answered the last time."""
-        is_asked = self._is_answered
-        if is_asked:
-            self._is_answered, self.beats = False, 0
-        self.beats += 1
-        return is_asked
-
-    def answer(self) -> None:
-        """Note the thread's answer; may be called from that thread."""
-        self._is_answered, self.beats = True, 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartHealth:
     """The health of one partition or resource."""

@@ -5,10 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eventproc._core.watching.health import Pulse, parts, readiness
+from eventproc._core.watching.health import parts, readiness
 from eventproc.models._statistics import (
     DeliveryCounters,
     GroupStatistics,
@@ -256,19 +254,3 @@ def test_a_resource_is_shown_by_its_name(resource, ready, reasons):
 
     assert list(readiness(Phase.SERVING, statistics, shown)) == ready
     assert (part.name, list(part.reasons)) == ("a/1", reasons)
-
-
-@given(st.lists(st.booleans()))
-def test_a_pulse_counts_the_beats_since_the_last_answer(answers):
-    """A thread is asked again only after it has answered."""
-    pulse, silent, asked = Pulse(), 0, True
-    for is_answered in answers:
-        assert pulse.beat() is asked
-        silent += 1
-        assert pulse.beats == silent
-        asked = is_answered
-        if is_answered:
-            pulse.answer()
-            silent = 0
-
-    assert pulse.beats == silent

@@ -117,6 +117,21 @@ def test_a_thread_that_has_ended_is_not_mistaken_for_a_later_one_with_its_id():
     assert reason == "the store thread has not run for 6 s: its thread has ended"
 
 
+def test_a_thread_is_asked_again_only_after_it_has_answered():
+    """Otherwise a blocked loop would get a callback for each check."""
+    asked: list[Callable[[], None]] = []
+    watched = WatchedThread("event loop", asked.append, get_logger("eventproc.health"))
+    for _ in range(3):
+        watched.beat(2.0, BEATS)
+    silent_s = [watched.silent_s]
+    asked[0]()
+    silent_s.append(watched.silent_s)
+    watched.beat(2.0, BEATS)
+
+    assert [*silent_s, watched.silent_s] == [6.0, 0.0, 2.0]
+    assert len(asked) == 2
+
+
 def test_a_thread_that_has_never_run_is_called_so():
     """There is no place to show."""
     watched = WatchedThread("store thread", lambda _: None, get_logger("eventproc.health"))
