@@ -1,8 +1,7 @@
-"""Votes periodically, and wakes the callers that wait for another vote.
+"""Votes on the number of processes: reads what a vote needs, and wakes who waits for another one.
 
-Reads what a vote needs: records of the store, and the ends of the hub's partitions.
-
-It only reads, so it has no effect on the group, whichever SDK its processors use.
+It only reads the records of the store and the ends of the hub's partitions, so it has no effect on
+the group, whichever SDK its processors use.
 """
 
 import asyncio

@@ -4,8 +4,6 @@ Rule 1: a lease begins when its write was sent, and only if the store confirmed 
 Rule 2: after a write of unknown outcome, read again before relying on the lease.
 Rule 3: a listing that contradicts a lease is a hint; the proof is a conditional write.
 All of this runs on the store's loop, so that handlers cannot delay it.
-
-Serializes the writes of each partition.
 """
 
 import asyncio
@@ -28,33 +26,6 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-
-
-class PartitionLocks:
-    """A lock for each partition, for use on one event loop.
-
-    Two concurrent conditional writes of one partition would conflict: the first one replaces the
-    ETag that the second one expects.
-    """
-
-    def __init__(self) -> None:
-        self._writing: set[str] = set()
-        self._written = asyncio.Condition()
-
-    @asynccontextmanager
-    async def hold(self, partition_ids: Collection[str]) -> AsyncIterator[None]:
-        """Hold the locks of all these partitions for the length of an ``async with`` block."""
-        wanted = frozenset(partition_ids)
-        async with self._written:
-            await self._written.wait_for(lambda: not wanted & self._writing)
-            self._writing |= wanted
-        try:
-            yield
-        finally:
-            async with self._written:
-                self._writing -= wanted
-                self._written.notify_all()
-
 
 REWRITTEN_REMEDY: Final = (
     "another program wrote this record in the owner's own name, as `eventproc checkpoints` does "
@@ -390,3 +361,29 @@ class Leases:
                     sent_at_s=sent_at_s,
                     answered_at_s=self._clock(),
                 )
+
+
+class PartitionLocks:
+    """A lock for each partition, for use on one event loop.
+
+    Two concurrent conditional writes of one partition would conflict: the first one replaces the
+    ETag that the second one expects.
+    """
+
+    def __init__(self) -> None:
+        self._writing: set[str] = set()
+        self._written = asyncio.Condition()
+
+    @asynccontextmanager
+    async def hold(self, partition_ids: Collection[str]) -> AsyncIterator[None]:
+        """Hold the locks of all these partitions for the length of an ``async with`` block."""
+        wanted = frozenset(partition_ids)
+        async with self._written:
+            await self._written.wait_for(lambda: not wanted & self._writing)
+            self._writing |= wanted
+        try:
+            yield
+        finally:
+            async with self._written:
+                self._writing -= wanted
+                self._written.notify_all()

@@ -14,8 +14,6 @@ A holder that was away for longer than that wait is too late: the other processo
 the holder yields. The age of the other's record shows this; or, if the other one renews its record,
 for how long the holder has acted on nothing that it read. If both consider the id theirs, exactly
 one yields (``_core/ownership/members.py``).
-
-Makes a processor's member record from its configuration.
 """
 
 import asyncio
@@ -87,7 +85,7 @@ class Membership:
         """When a change of status was first sent. A listing requested before may not show it."""
 
         self.own = OwnRecord(member=member, entered_at_s=clock())
-        """What this processor knows of its record: the input of ``members.status.member_step``."""
+        """What this processor knows of its record: the input of ``member_step``."""
 
     async def enter(
         self,

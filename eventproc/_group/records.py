@@ -1,9 +1,4 @@
-"""Reads and writes the schema of a group that follows a published plan.
-
-What is published is decided by ``_core/ownership/schemas.py``.
-
-Reads the group's record of pauses, in each cycle in which it changed.
-"""
+"""The records of a group that its processors read in each cycle: pauses and schema."""
 
 from datetime import datetime
 
@@ -17,7 +12,7 @@ from eventproc.ports import CheckpointStore
 
 
 class PausesReader:
-    """The pauses of a group, as last read."""
+    """Reads the pauses of a group, in each cycle in which they changed."""
 
     def __init__(self, store: CheckpointStore, group: ConsumerGroup, log: Logger) -> None:
         self._store = store
@@ -73,7 +68,7 @@ class PausesReader:
 
 
 class SchemaStore:
-    """The record of the schema in the group's store."""
+    """Reads and writes the schema of a group that follows a published plan."""
 
     def __init__(self, store: CheckpointStore, group: ConsumerGroup, log: Logger) -> None:
         self._store = store

@@ -1,7 +1,4 @@
-"""The names and types of the columns.
-
-Values of properties as JSON, and back.
-"""
+"""The names and types of the columns, and values of properties as JSON, which two of them have."""
 
 import base64
 import json

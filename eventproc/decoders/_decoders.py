@@ -1,6 +1,4 @@
-"""Bodies in JSON or MessagePack, decoded and checked against a type by msgspec.
-
-The interface of a decoder.
+"""The interface of a decoder, and decoders of JSON and MessagePack, which msgspec checks.
 
 Rule: an error of a decoder concerns one event and is permanent: the same bytes would fail again, so
 the event is given up without another attempt.

@@ -1,9 +1,4 @@
-"""Checkpoints: the stored record, and the conditional write that replaces it.
-
-Import these from ``eventproc.models``, which has all records.
-
-How the events after a checkpoint were delivered, by a pump that did not close normally.
-"""
+"""Checkpoints: the stored record with its isolation, and the write that replaces it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,10 +1,6 @@
-"""Events, positions in a partition, and the properties of a partition.
+"""Events as they are received and published, batches of them, and positions in a partition.
 
 A time is an aware ``datetime``. A partition id is a string even if it looks like a number.
-
-Batches whose events are decoded only when they are read.
-
-An event that is to be published.
 """
 
 import json

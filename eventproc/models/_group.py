@@ -1,11 +1,7 @@
-"""Records of a whole group, such as the schema of a published placement.
-
-Groups, ownership records, claims and their outcomes.
+"""Groups: their ownership, member and group records, claims, and the outcomes of writes.
 
 A time is an aware ``datetime``, a span a ``timedelta``. A partition id is a string even if it
 looks like a number. Every record that was read from a store has the ``etag`` that it had there.
-
-Member records: one for each processor of a group, with its status.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,7 @@
-"""The interface of a checkpoint store, and the base of stores that change some calls of another.
+"""The interface of a checkpoint store, of its transactions, and of stores around another one.
 
 ``eventproc.testing.check_checkpoint_store`` tests a store against every rule of
 ``CheckpointStore``.
-
-The interface of a store that can commit a checkpoint together with a user's own writes.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +30,10 @@ from eventproc.models import (
 
 
 class Transaction(ABC):
-    """A transaction that a handler writes in. It is rolled back unless ``commit`` succeeds."""
+    """A transaction in which a handler writes, and the checkpoint with it.
+
+    It is rolled back unless ``commit`` succeeds.
+    """
 
     db: Any
     """The connection, for the handler's statements. Its kind depends on the store."""

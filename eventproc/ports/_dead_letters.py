@@ -1,7 +1,4 @@
-"""The interface of a reader of dead letters.
-
-The interface of a dead-letter sink.
-"""
+"""The interfaces of a dead-letter sink, and of a reader of what it stored."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The interfaces of an event source, and of its link to one partition.
+"""The interfaces of an event source, of its link to one partition, and of a publisher.
 
 A log keeps its events, and can be read from a position: ``EventSource`` and ``PartitionReceiver``.
 Queues delete what is done, and keep by themselves how far that is: ``QueueSource`` and
@@ -48,8 +48,6 @@ Values:
   with the number, and handed in again as a position, perhaps after months. ``"-1"`` is the one
   before the first event. Only Kafka's begin with ``kafka:``, and those of queues with ``queue:``.
 - Times are ``datetime`` with a time zone, by the service's clock; durations are ``timedelta``.
-
-The interface of a publisher of events.
 """
 
 import asyncio

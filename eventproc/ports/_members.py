@@ -1,7 +1,4 @@
-"""The interface to what reports the health of processors, as ``eventproc.health`` does.
-
-The interface of a roster.
-"""
+"""The interfaces of a roster, and of what reports the health of processors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventproc._core.watching.causes import Finding
 from eventproc._core.watching.changes import Entry
-from eventproc._core.watching.finding import Finding
 from eventproc._core.watching.findings import is_late, stuck_partitions
 from eventproc._core.watching.group import WatchedGroup, WatchedMember
 from eventproc._core.watching.history import History, Move, Sample

@@ -17,7 +17,7 @@ from eventproc._command.dashboard.watcher import Watcher
 from eventproc._command.group.connection import Connection
 from eventproc._command.terminal.ends import until_signal
 from eventproc._command.terminal.exits import BAD_INPUT, exit_code_of
-from eventproc._core.watching.finding import WatchRules
+from eventproc._core.watching.causes import WatchRules
 from eventproc.errors import ConfigurationError, EventProcError
 
 CONNECTIONS_MAX: Final = 100

@@ -8,8 +8,8 @@ from typing import Final
 
 from eventproc._base.tasks import cancellation_kept
 from eventproc._command.dashboard.messages import Json, Shown, sample_of, state_json
+from eventproc._core.watching.causes import WatchRules
 from eventproc._core.watching.changes import Entry, Tone, entries_between, entries_of_findings
-from eventproc._core.watching.finding import WatchRules
 from eventproc._core.watching.findings import findings_of, needs_whole_checkpoint
 from eventproc._core.watching.group import WatchedGroup
 from eventproc._core.watching.history import History

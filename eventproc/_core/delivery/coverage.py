@@ -1,7 +1,4 @@
-"""How much of a partition's progress its checkpoint covers, and the write that covers the rest.
-
-The handled events that no checkpoint covers: when one is due, and whether there may be more.
-"""
+"""How much of a partition's progress its checkpoint covers, when the rest is due, and its write."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +10,7 @@ from eventproc.models import Checkpoint, CheckpointUpdate
 
 @dataclass(slots=True, kw_only=True)
 class UncommittedEvents:
-    """Counts them, and compares them with the limits of the checkpoint policy."""
+    """The handled events that no checkpoint covers: a count, and the checkpoint policy's limits."""
 
     max_events: int | None
     interval: timedelta | None

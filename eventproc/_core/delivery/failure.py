@@ -1,4 +1,6 @@
-"""After a failed call of the handler: which events to try next, and when to give one up.
+"""Which events to try next after a failure, and when to give one up.
+
+After a failed call of the handler:
 
 Rule 1: an event that is known to be handled is not delivered again.
 Rule 2: if the error does not name an event, each event of the call is tried alone. That shows which
@@ -8,19 +10,17 @@ row among 10,000 costs some 30 calls and not 10,000.
 Rule 4: an event is given up only for failures of its own, not of the call that it was in.
 Rule 5: an event whose body cannot be decoded is given up at once, whatever the policy's limit is.
 
-Isolating an event that kills the process: how many events to deliver for one checkpoint write.
+After the death of the process: the checkpoint stores an *isolation* with the position. It says how
+the events after the position were last delivered by a process that died: in an ordinary batch, in a
+small part, or alone, and how often alone.
 
-The checkpoint stores an *isolation* with the position. It says how the events after the position
-were last delivered by a process that died: in an ordinary batch, in a small part, or alone, and how
-often alone.
-
-Rule 1: the isolation is stored before the events are delivered. Every later checkpoint repeats it
+Rule 6: the isolation is stored before the events are delivered. Every later checkpoint repeats it
 until the partition is closed normally, so a process that dies always leaves one.
-Rule 2: events that were in a batch when a process died are delivered in small parts next, and the
+Rule 7: events that were in a batch when a process died are delivered in small parts next, and the
 isolation is stored before each part; events of a part in which a process died are delivered alone.
 So after two deaths the poison event is alone. The cost is one write for each part, and one for each
 event of one part.
-Rule 3: an event is given up only if processes died while it was delivered alone.
+Rule 8: an event is given up only if processes died while it was delivered alone.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,6 +34,14 @@ from eventproc.errors import DecodeError
 from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, Isolation, ReceivedEvent, alone
 
 _E = TypeVar("_E", bound=ReceivedEvent)
+
+PART_MIN: Final = 32
+"""The length of the first parts, in events. Later parts grow with the square root of the events
+handled since: so *n* events cost about ``2 * sqrt(n)`` writes, and the one part with the poison
+event as many again."""
+
+ALONE_COUNT: Final = 100
+"""How many events are delivered alone. Parts stay at most this long for 10,000 events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,15 +172,6 @@ def _places(events: Sequence[ReceivedEvent], numbers: Collection[int]) -> list[i
     """Return the indexes, in order, of those of the events that have one of these numbers."""
     found = [(bisect_left(events, number, key=NUMBER_OF), number) for number in sorted(numbers)]
     return [at for at, n in found if at < len(events) and events[at].sequence_number == n]
-
-
-PART_MIN: Final = 32
-"""The length of the first parts, in events. Later parts grow with the square root of the events
-handled since: so *n* events cost about ``2 * sqrt(n)`` writes, and the one part with the poison
-event as many again."""
-
-ALONE_COUNT: Final = 100
-"""How many events are delivered alone. Parts stay at most this long for 10,000 events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

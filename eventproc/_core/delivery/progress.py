@@ -60,7 +60,7 @@ class ProgressSnapshot:
     """
 
     isolation: Isolation
-    """The isolation stored with the position; see ``core.deliveries``."""
+    """The isolation stored with the position; see ``failure.py``."""
 
     revision: int
     """The ``revision`` of the progress at that moment."""
@@ -121,7 +121,7 @@ class PartitionProgress:
 
     @property
     def isolation(self) -> Isolation:
-        """The isolation of the events after the position; see ``core.deliveries``."""
+        """The isolation of the events after the position; see ``failure.py``."""
         return self._place.isolation
 
     @property
@@ -218,7 +218,7 @@ class PartitionProgress:
         self._change()
 
     def set_isolation(self, isolation: Isolation) -> None:
-        """Set the isolation of the events after the position; see ``core.deliveries``."""
+        """Set the isolation of the events after the position; see ``failure.py``."""
         if isolation != self._place.isolation:
             self._change(isolation=isolation)
 

@@ -15,20 +15,14 @@ Rule 6: a processor that leaves claims nothing. Everything that it holds is surp
 Rule 7: a hand-over goes only to a member with a fresh record: the write would make a dead member
 look alive for another expiration. What the plan gives to a member that may be dead stays with its
 owner; an owner that leaves releases it.
-
-Partitions that an Azure SDK processor was planned to own but has not claimed in time.
-
-The plan gives a share to all members, also to foreign ones. These follow rules of their own: one
-SDK claims less than its share, another never sees partitions that were added to the hub,
-and any processor may hang. So partitions of their share may stay without an owner, or stay with one
-of our processors that then has more than the others.
-
-Rule: a partition that a foreign member has not claimed for longer than ``handoff_timeout`` is
+Rule 8: a partition that a foreign member has not claimed for longer than ``handoff_timeout`` is
 assigned to a member that follows the plan, as if there were no foreign members. These members
-share such partitions evenly, until a foreign member steals one.
+share such partitions evenly, until a foreign member steals one. Foreign members follow rules of
+their own: one SDK claims less than its share, another never sees partitions that were added to the
+hub, and any processor may hang.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eventproc._core.ownership.group import Group, Wait
@@ -44,37 +38,6 @@ from eventproc._core.placement.placement import rank
 from eventproc._core.placement.plan import backed_up_by, plan
 from eventproc._core.placement.published import Published
 from eventproc.models import LoadBalancingStrategy, OwnershipClaim
-
-
-def awaiting_claim(
-    planned: Mapping[str, str],
-    live_owner_by_partition: Mapping[str, str],
-    foreign: Collection[str],
-) -> frozenset[str]:
-    """Return the partitions planned for foreign members that these do not own."""
-    if not foreign:
-        return frozenset()  # The common case.
-    return frozenset(
-        partition_id
-        for partition_id, owner_id in planned.items()
-        if owner_id in foreign and live_owner_by_partition.get(partition_id) != owner_id
-    )
-
-
-def fallback_owners(
-    partition_ids: Collection[str],
-    live_owner_by_partition: Mapping[str, str],
-    followers: Collection[str],
-) -> Mapping[str, str]:
-    """Return owners for all partitions that no foreign member owns, as if they claimed no more.
-
-    It is the even plan for the followers alone, so the followers with the fewest partitions get
-    more.
-    """
-    open_to = {None, *followers}
-    left = [p for p in partition_ids if live_owner_by_partition.get(p) in open_to]
-    live = {p: live_owner_by_partition[p] for p in left if p in live_owner_by_partition}
-    return even_plan(left, live, followers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +89,7 @@ def shares(group: Group) -> Shares:
     live, followers = group.live_owner_by_partition, group.followers
     foreign = group.sharing - followers
     planned = _plan(group)
-    unclaimed = awaiting_claim(planned, live, foreign)
+    unclaimed = frozenset(p for p, o in planned.items() if o in foreign and live.get(p) != o)
     waits = {(p, planned[p]) for p in unclaimed}
     planned |= _reassigned(group, frozenset(p for p, owner in waits & group.late))
     waits |= {
@@ -171,16 +134,18 @@ def _backed_up(group: Group, planned: Mapping[str, str]) -> frozenset[str]:
 def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:
     """Return other owners for the partitions that foreign members have not claimed in time.
 
-    Only foreign members need this: a member that follows the plan claims its share unless it is
-    dead. If others claimed the share of a dead one, they would hand it over to that one at once,
-    and these writes would make it look alive.
+    It is the even plan for the followers alone, of all partitions that no foreign member owns: so
+    the followers with the fewest partitions get more. Only foreign members need this: a member that
+    follows the plan claims its share unless it is dead. If others claimed the share of a dead one,
+    they would hand it over to that one at once, and these writes would make it look alive.
     """
     if not unclaimed:
         return {}
-    fallback_by_partition = fallback_owners(
-        group.partition_ids, group.live_owner_by_partition, group.followers
-    )
-    return {p: fallback_by_partition[p] for p in unclaimed if p in fallback_by_partition}
+    live, open_to = group.live_owner_by_partition, {None, *group.followers}
+    left = [p for p in group.partition_ids if live.get(p) in open_to]
+    owned = {p: live[p] for p in left if p in live}
+    fallback = even_plan(left, owned, group.followers)
+    return {p: fallback[p] for p in unclaimed if p in fallback}
 
 
 def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Moves:

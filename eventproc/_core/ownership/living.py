@@ -1,4 +1,4 @@
-"""Who is alive in the group, by the newest listing and by what earlier ones showed.
+"""What a cycle read of its group, and who is alive by that and by what earlier listings showed.
 
 What a single listing shows is in ``liveness.py``. It may show too little of a live member, so this
 remembers for a while:
@@ -8,8 +8,6 @@ remembers for a while:
 - the members before an outage of the store, which may have had no time to renew (*spared*);
 - since when an owner has had no member record: an operator may have deleted it, and its member
   writes it again at its next poll.
-
-What one cycle of a processor read of its group.
 """
 
 from collections.abc import Collection, Mapping

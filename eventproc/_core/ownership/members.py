@@ -1,12 +1,15 @@
-"""The status of a member, and which change of it is allowed.
+"""The members of a group: their status, two with one ``owner_id``, and those that a roster names.
 
-The table ``CHANGES`` is the only place that says so:
+The table ``CHANGES`` alone says which change of a status is allowed:
 
 - A processor starts as *active*, or as *standby* if it replaces one of another deployment.
 - A standby becomes active when there is nothing left to wait for.
 - It ends as *leaving*, or as *restarting* if it keeps its partitions for its next start.
 
-The members that a roster names, and which of them the plan waits for.
+Of two processors that both consider an ``owner_id`` theirs, exactly one yields, whichever records
+each of them read.
+
+The plan waits for the members that a roster names:
 
 Rule 1: the plan keeps a share for an expected member that has not joined yet, for as long as
 ``patience``. Meanwhile, partitions of that share stay with their live owner, or without one. So
@@ -15,11 +18,6 @@ Rule 2: this ends when the member has joined. If it then leaves or dies, its sha
 others at once.
 Rule 3: if the roster does not answer, this processor uses the members that the schema names: those
 that the leader expected. So neither an unreachable API server nor a new leader changes the plan.
-
-Two processors with one ``owner_id``: which of them stays?
-
-Rule: of two processors that both consider the id theirs, exactly one yields, whichever records
-each of them read.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -33,53 +31,30 @@ from eventproc._core.ownership.rules import Rules
 from eventproc._core.placement.schema import Schema
 from eventproc.models import Member, MembershipSnapshot, MemberStatus
 
-HAS_JOINED: Final = float("-inf")
+ACTIVE, STANDBY, LEAVING, RESTARTING = (
+    MemberStatus.ACTIVE,
+    MemberStatus.STANDBY,
+    MemberStatus.LEAVING,
+    MemberStatus.RESTARTING,
+)
 
+CHANGES: Final[Mapping[MemberStatus, frozenset[MemberStatus]]] = {
+    STANDBY: frozenset({ACTIVE, LEAVING, RESTARTING}),
+    ACTIVE: frozenset({LEAVING, RESTARTING}),
+    LEAVING: frozenset(),
+    RESTARTING: frozenset(),
+}
+"""The changes that a processor makes to its own status, from start to stop."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedMembers:
-    """What a processor knows of the members that its group should have."""
-
-    names: frozenset[str] = frozenset()
-
-    since_s: Mapping[str, float] = field(default_factory=dict)
-    """Since when each of them has been expected; ``HAS_JOINED`` if it has joined since."""
-
-    def awaited(self, patience: timedelta, now_s: float) -> frozenset[str]:
-        """Return those that the plan waits for."""
-        oldest_s = now_s - patience.total_seconds()
-        return frozenset(name for name, since_s in self.since_s.items() if since_s > oldest_s)
-
-
-def observe_expected(
-    known: ExpectedMembers,
-    found: frozenset[str] | None,
-    schema: Schema | None,
-    members: Collection[Member],
-    now_s: float,
-) -> ExpectedMembers:
-    """Return what is known after a poll.
-
-    Args:
-        known: What was known before.
-        found: What the roster says; ``None`` if this processor has not read it.
-        schema: The one that the group follows.
-        members: The live members.
-        now_s: This processor's time.
-    """
-    if found is None:
-        found = known.names if schema is None else frozenset(schema.expected)
-    joined = {member.owner_id for member in members} | set(() if schema is None else schema.members)
-
-    def since_s(name: str) -> float:
-        return HAS_JOINED if name in joined else known.since_s.get(name, now_s)
-
-    return ExpectedMembers(names=found, since_s={name: since_s(name) for name in found})
-
+FORGET_AFTER_EXPIRATIONS: Final = 10
+"""The age, in expirations, at which the member record of a processor without partitions is
+deleted."""
 
 OVERWRITES_MAX: Final = 3
 """How often two holders of one id may overwrite each other's record before one of them yields. A
 processor that starts may write twice, if the outcome of its first write was unknown."""
+
+HAS_JOINED: Final = float("-inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,26 +114,6 @@ class Rivals:
         is_after = other.incarnation > me.incarnation
         write_count = sum(incarnation == other.incarnation for incarnation, _ in self.met)
         return is_after and write_count > OVERWRITES_MAX
-
-
-ACTIVE, STANDBY, LEAVING, RESTARTING = (
-    MemberStatus.ACTIVE,
-    MemberStatus.STANDBY,
-    MemberStatus.LEAVING,
-    MemberStatus.RESTARTING,
-)
-
-CHANGES: Final[Mapping[MemberStatus, frozenset[MemberStatus]]] = {
-    STANDBY: frozenset({ACTIVE, LEAVING, RESTARTING}),
-    ACTIVE: frozenset({LEAVING, RESTARTING}),
-    LEAVING: frozenset(),
-    RESTARTING: frozenset(),
-}
-"""The changes that a processor makes to its own status, from start to stop."""
-
-FORGET_AFTER_EXPIRATIONS: Final = 10
-"""The age, in expirations, at which the member record of a processor without partitions is
-deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,3 +290,44 @@ def members_to_forget(
         and member.last_modified is not None
         and present.as_of - member.last_modified > long
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedMembers:
+    """What a processor knows of the members that its group should have."""
+
+    names: frozenset[str] = frozenset()
+
+    since_s: Mapping[str, float] = field(default_factory=dict)
+    """Since when each of them has been expected; ``HAS_JOINED`` if it has joined since."""
+
+    def awaited(self, patience: timedelta, now_s: float) -> frozenset[str]:
+        """Return those that the plan waits for."""
+        oldest_s = now_s - patience.total_seconds()
+        return frozenset(name for name, since_s in self.since_s.items() if since_s > oldest_s)
+
+
+def observe_expected(
+    known: ExpectedMembers,
+    found: frozenset[str] | None,
+    schema: Schema | None,
+    members: Collection[Member],
+    now_s: float,
+) -> ExpectedMembers:
+    """Return what is known after a poll.
+
+    Args:
+        known: What was known before.
+        found: What the roster says; ``None`` if this processor has not read it.
+        schema: The one that the group follows.
+        members: The live members.
+        now_s: This processor's time.
+    """
+    if found is None:
+        found = known.names if schema is None else frozenset(schema.expected)
+    joined = {member.owner_id for member in members} | set(() if schema is None else schema.members)
+
+    def since_s(name: str) -> float:
+        return HAS_JOINED if name in joined else known.since_s.get(name, now_s)
+
+    return ExpectedMembers(names=found, since_s={name: since_s(name) for name in found})

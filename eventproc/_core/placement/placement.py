@@ -1,11 +1,9 @@
-"""``Placement``: which member of a group should have which resource.
+"""``Placement``: which member of a group should have which resource, by what it sees of the group.
 
 Every processor computes the same plan from the same records, so the group needs no coordinator. A
 placement says only which member *should* have a resource. Which one *may* act is decided by the
 lease alone: members that see different records, or follow different placements for a while, cost
 time, never safety.
-
-What a placement sees of a group: the same on every processor that reads the same records.
 """
 
 import re
@@ -87,7 +85,7 @@ def ordinal_in(owner_id: str) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupState:
-    """The input of a placement."""
+    """The input of a placement: the same on every processor that reads the same records."""
 
     __module__ = "eventproc"
 

@@ -14,8 +14,6 @@ member of its own order that still has a place; so taking away one resource and 
 took does not change where the others go.
 Rule 4: if the quotas are too small for all resources, a sticky placement gives the places to those
 without an owner first. The others have no planned owner: they stay with their owner, if any.
-
-Which resources a member is a backup of.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is wrong with one partition, and what that means, in words.
+"""What needs attention: the kinds of findings, and what is wrong with one partition, in words.
 
 Rule 1: a partition is stuck if it has no live owner, or if events wait and its checkpoint does not
 move, for longer than an operator allows. Without the hub's answer nothing is known of waiting
@@ -9,10 +9,10 @@ Rule 2: each partition has one finding at most, the one that explains the others
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from eventproc._core.delivery.failure import deliveries_of
-from eventproc._core.watching.finding import Finding, Kind, WatchRules
 from eventproc._core.watching.group import WatchedGroup, listed, span_text
 from eventproc._core.watching.memory import CHANGES_SPAN_S, RATE_SPAN_S, Memory, PartitionMemory
 from eventproc.models import IN_PART
@@ -28,6 +28,50 @@ OWNERS_THAT_FAILED: Final = 3
 
 SURPLUS: Final = 1.05
 """Arrivals above the handled events by this factor are more than fluctuation."""
+
+
+class Kind(StrEnum):
+    """The kinds of findings, the most urgent first."""
+
+    NOT_RUNNING = "not running"
+    DAMAGED = "damaged checkpoint"
+    UNOWNED = "no owner"
+    NOT_MOVING = "no progress"
+    CONFLICT = "conflict"
+    PAUSED = "paused"
+    BEHIND = "falls behind"
+    LATE = "late member"
+    STOPPED = "stopped"
+    PLACEMENTS = "placements differ"
+
+
+STUCK: Final = frozenset({Kind.NOT_RUNNING, Kind.DAMAGED, Kind.UNOWNED, Kind.NOT_MOVING})
+"""Findings that mean that events of a partition are not handled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that needs attention."""
+
+    kind: Kind
+    text: str
+    remedy: str
+    since_s: float
+    partition_ids: tuple[str, ...] = ()
+    member_ids: tuple[str, ...] = ()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether events are not handled."""
+        return self.kind in STUCK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRules:
+    """The times after which something needs attention."""
+
+    expiration_s: float
+    stuck_after_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from eventproc._core.watching.finding import Finding
+from eventproc._core.watching.causes import Finding
 from eventproc._core.watching.findings import is_late, stuck_partitions
 from eventproc._core.watching.group import (
     WatchedGroup,

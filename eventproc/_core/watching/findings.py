@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from eventproc._core.watching.causes import Case
-from eventproc._core.watching.finding import Finding, Kind, WatchRules
+from eventproc._core.watching.causes import Case, Finding, Kind, WatchRules
 from eventproc._core.watching.group import WatchedGroup, listed
 from eventproc._core.watching.memory import Memory, PartitionMemory
 from eventproc.models import MemberStatus

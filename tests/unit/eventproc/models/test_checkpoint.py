@@ -1,4 +1,4 @@
-"""A checkpoint update that a store or reader could not use raises when it is built."""
+"""Checkpoints and their isolation: what cannot be stored is refused when it is built."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,12 +6,19 @@ from typing import Any
 import pytest
 
 from eventproc.models import (
+    ALONE,
     COMPLETED_RANGES_MAX,
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
     STATE_BYTES_MAX,
     Checkpoint,
     CheckpointUpdate,
+    Isolation,
     SequenceRange,
+    alone,
 )
+from eventproc.models._checkpoint import IsolationMode
 
 MANY = tuple(SequenceRange(at, at) for at in range(10, 2 * COMPLETED_RANGES_MAX + 12, 2))
 
@@ -89,3 +96,35 @@ def test_a_range_includes_both_its_ends():
     assert [number in SequenceRange(3, 5) for number in (2, 3, 5, 6)] == [False, True, True, False]
     with pytest.raises(ValueError, match="nothing in it"):
         SequenceRange(5, 4)
+
+
+WORDS = {
+    "none": NOT_BEGUN,
+    "batch": IN_BATCH,
+    "part": IN_PART,
+    "alone": ALONE,
+    "alone 2": alone(2),
+    "alone 31": alone(31),
+}
+
+
+def test_each_isolation_has_a_word_that_reads_back():
+    """The words are stored, in the order in which processes die with the events."""
+    assert {str(isolation): isolation for isolation in WORDS.values()} == WORDS
+    assert {word: Isolation.parse(word) for word in WORDS} == WORDS
+    assert sorted(WORDS.values()) == list(WORDS.values())
+
+
+@pytest.mark.parametrize(
+    "word", ["", "dancing", "alone x", "alone -1", "alone ²", "alone " + "9" * 99]
+)
+def test_an_unknown_word_counts_as_a_delivery_in_a_batch(word):
+    """So the events are delivered in small parts next, and none is given up."""
+    assert Isolation.parse(word) == IN_BATCH
+
+
+@pytest.mark.parametrize(("mode", "count"), [("ALONE", 0), ("PART", 1), ("NONE", -1)])
+def test_only_events_that_were_alone_have_a_count(mode, count):
+    """Of others it would say nothing."""
+    with pytest.raises(ValueError, match="does not fit"):
+        Isolation(IsolationMode[mode], count)

@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from eventproc._core.watching.finding import WatchRules
+from eventproc._core.watching.causes import WatchRules
 from eventproc._core.watching.findings import findings_of
 from eventproc._core.watching.group import HubEnd, WatchedGroup, WatchedMember, WatchedPartition
 from eventproc._core.watching.memory import Memory, remember

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventproc._core.ownership.pauses import Pause
-from eventproc._core.watching.finding import Kind
+from eventproc._core.watching.causes import Kind
 from eventproc.models import IN_BATCH, IN_PART, alone
 from tests.unit.eventproc._core.watching.readings import end, group, member, partition, watched
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventproc._core.watching.finding import Kind
+from eventproc._core.watching.causes import Kind
 from eventproc._core.watching.findings import is_late, needs_whole_checkpoint, stuck_partitions
 from eventproc.models import MemberStatus
 from tests.unit.eventproc._core.watching.readings import (

@@ -1,8 +1,8 @@
-"""What a placement sees of a group."""
+"""What a placement sees of a group, and the rank of a name."""
 
 import pytest
 
-from eventproc._core.placement.placement import MemberFacts
+from eventproc._core.placement.placement import MemberFacts, by_rank, rank
 from eventproc.models import Member
 from tests.unit.eventproc._core.placement.states import state
 
@@ -36,3 +36,9 @@ def test_a_weight_that_is_no_positive_number_counts_as_one(weight):
 def test_an_endless_number_in_a_name_is_no_ordinal():
     """Python converts no number of thousands of digits."""
     assert MemberFacts.of_name("a-" + "1" * 5000) == MemberFacts()
+
+
+def test_the_rank_of_a_name_is_fixed():
+    """It is part of the protocol: processors of all versions must compute the same plan."""
+    assert rank("0") == 9523843951405948789
+    assert by_rank("0") == (9523843951405948789, "0")

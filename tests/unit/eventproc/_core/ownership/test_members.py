@@ -1,20 +1,31 @@
-"""Members that a roster names: which of them the plan waits for, and for how long."""
+"""The status of a member, two members with one owner id, and those that a roster names."""
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc._core.ownership.cycle import decide
-from eventproc._core.ownership.members import ExpectedMembers, observe_expected
+from eventproc._core.ownership.members import (
+    CHANGES,
+    OVERWRITES_MAX,
+    ExpectedMembers,
+    OwnRecord,
+    Rivals,
+    member_step,
+    observe_expected,
+)
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.ordinal import Ordinal
 from eventproc._core.placement.published import Published
 from eventproc._core.placement.schema import StoredSchema
+from eventproc.models import Member, MembershipSnapshot, MemberStatus
 from tests.unit.eventproc._core.ownership.listings import (
     BEGIN_S,
+    NOW,
     RULES,
     UNPOLLED,
     listing,
@@ -22,6 +33,113 @@ from tests.unit.eventproc._core.ownership.listings import (
     polled,
     schema,
 )
+
+CHANGED = {
+    (MemberStatus.STANDBY, MemberStatus.ACTIVE),
+    (MemberStatus.STANDBY, MemberStatus.LEAVING),
+    (MemberStatus.STANDBY, MemberStatus.RESTARTING),
+    (MemberStatus.ACTIVE, MemberStatus.LEAVING),
+    (MemberStatus.ACTIVE, MemberStatus.RESTARTING),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(CHANGES, MemberStatus)))
+def test_a_processor_changes_its_status_only_towards_its_end(before, after):
+    """A change that is not allowed leaves the record as it is."""
+    own = OwnRecord(member=Member(owner_id="a", incarnation="1", status=before), entered_at_s=0.0)
+    expected = after if (before, after) in CHANGED else before
+
+    assert own.changed_to(after).member.status is expected
+
+
+@pytest.mark.parametrize(
+    ("answer_within_s", "silent_s", "yields"),
+    [(12, 20, False), (12, 20.1, True), (30, 30, False), (30, 30.1, True)],
+)
+def test_a_processor_yields_if_it_was_silent_while_a_newcomer_may_have_waited(
+    answer_within_s, silent_s, yields
+):
+    """A newcomer waits for an answer, and renews its record after a third of the expiration."""
+    own = OwnRecord(
+        member=Member(owner_id="me", incarnation="1"),
+        entered_at_s=0.0,
+        sent_at_s=1000.0,
+        silent_s=silent_s,
+        answer_within=timedelta(seconds=answer_within_s),
+    )
+    newcomer = replace(own.member, incarnation="0", etag="2", last_modified=NOW)
+    step = member_step(
+        own,
+        MembershipSnapshot(members=(newcomer,), as_of=NOW),
+        RULES,
+        1000.0,
+        asked_at_s=1000.0,
+        owns_something=False,
+        is_trusted=True,
+    )
+
+    assert (step.yields_because is not None) is yields
+
+
+ANSWER_WITHIN = timedelta(seconds=12)
+
+
+def incarnation(name: str, age_s: float = 0.0, etag: int = 0) -> Member:
+    """The member record as this incarnation wrote it."""
+    last_modified = NOW - timedelta(seconds=age_s)
+    return Member(owner_id="a", incarnation=name, etag=str(etag), last_modified=last_modified)
+
+
+def must_yield(rivals: Rivals, me: str, other: Member, resolution_s: float = 0.0) -> bool:
+    """Whether *me* yields to the record of *other*."""
+    present = MembershipSnapshot(
+        members=(other,), as_of=NOW, resolution=timedelta(seconds=resolution_s)
+    )
+    return rivals.must_yield(incarnation(me), other, present, ANSWER_WITHIN, is_late=False)
+
+
+@pytest.mark.parametrize(("age_s", "is_late"), [(12.0, False), (13.0, False), (13.1, True)])
+def test_an_incarnation_that_was_not_answered_in_time_stays(age_s, is_late):
+    """Times may be rounded down by the resolution of the store, here a second."""
+    assert must_yield(Rivals(), "1", incarnation("0", age_s), resolution_s=1.0) is is_late
+
+
+def test_an_incarnation_that_was_displaced_and_is_back_stays():
+    """It was there first."""
+    assert must_yield(Rivals().displacing("0"), "1", incarnation("0"))
+    assert not must_yield(Rivals(), "1", incarnation("0"))
+
+
+def test_of_two_that_keep_overwriting_each_other_the_lower_incarnation_yields():
+    """After so many times, so exactly one of them stays."""
+    lower, higher = Rivals(), Rivals()
+    for etag in range(OVERWRITES_MAX):
+        lower = lower.meeting(incarnation("2", etag=etag), 0.0)
+        higher = higher.meeting(incarnation("1", etag=etag), 0.0)
+        assert not must_yield(lower, "1", incarnation("2"))
+
+    last = OVERWRITES_MAX
+    assert must_yield(lower.meeting(incarnation("2", etag=last), 0.0), "1", incarnation("2"))
+    assert not must_yield(higher.meeting(incarnation("1", etag=last), 0.0), "2", incarnation("1"))
+
+
+def test_one_write_of_another_incarnation_that_is_read_often_is_one():
+    """A holder whose answers the store refuses reads it at every poll, and keeps trying."""
+    rivals = Rivals()
+    for _ in range(2 * OVERWRITES_MAX):
+        rivals = rivals.meeting(incarnation("2"), 0.0)
+
+    assert not must_yield(rivals, "1", incarnation("2"))
+
+
+def test_another_incarnation_is_recent_for_an_expiration():
+    """After that no write of it can be under way."""
+    rivals, expiration = Rivals().meeting(incarnation("2"), 100.0), timedelta(seconds=60)
+
+    assert rivals.is_recent(159.9, expiration)
+    assert not rivals.is_recent(160.0, expiration)
+    assert not Rivals().is_recent(0.0, expiration)
+
 
 PATIENCE = timedelta(seconds=30)
 RULES_R = replace(RULES, placement=Published(Even()), patience=PATIENCE)
