@@ -1,4 +1,4 @@
-"""What a handler sees of one call. The progress itself is in ``core.progress``."""
+"""What a handler sees of one call. The progress itself is in ``_core/delivery/progress.py``."""
 
 import asyncio
 from collections.abc import Callable, Sequence

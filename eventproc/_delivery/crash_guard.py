@@ -1,7 +1,7 @@
 """Finds events that kill the process, by an isolation stored with the checkpoint.
 
-``core.deliveries`` has the rules, and this module carries them out. The isolation is stored
-before the events that it covers are given to the handler.
+``_core/delivery/failure.py`` has the rules, and this module carries them out. The isolation is
+stored before the events that it covers are given to the handler.
 """
 
 from collections.abc import Sequence
