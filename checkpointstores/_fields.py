@@ -1,9 +1,8 @@
-"""The fields of records that stores keep by name: how each is written, and how it is read.
+"""The fields of records that stores keep by name, and checks of names in a record's key.
 
-A store adds how it keeps a text, a number, a truth value and ``None``. A new field of ``Member``
-is one line here: blobs, tables and databases keep it.
-
-Names of versions and writes, and checks of names that are part of a record's key.
+A field says how it is written and how it is read. A store adds how it keeps a text, a number, a
+truth value and ``None``. A new field of ``Member`` is one line here: blobs, tables and databases
+keep it.
 """
 
 import secrets

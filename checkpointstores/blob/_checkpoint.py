@@ -1,8 +1,6 @@
-"""Convert between checkpoint blobs and checkpoint records.
+"""Checkpoints in blobs: those of the group, and leases of ``EventProcessorHost`` and Azure Functions.
 
-All functions are pure; ``store.py`` makes the requests.
-
-Checkpoints in the leases of ``EventProcessorHost`` and Azure Functions, which are only read.
+Leases are read only. The first update of a checkpoint from a lease creates a blob of the group.
 """
 
 from dataclasses import replace

@@ -5,11 +5,8 @@ suspended in its handler never holds the lock of that row.
 Rule 2: the statement that writes the checkpoint fails unless it wrote the row, and then the server
 skips the COMMIT that follows.
 Rule 3: a connection on which a call failed or was interrupted is closed, not used again.
-
-Connections for the transactions of handlers: an asynchronous and a blocking one.
-
-A handler cannot commit or roll back on them: rows that are committed without their position would
-be written again after a crash.
+Rule 4: a handler cannot commit or roll back on its connection: rows that are committed without
+their position would be written again after a crash.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
-"""The database file of the SQLite store: its checks, and its errors.
+"""The database file of the SQLite store: its connection, its clock, its checks and its errors.
 
 All functions run on the store's own thread.
-
-An open database file: its connection, its clock, and the check that it is still in place.
 """
 
 import sqlite3

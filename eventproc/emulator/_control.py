@@ -3,8 +3,6 @@
 It serves an emulator that runs in another process: health checks of compose files and tests, and
 the faults of ``EventHubsEmulator`` under the names of its methods. Bodies are JSON.
 
-The parameters of a request to the control endpoint, which are the JSON object in its body.
-
 Rule: an invalid request raises ``MalformedRequestError`` with one sentence, before any of it is
 carried out.
 """

@@ -1,7 +1,4 @@
-"""The emulator: the AMQP server, and the control endpoint beside it.
-
-Runs the emulator as a program, until SIGINT or SIGTERM.
-"""
+"""The emulator: the AMQP server and the control endpoint beside it, also as a program."""
 
 import asyncio
 import signal

@@ -2,8 +2,6 @@
 
 Rule 1: Azurite ends with the program that started it, even if that is killed.
 Rule 2: nothing is installed here. If something is missing, the error names the command to get it.
-
-The base class of servers in child processes: start and stop, pause and resume, the port.
 """
 
 import os

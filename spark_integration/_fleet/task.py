@@ -2,13 +2,11 @@
 
 The processor stops gracefully when the driver requests it, when the driver has been unreachable
 for ``driver_patience``, on SIGTERM and SIGINT, and when the executor dies, which Spark's daemon
-signals by SIGHUP. If a handler keeps it from stopping in time, the watchdog ends the process.
+signals by SIGHUP.
 
-Stops a processor whose executor has died, and kills one that does not stop in time.
-
-Runs in a thread of its own: a handler that blocks the event loop blocks everything on that loop,
-but the processor's store thread still renews its leases. As a last resort the watchdog ends the
-process.
+A watchdog runs in a thread of its own: a handler that blocks the event loop blocks everything on
+that loop, but the processor's store thread still renews its leases. So if the executor has died, or
+a handler keeps the processor from stopping in time, the watchdog ends the process.
 """
 
 import asyncio

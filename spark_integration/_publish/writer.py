@@ -2,8 +2,6 @@
 
 ``write`` runs on executors, ``commit`` and ``abort`` on the driver. A task ends after its rows are
 published, so ``commit`` and ``abort`` only log: published rows cannot be taken back.
-
-Publishes the rows of one task.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Calls ``process_columns`` of a handler, with all columns of the rows.
-
-Rows as a batch of events, for handlers of columns.
-"""
+"""Calls ``process_columns`` of a handler, with all columns of the rows as one batch of events."""
 
 from collections.abc import Iterator, Sequence
 from typing import overload

@@ -2,8 +2,6 @@
 
 Each request opens and closes its own connection, so that a driver that is killed or suspended
 between two requests leaves no receiver open on the service.
-
-Logs the begin and end of an outage of the hub, and computes the waits between attempts.
 """
 
 import asyncio

@@ -4,8 +4,6 @@ Rule 1: while the hub does not answer, batches are empty; only an outage longer 
 ``operationTimeout`` fails the query.
 Rule 2: the hub is polled at most once per ``pollInterval`` and within the service's quota, and only
 when the known events are planned or too few for a batch.
-
-How far a query is behind its hub, for the query's progress.
 """
 
 import time

@@ -1,11 +1,10 @@
 """Decides which events a batch has, and which task reads which of them. Pure.
 
-Rule 1: a position is the sequence number of the *next* event to read.
+Rule 1: a position is the sequence number of the *next* event to read. Spark's offset log has the
+positions of a batch as JSON.
 Rule 2: the same offsets give the same ranges and the same tasks, so a batch that is run again
 reads the same events.
 Rule 3: a partition that is missing in an offset was created later, and is read from event 0 on.
-
-Converts offsets to and from the JSON in Spark's offset log. Pure.
 """
 
 import heapq

@@ -1,21 +1,11 @@
 """Event hubs: partitions with their logs and receivers, and the namespace that holds them all.
 
-Rule: everything here runs on one event loop, in the order of the calls. Events are in the log, and
-on disk if a directory is configured, before any receiver is woken.
-
-Maps partition keys to partitions by the service's own hash.
-
-Azure's buffered producers compute the same hash: Bob Jenkins's lookup3 (``hashlittle2``, public
-domain) with both seeds zero, and the two halves folded to a signed 16-bit number.
-
-https://burtleburtle.net/bob/c/lookup3.c
-
-The service's rules of epochs: which receivers may read a partition in a consumer group. Pure.
-
-Rule 1: a receiver with an epoch is exclusive: it displaces all receivers with the same or a lower
+Rule 1: everything here runs on one event loop, in the order of the calls. Events are in the log,
+and on disk if a directory is configured, before any receiver is woken.
+Rule 2: a receiver with an epoch is exclusive: it displaces all receivers with the same or a lower
 epoch and all without one. The Azure SDKs' processors all use epoch 0, so the newest one reads.
-Rule 2: a receiver with a lower epoch, or without one, is refused while one with an epoch reads.
-Rule 3: without epochs, five receivers may read at a time.
+Rule 3: a receiver with a lower epoch, or without one, is refused while one with an epoch reads.
+Rule 4: without epochs, five receivers may read at a time.
 """
 
 import struct

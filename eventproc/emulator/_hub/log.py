@@ -5,8 +5,6 @@ The log of a compacted hub lacks those of superseded events.
 Rule 2: offsets rise by the size of the stored event, so they soon differ from sequence numbers:
 code that confuses the two fails here rather than in production.
 Rule 3: enqueued times never go back, even if the clock does.
-
-Start positions of receivers: parses the selectors of Event Hubs. Pure.
 """
 
 import re

@@ -4,11 +4,11 @@ Rule 1: a producer is answered only after its events were handed to the operatin
 acknowledged events survive a SIGKILL. With ``sync`` they are on disk, and survive a loss of power.
 Rule 2: a file ends at its first incomplete record. What follows was never acknowledged.
 Rule 3: numbers are kept when events expire: the head of the file has the next ones.
+Rule 4: one emulator has the lock of its directory; two that append to the same files would corrupt
+them.
 
 A file is a head and records. A record is its length, its checksum, sequence number, offset,
 enqueued time, length of the message's header, and the message.
-
-A lock on a directory: two emulators that append to the same files would corrupt them.
 """
 
 import os

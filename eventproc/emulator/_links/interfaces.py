@@ -1,11 +1,8 @@
 """What a session needs of its connection, and a link of its session.
 
 A connection makes its sessions and a session its links; each of them answers through its maker.
-These interfaces keep the modules free of import cycles.
-
-What the tokens of one connection allow.
-
-Parses the address of a link. Pure.
+These interfaces keep the modules free of import cycles. Here are also what passes between them:
+the access that the tokens of a connection give, and the address of a link.
 """
 
 import asyncio

@@ -4,11 +4,10 @@ The decoder returns both text and binary values as ``bytes``. Names are always d
 value becomes text if it is valid UTF-8, because publishers mostly attach text; otherwise it stays
 ``bytes``.
 
-Headers in which Event Hubs hands a Kafka client the properties of publishers over AMQP or HTTPS.
-
-The service encodes each of their values as in AMQP 1.0. The headers of Kafka publishers come as
-they were sent, and nothing says of a message which publisher it has. So a message's headers are
-read as AMQP values if one of them can be nothing else: it is one whole AMQP value, and no text.
+Event Hubs hands a Kafka client the properties of publishers over AMQP or HTTPS as headers, each of
+whose values it encodes as in AMQP 1.0. The headers of Kafka publishers come as they were sent, and
+nothing says of a message which publisher it has. So a message's headers are read as AMQP values if
+one of them can be nothing else: it is one whole AMQP value, and no text.
 """
 
 import json

@@ -1,12 +1,10 @@
 # ruff: noqa: SLF001 - fills a batch of Azure's client with encoded events, which it has no name for
-"""A wrapper around Azure's producer client.
-
-Rule: every exception of Azure's client leaves this module as a ``SourceError``.
-
-A batch of encoded events, which is one request.
+"""A wrapper around Azure's producer client, and its batches: each is one request.
 
 Azure's client encodes each event twice: the first time only to compute its size. That takes most of
 the time of publishing, so events are encoded here, and appended to the client's own batch.
+
+Rule: every exception of Azure's client leaves this module as a ``SourceError``.
 """
 
 import asyncio

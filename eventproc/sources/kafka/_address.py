@@ -3,7 +3,7 @@
 Rule: an event hub has the same names over Kafka as over AMQP. So a consumer group that changes the
 protocol finds its former records and is refused, instead of silently starting again.
 
-Tokens of Entra ID for the Kafka client, by SASL's mechanism OAUTHBEARER.
+With an identity, the client gets tokens of Entra ID by SASL's mechanism OAUTHBEARER.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
-"""A source that reads from a hub in memory, for tests and simulations.
+"""Reads from a hub in memory and publishes to it, for tests, examples and simulations.
 
-It passes the same contract tests as the other sources.
-
-Publishes events to a hub in memory, for tests and examples.
+The source passes the same contract tests as the other sources.
 """
 
 import asyncio

@@ -1,10 +1,8 @@
-"""A wrapper around aio-pika; besides ``frames`` its only importer.
+"""A wrapper around aio-pika; besides ``_frames`` its only importer.
 
 Rule 1: every exception of the client leaves this module as one of ``eventproc.errors``.
 Rule 2: the client does not reconnect by itself. Delivery tags are valid on one connection only, so
 a receiver must learn that its connection ended.
-
-The settings of ``RabbitQueues``.
 """
 
 import asyncio

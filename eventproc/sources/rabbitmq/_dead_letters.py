@@ -1,6 +1,6 @@
 """Dead letters as messages of a RabbitMQ exchange or queue: sink and reader.
 
-Messages of a queue that one process has received and not yet acknowledged.
+The reader holds the messages of its queue: it has received them and not yet acknowledged.
 """
 
 import asyncio

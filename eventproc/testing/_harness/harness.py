@@ -7,13 +7,8 @@
             harness.settle()
             assert harness.state() == b"2"
 
-The processors are real; hub and store are in memory, and the clock is virtual.
-
-The dead-letter sink of the harness, which uses virtual time.
-
-One processor of the harness, in a simulated process.
-
-Decides when a harness is settled: when every event is handled or dead-lettered.
+The processors are real, each in a simulated process; hub, store and dead letters are in memory, and
+the clock is virtual.
 """
 
 import asyncio

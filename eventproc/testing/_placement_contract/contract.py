@@ -1,11 +1,7 @@
-"""The promises of a ``Placement``, as an executable suite.
+"""The promises of a ``Placement``, as an executable suite, and what a placement costs.
 
 Every placement of the library passes it, and a group works with any placement that does. It needs
 no test framework, and raises ``AssertionError`` with the promise that is not kept.
-
-What a placement costs: how much it moves, how evenly it shares, how long its plan takes.
-
-Runs a placement in another process, in which strings have other hash values.
 """
 
 import os

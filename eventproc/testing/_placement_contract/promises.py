@@ -2,10 +2,9 @@
 
 The name of a function is the name of its promise, and its docstring says what is promised.
 
-Finds calls of impure functions: those that read a clock, the machine, or the network.
-
-It sees C functions that Python code calls directly. It does not see one that another C function
-calls, as in ``map(call, [time.time])`` or ``dict.setdefault``.
+Calls of impure functions are found by a profiler: those that read a clock, the machine, or the
+network. It sees C functions that Python code calls directly. It does not see one that another C
+function calls, as in ``map(call, [time.time])`` or ``dict.setdefault``.
 """
 
 import gc

@@ -1,7 +1,4 @@
-"""Values of one field in many messages, as Arrow arrays of texts, numbers and JSON.
-
-Makes Arrow map columns from encoded maps.
-"""
+"""Values of one field in many messages, as Arrow arrays of texts, numbers, JSON and maps."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,4 @@
-"""Batches of encoded events; columns are built from all events of a batch at once.
-
-A receiver's buffer for handlers of columns.
-"""
+"""Batches of encoded events, whose columns are built from all events at once, and their buffer."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

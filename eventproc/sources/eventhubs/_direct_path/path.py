@@ -1,9 +1,8 @@
 # ruff: noqa: SLF001 - this module uses private names of Azure's client
 """The direct receive path: Azure's client opens the link, and this package reads from it.
 
-Requests the properties of a hub and its partitions, all on one connection.
-
-The client's own method sleeps eight times 50 ms, and connects for each request.
+Properties of a hub and its partitions are requested on one connection. The client's own method
+sleeps eight times 50 ms, and connects for each request.
 """
 
 from collections.abc import Sequence
@@ -19,8 +18,6 @@ from eventproc.sources.eventhubs._direct_path.receiver import EventHubReceiver
 from eventproc.sources.eventhubs._errors import as_text, error_for, translated
 from eventproc.sources.eventhubs._event import HubAnswer, to_hub_answer
 from eventproc.sources.eventhubs._options import PREFETCH, PREFETCH_MAX, EventHubOptions
-
-_FIRST_STATUS_OF_REFUSAL: Final = 400
 
 
 async def ask_hub(client: Client) -> HubAnswer:
@@ -53,41 +50,6 @@ def _properties(partition_id: str, answer: dict[bytes, Any]) -> PartitionPropert
         last_enqueued_time=to_time(answer[b"last_enqueued_time_utc"]) if last >= 0 else None,
         is_empty=bool(answer[b"is_partition_empty"]),
     )
-
-
-async def _ask(
-    client: Client, what: str, kind: bytes, *questions: dict[str, str]
-) -> list[dict[bytes, Any]]:
-    """Send management requests of one kind on a connection of their own; return the answers."""
-    amqp: Any = client._amqp_transport
-    with translated(what):
-        auth = await client._create_auth_async()
-        handler = amqp.create_mgmt_client(client._address, mgmt_auth=auth, config=client._config)
-    amqp_client = AmqpClient(what, handler)
-    await amqp_client.open()
-    answers = []
-    try:
-        with translated(what):
-            token = await amqp.get_updated_token_async(auth)
-            for details in questions:
-                question = {"name": client.eventhub_name, "security_token": token} | details
-                status, text, answer = await amqp.mgmt_client_request_async(
-                    handler,
-                    amqp.build_message(application_properties=question),
-                    operation=b"READ",
-                    operation_type=kind,
-                    status_code_field=b"status-code",
-                    description_fields=b"status-description",
-                )
-                if int(status) >= _FIRST_STATUS_OF_REFUSAL:
-                    # The client looks for the text under another name.
-                    said = text or answer.application_properties.get(b"status-description")
-                    reason = f"{as_text(said)} (status {status})".strip()
-                    raise error_for(what, reason, status=int(status))
-                answers.append(cast("dict[bytes, Any]", answer.value))
-    finally:
-        await amqp_client.close()
-    return answers
 
 
 OWNER_LEVEL: Final = 0
@@ -139,3 +101,41 @@ class DirectPath:
 
 def _drop(payloads: Sequence[bytes]) -> None:
     """Do nothing. The service sends no events, because it has no credit."""
+
+
+_FIRST_STATUS_OF_REFUSAL: Final = 400
+
+
+async def _ask(
+    client: Client, what: str, kind: bytes, *questions: dict[str, str]
+) -> list[dict[bytes, Any]]:
+    """Send management requests of one kind on a connection of their own; return the answers."""
+    amqp: Any = client._amqp_transport
+    with translated(what):
+        auth = await client._create_auth_async()
+        handler = amqp.create_mgmt_client(client._address, mgmt_auth=auth, config=client._config)
+    amqp_client = AmqpClient(what, handler)
+    await amqp_client.open()
+    answers = []
+    try:
+        with translated(what):
+            token = await amqp.get_updated_token_async(auth)
+            for details in questions:
+                question = {"name": client.eventhub_name, "security_token": token} | details
+                status, text, answer = await amqp.mgmt_client_request_async(
+                    handler,
+                    amqp.build_message(application_properties=question),
+                    operation=b"READ",
+                    operation_type=kind,
+                    status_code_field=b"status-code",
+                    description_fields=b"status-description",
+                )
+                if int(status) >= _FIRST_STATUS_OF_REFUSAL:
+                    # The client looks for the text under another name.
+                    said = text or answer.application_properties.get(b"status-description")
+                    reason = f"{as_text(said)} (status {status})".strip()
+                    raise error_for(what, reason, status=int(status))
+                answers.append(cast("dict[bytes, Any]", answer.value))
+    finally:
+        await amqp_client.close()
+    return answers

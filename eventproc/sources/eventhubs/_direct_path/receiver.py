@@ -2,19 +2,14 @@
 
 Rule 1: the service sends events only against AMQP credit, and credit is granted only for free room
 in the buffer. So the buffer is bounded, and yet the link is read while the caller is slow: it stays
-alive, and a displacement is noticed at once. Only where events turn out to be far larger than those
-before them does reading rest, until there is room (``Credit.is_too_full``).
-Rule 2: between taking events out of the buffer and returning them there is no ``await``, so that a
+alive, and a displacement is noticed at once.
+Rule 2: AMQP credit counts events only, so it is computed from the size of recent events: as many as
+fit into the buffer. If events turn out to be far larger than those before them, those that the
+service has already sent still arrive; then reading rests until there is room
+(``Credit.is_too_full``).
+Rule 3: between taking events out of the buffer and returning them there is no ``await``, so that a
 cancelled call loses no events.
-Rule 3: the buffer holds encoded messages. ``receive`` turns them into events, or into a batch.
-
-Buffers of receivers: they hold encoded messages, and return events.
-
-How many events the service may send: AMQP credit, bounded in events and in bytes.
-
-AMQP credit counts events only. So credit is computed from the size of recent events: as many as fit
-into the buffer. It is reduced if events turn out to be larger. Events that the service has already
-sent still arrive; reading stops while the buffer holds far more than its limit (``is_too_full``).
+Rule 4: the buffer holds encoded messages. ``receive`` turns them into events, or into a batch.
 """
 
 import asyncio
