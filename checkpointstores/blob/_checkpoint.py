@@ -1,6 +1,7 @@
-"""Checkpoints in blobs: those of the group, and leases of ``EventProcessorHost`` and Azure Functions.
+"""Checkpoints in blobs: the group's, and those in older leases, which are only read.
 
-Leases are read only. The first update of a checkpoint from a lease creates a blob of the group.
+The leases are those of ``EventProcessorHost`` and Azure Functions. The first update of a checkpoint
+from a lease creates a blob of the group.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
 r"""The requests that the table store makes to a table, and the keys of entities.
 
-The store uses the interface ``Table``, so it does not depend on Azure's client. A group's records of
-one kind share a partition key.
+The store uses the interface ``Table``, so it does not depend on Azure's client. A group's records
+of one kind share a partition key.
 
 Azure forbids ``/ \ # ?`` and control characters in keys, and at most 512 characters in each. Names
 are encoded, and long ones shortened; a record's own name is one of its properties, and is never

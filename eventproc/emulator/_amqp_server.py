@@ -1,4 +1,4 @@
-"""The emulator on a running event loop: the listening server, its certificate, content and faults."""
+"""The emulator on a running event loop: the listening server, its content and its faults."""
 
 import asyncio
 import ssl

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from eventproc._base.amqp import skip
 from eventproc.columns import COLUMNS, to_columns
 from eventproc.emulator._amqp.encoding import encode
 from eventproc.emulator._amqp.values import (
@@ -24,7 +25,6 @@ from eventproc.emulator._amqp.values import (
 from eventproc.errors import SourceRejectedError
 from eventproc.models import ReceivedEvent
 from eventproc.sources._amqp.columns import EncodedMessages
-from eventproc.sources._amqp.values import skip
 from eventproc.sources.eventhubs._direct_path.column_batch import ColumnBatch, ColumnReader
 from eventproc.sources.eventhubs._direct_path.lazy_event import EventReader
 from tests.unit.eventproc.sources.eventhubs.messages import message, position, section

@@ -7,7 +7,7 @@ azure-eventhub up to 5.15.1 reads fields by position and fails on a short list.
 import dataclasses
 from typing import Any, ClassVar, Final, Self
 
-from eventproc.emulator._amqp.decoding import MalformedError
+from eventproc._base.amqp import MalformedError
 from eventproc.emulator._amqp.encoding import encode, encode_list
 from eventproc.emulator._amqp.values import (
     Array,

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
-from eventproc.emulator._amqp.decoding import CONSTANTS, FIXED, LIST_0, U32, VARIABLE
+from eventproc._base.amqp import (
+    BINARY,
+    CONSTANTS,
+    EMPTY_LIST,
+    FORMS,
+    SYMBOL,
+    TEXT,
+    encode_bytes,
+    encode_items,
+)
 from eventproc.emulator._amqp.values import (
     Array,
     Byte,
@@ -39,24 +48,12 @@ def encode(value: Value) -> bytes:
 
 def encode_list(elements: list[bytes]) -> bytes:
     """Encode a list of elements that are encoded already."""
-    return _compound(0xC0, 0xD0, len(elements), b"".join(elements))
-
-
-def _compound(small: int, large: int, count: int, body: bytes) -> bytes:
-    if len(body) < 0xFF and count <= 0xFF:
-        return bytes((small, len(body) + 1, count)) + body
-    return bytes((large,)) + U32.pack(len(body) + 4) + U32.pack(count) + body
-
-
-def _variable(small: int, raw: bytes) -> bytes:
-    if len(raw) <= 0xFF:
-        return bytes((small, len(raw))) + raw
-    return bytes((small + 0x10,)) + U32.pack(len(raw)) + raw
+    return encode_items(0xC0, len(elements), b"".join(elements))
 
 
 def _encode_map(value: dict[Value, Value]) -> bytes:
     body = b"".join(encode(part) for pair in value.items() for part in pair)
-    return _compound(0xC1, 0xD1, 2 * len(value), body)
+    return encode_items(0xC1, 2 * len(value), body)
 
 
 def _encode_described(value: Described) -> bytes:
@@ -70,27 +67,22 @@ def _encode_array(value: Array) -> bytes:
         constructor = b"\x00" + encode(bare[0].descriptor) + constructor
         bare = [element.value for element in bare if isinstance(element, Described)]
     body = constructor + b"".join(_encode_element(value.code, element) for element in bare)
-    return _compound(0xE0, 0xF0, len(value), body)
+    return encode_items(0xE0, len(value), body)
 
 
 def _encode_element(code: int, element: Value) -> bytes:
     """Encode an element of an array, which has one constructor for all elements."""
-    if code in CONSTANTS or code == LIST_0:
+    if code in CONSTANTS or code == EMPTY_LIST:
         return b""
-    if code in FIXED:
-        raw = element.bytes if isinstance(element, UUID) else element
-        raw = ord(raw) if isinstance(raw, Char) else raw
-        return FIXED[code][0].pack(raw)
     encoded = encode(element)
     if encoded[0] == code:
         return encoded[1:]
-    # The element was encoded in the short form and the array uses the long one, or the reverse.
-    if code in VARIABLE:
-        assert isinstance(element, str | bytes)
-        raw_text = element.encode() if isinstance(element, str) else element
-        return U32.pack(len(raw_text)) + raw_text
-    size = encoded[1] - 1
-    return U32.pack(size + 4) + U32.pack(encoded[2]) + encoded[3:]
+    if code in FORMS:  # The short form of a number was encoded, and the array uses the long one.
+        return struct.pack(FORMS[code], element)
+    # Or the short form of a text, list, map or array.
+    if code >> 4 == _LARGE_BYTES:
+        return _U32.pack(encoded[1]) + encoded[2:]
+    return _U32.pack(encoded[1] + 3) + _U32.pack(encoded[2]) + encoded[3:]
 
 
 def _packer(code: int, layout: str) -> Callable[[Value], bytes]:
@@ -110,6 +102,8 @@ def _ulong(value: Value) -> bytes:
     )
 
 
+_LARGE_BYTES: Final = 0xB
+_U32: Final = struct.Struct(">I")
 _UINT: Final = struct.Struct(">BI")
 _ULONG: Final = struct.Struct(">BQ")
 _DECIMALS: Final = {4: b"\x74", 8: b"\x84", 16: b"\x94"}
@@ -127,13 +121,13 @@ _WRITERS: Final[dict[type, Callable[..., bytes]]] = {
     int: _packer(0x81, "q"),
     Float: _packer(0x72, "f"),
     float: _packer(0x82, "d"),
-    Char: lambda value: _UINT.pack(0x73, ord(value)),
+    Char: lambda value: b"\x73" + value.encode("utf-32-be"),
     Timestamp: _packer(0x83, "q"),
     UUID: lambda value: b"\x98" + value.bytes,
     Decimal: lambda value: _DECIMALS[len(value)] + value,
-    bytes: lambda value: _variable(0xA0, value),
-    str: lambda value: _variable(0xA1, value.encode()),
-    Symbol: lambda value: _variable(0xA3, value.encode("ascii")),
+    bytes: lambda value: encode_bytes(BINARY, value),
+    str: lambda value: encode_bytes(TEXT, value.encode()),
+    Symbol: lambda value: encode_bytes(SYMBOL, value.encode("ascii")),
     list: lambda value: encode_list([encode(element) for element in value]),
     dict: _encode_map,
     Array: _encode_array,

@@ -7,22 +7,24 @@ http://docs.oasis-open.org/amqp/core/v1.0/os/amqp-core-messaging-v1.0-os.html#se
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from eventproc.emulator._amqp.decoding import MalformedError, decode, skip
+from eventproc._base.amqp import (
+    APPLICATION_PROPERTIES,
+    DATA,
+    FOOTER,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    VALUE,
+    MalformedError,
+    sections_of,
+    skip,
+)
 from eventproc.emulator._amqp.encoding import encode
-from eventproc.emulator._amqp.values import Described, Symbol, ULong, Value
-
-HEADER: Final = 0x70
-DELIVERY_ANNOTATIONS: Final = 0x71
-MESSAGE_ANNOTATIONS: Final = 0x72
-PROPERTIES: Final = 0x73
-APPLICATION_PROPERTIES: Final = 0x74
-DATA: Final = 0x75
-AMQP_SEQUENCE: Final = 0x76
-AMQP_VALUE: Final = 0x77
-FOOTER: Final = 0x78
+from eventproc.emulator._amqp.values import Described, Symbol, ULong, Value, decode
 
 BATCH_FORMAT: Final = 0x80013700
 """The message format of a batch: each data section is a whole message of its own."""
@@ -30,15 +32,6 @@ BATCH_FORMAT: Final = 0x80013700
 PARTITION_KEY: Final = b"x-opt-partition-key"
 _ASSIGNED: Final = frozenset((b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time"))
 _U32: Final = struct.Struct(">I")
-
-
-class Section(NamedTuple):
-    """One section of a message: the positions of its start, its value and its end."""
-
-    code: int
-    start: int
-    body: int
-    end: int
 
 
 class EventDraft(NamedTuple):
@@ -101,36 +94,18 @@ class Message:
         return self.properties[index] if index < len(self.properties) else None
 
 
-def sections(message: bytes) -> list[Section]:
-    """Yield the positions of each section of a message.
+def _sections(message: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield each section: its code, and where it, its value and the value's end are.
 
     Raises:
         MalformedError: The bytes are not a message.
     """
-    found = []
-    at = 0
-    size = len(message)
-    while at < size:
-        if message[at : at + 2] == b"\x00\x53" and at + 3 < size:
-            code, body = message[at + 2], at + 3
-        else:
-            code, body = _long_descriptor(message, at)
+    start = 0
+    for code, body, end in sections_of(message):
         if not HEADER <= code <= FOOTER:
             raise MalformedError(f"no section of a message has the code 0x{code:02x}")
-        end = skip(message, body)
-        found.append(Section(code, at, body, end))
-        at = end
-    return found
-
-
-def _long_descriptor(message: bytes, at: int) -> tuple[int, int]:
-    """Read the descriptor of a section if it is not in its usual, shortest form."""
-    if message[at] != 0:
-        raise MalformedError("a section of a message has no descriptor")
-    descriptor, body = decode(message, at + 1)
-    if not isinstance(descriptor, int):
-        raise MalformedError("a section of a message has no numeric descriptor")
-    return descriptor, body
+        yield code, start, body, end
+        start = end
 
 
 def read_message(message: bytes) -> Message:
@@ -140,9 +115,9 @@ def read_message(message: bytes) -> Message:
         MalformedError: The bytes are not a message.
     """
     result = Message({}, [], {}, [])
-    for section in sections(message):
-        value, _ = decode(message, section.body)
-        match section.code, value:
+    for code, _, body, _ in _sections(message):
+        value, _ = decode(message, body)
+        match code, value:
             case 0x72, dict():
                 result.annotations = value
             case 0x73, list():
@@ -168,7 +143,7 @@ def write_message(
         (
             encode(Described(ULong(PROPERTIES), properties)),
             encode(Described(ULong(APPLICATION_PROPERTIES), application_properties)),
-            encode(Described(ULong(AMQP_VALUE), value)),
+            encode(Described(ULong(VALUE), value)),
         )
     )
 
@@ -188,11 +163,11 @@ def drafts_of(message: bytes, message_format: int) -> list[EventDraft]:
         return [draft_of(message)]
     key = None
     events = []
-    for section in sections(message):
-        if section.code == DATA:
-            events.append(_binary(message, section.body, section.end))
-        elif section.code == MESSAGE_ANNOTATIONS:
-            key = _own_annotations(message, section.body)[2]
+    for code, _, body, end in _sections(message):
+        if code == DATA:
+            events.append(_binary(message, body, end))
+        elif code == MESSAGE_ANNOTATIONS:
+            key = _own_annotations(message, body)[2]
     drafts = [draft_of(event) for event in events]
     return drafts if key is None else [_with_key(draft, key) for draft in drafts]
 
@@ -203,15 +178,15 @@ def draft_of(message: bytes) -> EventDraft:
     count = 0
     key = None
     rest = None
-    for section in sections(message):
-        if section.code >= PROPERTIES:
-            rest = section.start if rest is None else rest
+    for code, start, body, end in _sections(message):
+        if code >= PROPERTIES:
+            rest = start if rest is None else rest
         elif rest is not None:
             raise MalformedError("a message's sections are out of order")
-        elif section.code == HEADER:
-            header = message[section.start : section.end]
-        elif section.code == MESSAGE_ANNOTATIONS:
-            own, count, key = _own_annotations(message, section.body)
+        elif code == HEADER:
+            header = message[start:end]
+        elif code == MESSAGE_ANNOTATIONS:
+            own, count, key = _own_annotations(message, body)
     if rest is None:
         raise MalformedError("a message has no body")
     return EventDraft(header, own, count, message[rest:], key)

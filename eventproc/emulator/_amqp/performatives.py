@@ -6,9 +6,18 @@ http://docs.oasis-open.org/amqp/core/v1.0/os/amqp-core-transport-v1.0-os.html#se
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
+from eventproc._base.amqp import MalformedError
 from eventproc.emulator._amqp.composite import Composite, required
-from eventproc.emulator._amqp.decoding import MalformedError, decode
-from eventproc.emulator._amqp.values import Described, Symbol, UByte, UInt, ULong, UShort, Value
+from eventproc.emulator._amqp.values import (
+    Described,
+    Symbol,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+    Value,
+    decode,
+)
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ http://docs.oasis-open.org/amqp/core/v1.0/os/amqp-core-security-v1.0-os.html#sec
 
 from typing import Final
 
-from eventproc.emulator._amqp.decoding import MalformedError, decode
+from eventproc._base.amqp import MalformedError
 from eventproc.emulator._amqp.encoding import encode
 from eventproc.emulator._amqp.framing import SASL_FRAME, encode_frame
-from eventproc.emulator._amqp.values import Array, Described, Symbol, UByte, ULong
+from eventproc.emulator._amqp.values import Array, Described, Symbol, UByte, ULong, decode
 
 MECHANISMS: Final = ("MSSBCBS", "PLAIN", "ANONYMOUS", "EXTERNAL")
 """The mechanisms of the service; the Azure SDKs take the first that they know."""

@@ -1,4 +1,4 @@
-"""The types of AMQP 1.0 that Python does not have.
+"""The types of AMQP 1.0 that Python does not have, and how values of all types are decoded. Pure.
 
 ``None``, ``bool``, ``float`` (double), ``bytes``, ``str``, ``list``, ``dict`` and ``UUID`` are
 used directly. AMQP has several sizes of integers where Python has one, and a message must leave
@@ -7,8 +7,10 @@ plain numbers and strings.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
+
+from eventproc._base.amqp import SYMBOL, TEXT, decoder
 
 
 class UByte(int):
@@ -125,3 +127,27 @@ Value: TypeAlias = (
     | None
 )
 """Any value of AMQP."""
+
+
+decode: Final = decoder(
+    {
+        **dict.fromkeys((0x43, 0x52, 0x70), UInt),
+        **dict.fromkeys((0x44, 0x53, 0x80), ULong),
+        **dict.fromkeys((0x54, 0x71), Int),
+        **dict.fromkeys((0x55, 0x81), Long),
+        0x50: UByte,
+        0x51: Byte,
+        0x60: UShort,
+        0x61: Short,
+        0x72: Float,
+        0x83: Timestamp,
+        0x73: lambda raw: Char(raw, "utf-32-be"),
+        **dict.fromkeys((0x74, 0x84, 0x94), Decimal),
+        0x98: lambda raw: UUID(bytes=raw),
+        TEXT: lambda raw: str(raw, "utf-8"),
+        SYMBOL: lambda raw: Symbol(raw, "ascii"),
+    },
+    described=Described,
+    array=Array,
+)
+"""``decode(buffer, at=0)`` returns the value that begins at index *at*, and where it ends."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final, Protocol
 
+from eventproc._base.amqp import MalformedError
 from eventproc._base.logs import get_logger
 from eventproc.emulator._amqp import sasl
-from eventproc.emulator._amqp.decoding import MalformedError
 from eventproc.emulator._amqp.framing import (
     AMQP_FRAME,
     AMQP_HEADER,

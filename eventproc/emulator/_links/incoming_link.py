@@ -9,7 +9,7 @@ import struct
 from abc import ABC, abstractmethod
 from typing import Final
 
-from eventproc.emulator._amqp.decoding import MalformedError
+from eventproc._base.amqp import MalformedError
 from eventproc.emulator._amqp.framing import encode_frame
 from eventproc.emulator._amqp.message import drafts_of, read_message
 from eventproc.emulator._amqp.performatives import Attach, Disposition, Flow, Rejected, Transfer

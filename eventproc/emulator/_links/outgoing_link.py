@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Final
 
+from eventproc._base.amqp import DELIVERY_ANNOTATIONS
 from eventproc.emulator._amqp.encoding import encode
 from eventproc.emulator._amqp.framing import encode_frame
-from eventproc.emulator._amqp.message import DELIVERY_ANNOTATIONS
 from eventproc.emulator._amqp.performatives import Attach, Flow, Source, Transfer
 from eventproc.emulator._amqp.refusal import NOT_ALLOWED, RefusedError
 from eventproc.emulator._amqp.values import Array, Described, Long, Symbol, Timestamp, ULong, Value

@@ -8,8 +8,8 @@ arrives on it before that was already on its way, and is dropped.
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
+from eventproc._base.amqp import MalformedError
 from eventproc.emulator._amqp.composite import Composite
-from eventproc.emulator._amqp.decoding import MalformedError
 from eventproc.emulator._amqp.framing import encode_frame
 from eventproc.emulator._amqp.performatives import (
     Attach,

@@ -7,13 +7,13 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
+from eventproc._base.amqp import BINARY, SYMBOL, TEXT, encode_bytes, encode_items
 from eventproc.models import PropertyValue
 
 _TINY_MIN, _TINY_MAX = -(2**7), 2**7 - 1
 _INT_MAX: Final = 2**31 - 1  # the smallest int is ~_INT_MAX
 _LONG_MAX: Final = 2**63 - 1
 _ULONG_MAX: Final = 2**64 - 1
-_BYTE_MAX: Final = 255
 
 # Header: durable, and no other field. Annotations: a map whose first key is x-opt-partition-key.
 _HEADER: Final = b"\x00\x53\x70\xc0\x07\x05\x56\x01\x40\x40\x40\x40"
@@ -27,8 +27,6 @@ _pack_int: Final = struct.Struct(">Bi").pack
 _pack_long: Final = struct.Struct(">Bq").pack
 _pack_ulong: Final = struct.Struct(">BQ").pack
 _pack_double: Final = struct.Struct(">Bd").pack
-_pack_length: Final = struct.Struct(">BI").pack
-_pack_lengths: Final = struct.Struct(">BII").pack
 
 
 def encode_event(
@@ -55,7 +53,7 @@ def encode_event(
         for name, value in properties.items():
             entries += [_text(name), _value(value)]
         parts += [_PROPERTIES, _map(entries)]
-    parts += [_DATA, _bytes(0xA0, body)]
+    parts += [_DATA, encode_bytes(BINARY, body)]
     return b"".join(parts)
 
 
@@ -72,7 +70,7 @@ def _value(value: PropertyValue) -> bytes:
         case float():
             return _pack_double(0x82, value)
         case bytes():
-            return _bytes(0xA0, value)
+            return encode_bytes(BINARY, value)
 
 
 def _integer(value: int) -> bytes:
@@ -92,28 +90,15 @@ def _standard(
     message_id: str | None, correlation_id: str | None, content_type: str | None
 ) -> bytes:
     """Encode the list of AMQP's own properties up to the content type, which is a symbol."""
-    symbol = b"\x40" if content_type is None else _bytes(0xA3, content_type.encode())
+    symbol = b"\x40" if content_type is None else encode_bytes(SYMBOL, content_type.encode())
     ids = [b"\x40" if text is None else _text(text) for text in (message_id, correlation_id)]
     items = [ids[0], *[b"\x40"] * 4, ids[1], symbol]
-    raw = b"".join(items)
-    if len(raw) < _BYTE_MAX:
-        return bytes((0xC0, len(raw) + 1, len(items))) + raw
-    return _pack_lengths(0xD0, len(raw) + 4, len(items)) + raw
+    return encode_items(0xC0, len(items), b"".join(items))
 
 
 def _text(text: str) -> bytes:
-    return _bytes(0xA1, text.encode())
-
-
-def _bytes(code: int, raw: bytes) -> bytes:
-    """Encode with a length of one byte, or of four bytes and the constructor for that."""
-    if len(raw) <= _BYTE_MAX:
-        return bytes((code, len(raw))) + raw
-    return _pack_length(code + 0x10, len(raw)) + raw
+    return encode_bytes(TEXT, text.encode())
 
 
 def _map(entries: list[bytes]) -> bytes:
-    raw = b"".join(entries)
-    if len(entries) <= _BYTE_MAX and len(raw) < _BYTE_MAX:
-        return bytes((0xC1, len(raw) + 1, len(entries))) + raw
-    return _pack_lengths(0xD1, len(raw) + 4, len(entries)) + raw
+    return encode_items(0xC1, len(entries), b"".join(entries))

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from eventproc._base.amqp import MalformedError
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
-from eventproc.sources._amqp.values import MalformedError, decode
+from eventproc.sources._amqp.values import decode
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

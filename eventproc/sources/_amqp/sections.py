@@ -1,19 +1,22 @@
 """The sections of an encoded message: located by their sizes, and decoded on demand."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
+from eventproc._base.amqp import (
+    APPLICATION_PROPERTIES,
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    SEQUENCE,
+    VALUE,
+    MalformedError,
+    sections_of,
+    skip,
+)
 from eventproc.sources._amqp.fields import sequence_body, value_body
-from eventproc.sources._amqp.values import MalformedError, decode, skip
-
-DELIVERY_ANNOTATIONS: Final = 0x71
-MESSAGE_ANNOTATIONS: Final = 0x72
-PROPERTIES: Final = 0x73
-APPLICATION_PROPERTIES: Final = 0x74
-DATA: Final = 0x75
-SEQUENCE: Final = 0x76
-VALUE: Final = 0x77
-"""AMQP 1.0, part 3, section 3.2: the last byte of a section's descriptor."""
+from eventproc.sources._amqp.values import decode
 
 _KINDS: Final = {
     DELIVERY_ANNOTATIONS: dict,
@@ -25,27 +28,6 @@ _KINDS: Final = {
 _BEFORE_BODY: Final = tuple(bytes([0, 0x53, section]) for section in range(0x70, DATA))
 _DATA: Final = b"\x00\x53\x75\xa0"
 _LARGE_DATA: Final = b"\x00\x53\x75\xb0"
-
-_DESCRIPTOR_SIZE: Final = 3
-_LARGE_DESCRIPTOR_SIZE: Final = 10
-
-
-def sections_of(payload: bytes) -> Iterable[tuple[int, int, int]]:
-    """Yield each section: its descriptor, and the indexes at which its value begins and ends.
-
-    Raises:
-        MalformedError: the bytes are not sections of a message.
-    """
-    at = 0
-    while at < len(payload):
-        if payload.startswith(b"\x00\x53", at) and at + 2 < len(payload):
-            descriptor, begin = payload[at + 2], at + _DESCRIPTOR_SIZE
-        elif payload.startswith(b"\x00\x80" + bytes(7), at) and at + 9 < len(payload):
-            descriptor, begin = payload[at + 9], at + _LARGE_DESCRIPTOR_SIZE
-        else:
-            raise MalformedError(f"no section begins at byte {at} of the message")
-        at = skip(payload, begin)
-        yield descriptor, begin, at
 
 
 class EncodedMessage:

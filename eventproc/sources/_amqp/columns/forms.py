@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from typing import Final
 
-from eventproc.sources._amqp.columns.pattern import Pattern, PatternMaker
-from eventproc.sources._amqp.sections import (
+from eventproc._base.amqp import (
     APPLICATION_PROPERTIES,
     DATA,
     DELIVERY_ANNOTATIONS,
+    FOOTER,
+    HEADER,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
     sections_of,
 )
+from eventproc.sources._amqp.columns.pattern import Pattern, PatternMaker
 from eventproc.sources._amqp.values import decode
-
-HEADER: Final = 0x70
-FOOTER: Final = 0x78
 
 BODY: Final = "body"
 PROPERTIES_LIST: Final = "properties"

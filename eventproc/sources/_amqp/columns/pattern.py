@@ -10,19 +10,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from eventproc._base.amqp import FIXED_SIZES, SIZE_WIDTHS, MalformedError, skip
 from eventproc.sources._amqp.columns.buffer import PADDING, Buffer, Indexes, Mask
-from eventproc.sources._amqp.values import MalformedError, skip
 
 PATTERNS_MAX: Final = 64
 """Most patterns to keep for one link. The pattern that matched last is tried first."""
 
 LEARNED_MAX: Final = 16
 """Most new patterns in one call; the messages that match none are decoded one by one."""
-
-# The upper four bits of a constructor give the number of bytes after it, or the width of the size
-# field after it (AMQP 1.0, part 1, section 1.2).
-_FIXED: Final = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
-_SIZED: Final = {0xA: 1, 0xB: 4, 0xC: 1, 0xD: 4, 0xE: 1, 0xF: 4}
 
 
 class Field(NamedTuple):
@@ -180,7 +175,7 @@ class PatternMaker:
     def field(self, name: str) -> int:
         """Add a field of this name with the constructor found here; return the constructor."""
         constructor = self._payload[self.at]
-        size, width = _FIXED.get(constructor >> 4), _SIZED.get(constructor >> 4)
+        size, width = FIXED_SIZES.get(constructor >> 4), SIZE_WIDTHS.get(constructor >> 4)
         self.constant(1)
         if size is not None:
             self._end_constant()
@@ -199,7 +194,7 @@ class PatternMaker:
 
     def open(self) -> int:
         """Begin a list or map, whose items the next calls add; return how many items it has."""
-        width = _SIZED.get(self._payload[self.at] >> 4)
+        width = SIZE_WIDTHS.get(self._payload[self.at] >> 4)
         if width is None:
             raise MalformedError("no list or map")
         self.constant(1)

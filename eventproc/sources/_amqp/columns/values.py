@@ -9,11 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventproc._base.amqp import MalformedError
 from eventproc.columns import to_json
 from eventproc.sources._amqp.columns.buffer import Buffer
 from eventproc.sources._amqp.columns.pattern import Field
 from eventproc.sources._amqp.fields import plain
-from eventproc.sources._amqp.values import MalformedError, decode
+from eventproc.sources._amqp.values import decode
 
 TEXTS: Final = frozenset({0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3})
 """Constructors of values that become text if they are valid UTF-8."""

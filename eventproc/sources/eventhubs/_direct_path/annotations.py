@@ -12,8 +12,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from eventproc.sources._amqp.sections import MESSAGE_ANNOTATIONS, sections_of
-from eventproc.sources._amqp.values import MalformedError, decode, skip
+from eventproc._base.amqp import MESSAGE_ANNOTATIONS, MalformedError, sections_of, skip
+from eventproc.sources._amqp.values import decode
 from eventproc.sources.eventhubs._event import ENQUEUED_TIME, OFFSET, PARTITION_KEY, SEQUENCE_NUMBER
 
 TEMPLATES_MAX: Final = 64

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from eventproc._base.amqp import MalformedError, skip
 from eventproc.sources._amqp.columns import EncodedMessages, Indexes
-from eventproc.sources._amqp.values import MalformedError, skip
 from eventproc.sources.eventhubs._direct_path.frames import (
     FRAME_SIZE_MAX,
     FrameParser,

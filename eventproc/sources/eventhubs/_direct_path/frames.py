@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from eventproc.sources._amqp.values import MalformedError, decode, skip
+from eventproc._base.amqp import MalformedError, skip
+from eventproc.sources._amqp.values import decode
 
 FRAME_SIZE_MAX: Final = 1024 * 1024
 """A larger frame size counts as malformed: Azure's client negotiates 64 KiB."""

@@ -7,6 +7,13 @@ that is not an event raises an error from ``receive``, and not in a handler.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from eventproc._base.amqp import (
+    APPLICATION_PROPERTIES,
+    DELIVERY_ANNOTATIONS,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    MalformedError,
+)
 from eventproc.errors import SourceRejectedError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.sources._amqp.fields import (
@@ -16,15 +23,7 @@ from eventproc.sources._amqp.fields import (
     to_text,
     to_time,
 )
-from eventproc.sources._amqp.sections import (
-    APPLICATION_PROPERTIES,
-    DELIVERY_ANNOTATIONS,
-    MESSAGE_ANNOTATIONS,
-    PROPERTIES,
-    EncodedMessage,
-    body_of,
-)
-from eventproc.sources._amqp.values import MalformedError
+from eventproc.sources._amqp.sections import EncodedMessage, body_of
 from eventproc.sources._lazy_event import LazyEvent, setter_of
 from eventproc.sources.eventhubs._direct_path.annotations import NO_KEY, PositionReader
 from eventproc.sources.eventhubs._event import checked_position, to_last_enqueued

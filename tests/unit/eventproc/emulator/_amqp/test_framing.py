@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.emulator._amqp.decoding import MalformedError, decode
+from eventproc._base.amqp import MalformedError
 from eventproc.emulator._amqp.framing import (
     AMQP_HEADER,
     HEARTBEAT,
@@ -32,7 +32,7 @@ from eventproc.emulator._amqp.performatives import (
     Transfer,
     decode_performative,
 )
-from eventproc.emulator._amqp.values import Described, Symbol, UByte, UInt, ULong
+from eventproc.emulator._amqp.values import Described, Symbol, UByte, UInt, ULong, decode
 from eventproc.emulator._links.incoming_link import accepted_frame
 
 frames = st.one_of(

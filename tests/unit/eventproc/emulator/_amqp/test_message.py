@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.emulator._amqp.decoding import MalformedError
+from eventproc._base.amqp import MalformedError
 from eventproc.emulator._amqp.encoding import encode
 from eventproc.emulator._amqp.message import BATCH_FORMAT, draft_of, drafts_of, read_message, store
 from eventproc.emulator._amqp.values import Described, Long, Symbol, Timestamp, ULong

@@ -8,15 +8,11 @@ from azure.eventhub import EventData, EventDataBatch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventproc._base.amqp import APPLICATION_PROPERTIES, PROPERTIES
 from eventproc.models import PropertyValue
 from eventproc.sources._amqp.encoding import encode_event
 from eventproc.sources._amqp.fields import to_system_fields
-from eventproc.sources._amqp.sections import (
-    APPLICATION_PROPERTIES,
-    PROPERTIES,
-    EncodedMessage,
-    body_of,
-)
+from eventproc.sources._amqp.sections import EncodedMessage, body_of
 from eventproc.sources.eventhubs._producer import Batch
 
 LIMIT = 1024 * 1024

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventproc._base.amqp import skip
 from eventproc.sources._amqp.encoding import encode_event
 from eventproc.sources._amqp.fields import to_properties
 from eventproc.sources._amqp.sections import EncodedMessage
-from eventproc.sources._amqp.values import skip
 from eventproc.sources.kafka import KafkaEventSource
 from eventproc.sources.kafka._feed import Feed
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventproc.sources._amqp.values import MalformedError
+from eventproc._base.amqp import MalformedError
 from eventproc.sources.eventhubs._direct_path.column_frames import ColumnFrameParser
 from eventproc.sources.eventhubs._direct_path.frames import FRAME_SIZE_MAX, FrameParser, Parser
 from tests.unit.eventproc.sources.eventhubs.messages import frame
