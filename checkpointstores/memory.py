@@ -34,6 +34,8 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 
+__all__ = ["GroupRecords", "MemoryAccount", "MemoryCheckpointStore"]
+
 
 def _steady_utc() -> Callable[[], datetime]:
     """Return a clock that starts at the wall clock's time and is monotonic from then on."""
@@ -42,7 +44,7 @@ def _steady_utc() -> Callable[[], datetime]:
 
 
 @dataclass(slots=True)
-class _GroupRecords:
+class GroupRecords:
     """All records of one consumer group."""
 
     ownership_by_partition: dict[str, PartitionOwnership] = field(default_factory=dict)
@@ -65,12 +67,12 @@ class MemoryAccount:
         self.lock = Lock()
         """Held while records are used: each processor uses its store in a thread of its own."""
 
-        self._records_by_group: dict[tuple[str, str, str], _GroupRecords] = {}
+        self._records_by_group: dict[tuple[str, str, str], GroupRecords] = {}
         self._writes = 0
 
-    def records(self, group: ConsumerGroup) -> _GroupRecords:
+    def records(self, group: ConsumerGroup) -> GroupRecords:
         """Return the records of a group, for its stores to read and change."""
-        return self._records_by_group.setdefault(group.key, _GroupRecords())
+        return self._records_by_group.setdefault(group.key, GroupRecords())
 
     def new_etag(self) -> str:
         """Return an ETag that was never used before."""
@@ -221,7 +223,7 @@ class MemoryCheckpointStore(CheckpointStore):
             return RecordResult(outcome=WriteOutcome.WON, record=written)
 
     @asynccontextmanager
-    async def _records(self, group: ConsumerGroup) -> AsyncIterator[_GroupRecords]:
+    async def _records(self, group: ConsumerGroup) -> AsyncIterator[GroupRecords]:
         """Yield to other tasks once; then hold the lock while the caller uses the records.
 
         The caller must not await while it holds the lock: another task would block the event loop.

@@ -11,6 +11,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `__getattr__` below.
+    from eventproc._base.network import HttpProxy
     from eventproc._base.retries import Backoff
     from eventproc._base.version import __version__
     from eventproc._delivery.config import (
@@ -19,6 +20,7 @@ if typing.TYPE_CHECKING:  # For type checkers, editors and the documentation; `_
         FailureAction,
         FailurePolicy,
         RecreatedHub,
+        partition_key_of,
     )
     from eventproc._delivery.handler import (
         BatchError,
@@ -132,6 +134,7 @@ __all__ = [
     "HandlerCancelledError",
     "HeldResource",
     "HoldCounters",
+    "HttpProxy",
     "HubRecreatedError",
     "LoadBalancingStrategy",
     "MemberFacts",
@@ -172,12 +175,14 @@ __all__ = [
     "StoreUnavailableError",
     "Weighted",
     "__version__",
+    "partition_key_of",
 ]
 
 _MODULES = (
     *("_base.version", "errors", "models", "ports", "placements", "_base.retries"),
-    *("_group.resources.handler", "_group.resources.names", "_group.resources.config"),
-    *("_delivery.config", "_delivery.handler", "rosters", "_runtime.processors"),
+    *("_base.network", "_group.resources.handler", "_group.resources.names"),
+    *("_group.resources.config", "_delivery.config", "_delivery.handler", "rosters"),
+    "_runtime.processors",
 )
 """The modules of these names, searched in this order: each imports more than the one before."""
 

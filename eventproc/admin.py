@@ -19,7 +19,7 @@ from typing import Final
 from eventproc._base.settings import check_settings
 from eventproc._core.delivery.checkpoints import operators_writer
 from eventproc._core.ownership.liveness import fresh_owners
-from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in
+from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pause, Pauses, pauses_in
 from eventproc.errors import ConfigurationError, EventProcError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
@@ -33,7 +33,20 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 
-ATTEMPTS: Final = 20
+__all__ = [
+    "CheckpointExistsError",
+    "CheckpointMove",
+    "CheckpointMoved",
+    "Pause",
+    "Pauses",
+    "live_owners",
+    "move_checkpoint",
+    "pause_group",
+    "read_pauses",
+    "resume_group",
+]
+
+_ATTEMPTS: Final = 20
 """An attempt fails only if the owner wrote in between, at a checkpoint or a renewal."""
 
 
@@ -125,7 +138,7 @@ async def _write(
     *,
     replaces: bool,
 ) -> Checkpoint:
-    for _ in range(ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         found = await _find(store, group, move)
         if found is not None and found.writer == writer:
             return found  # An earlier attempt took effect, although its answer was lost.
@@ -141,7 +154,7 @@ async def _write(
         if result.error is not None and result.error.is_final:
             raise result.error
     raise StoreUnavailableError(
-        f"the checkpoint of partition {move.partition_id!r} could not be moved in {ATTEMPTS} "
+        f"the checkpoint of partition {move.partition_id!r} could not be moved in {_ATTEMPTS} "
         "attempts: try again"
     )
 
@@ -163,7 +176,7 @@ async def _find(
 async def _notify_owner(
     store: CheckpointStore, group: ConsumerGroup, partition_id: str, expiration: timedelta
 ) -> str | None:
-    for _ in range(ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         held = (await live_owners(store, group, expiration)).get(partition_id)
         if held is None:
             return None
@@ -295,7 +308,7 @@ async def _change_pauses(
 
     *is_whole*: the record is replaced whatever it has, so it need not be readable.
     """
-    for _ in range(ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         etag = (await store.list_members(group)).record_etags.get(PAUSES_RECORD)
         former = None
         if not is_whole and etag is not None:
@@ -311,5 +324,5 @@ async def _change_pauses(
         if result.error is not None and result.error.is_final:
             raise result.error
     raise StoreUnavailableError(
-        f"the pauses of the group could not be written in {ATTEMPTS} attempts: try again"
+        f"the pauses of the group could not be written in {_ATTEMPTS} attempts: try again"
     )

@@ -4,12 +4,50 @@ Each level of the tree answers one question: is it ours, whose fault is it, may 
 Losing a race is not here: a claim that another processor won is a result, not an error.
 """
 
+import copyreg
 from collections.abc import Mapping
 from typing import ClassVar
+
+__all__ = [
+    "CommitUnknownError",
+    "ConfigurationError",
+    "DeadLetterError",
+    "DecodeError",
+    "DuplicateOwnerError",
+    "EventProcError",
+    "EventRefusedError",
+    "HandlerAbortedError",
+    "HandlerCancelledError",
+    "HubRecreatedError",
+    "LetterDamagedError",
+    "LetterRefusedError",
+    "MissingExtraError",
+    "OwnershipLostError",
+    "PositionUnknownError",
+    "ReceiverDisplacedError",
+    "RosterUnavailableError",
+    "SourceError",
+    "SourceRejectedError",
+    "SourceUnavailableError",
+    "StateRefusedError",
+    "StateTooLargeError",
+    "StateUnreadableError",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreRejectedError",
+    "StoreReplacedError",
+    "StoreUnavailableError",
+    "SuspectSettingError",
+    "TransactionsRefusedError",
+]
 
 
 class EventProcError(Exception):
     """The root: ``except EventProcError`` catches whatever this library raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle text and attributes: constructors have other arguments than ``args``."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class ConfigurationError(EventProcError, ValueError):

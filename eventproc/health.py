@@ -37,17 +37,19 @@ from eventproc.ports import HealthReporter, WatchedMember
 from eventproc.ports._members import Ping
 from eventproc.telemetry._prometheus import CONTENT_TYPE, PrometheusText
 
-FRAMES_MAX: Final = 3
+__all__ = ["HealthServer"]
+
+_FRAMES_MAX: Final = 3
 """How many frames of a blocked thread's stack are shown, the innermost first."""
 
-UNREAD: Final = "its statistics changed during each attempt to read them"
+_UNREAD: Final = "its statistics changed during each attempt to read them"
 
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 
-class WatchedThread:
+class _WatchedThread:
     """An event loop of the processor: whether it runs.
 
     The checks (beats) for which it has not answered are counted, by another thread of the process.
@@ -103,21 +105,21 @@ class WatchedThread:
             return "it has not begun" if thread is None else "its thread has ended"
         frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - there is no other
         places: list[str] = []
-        while frame is not None and len(places) < FRAMES_MAX:
+        while frame is not None and len(places) < _FRAMES_MAX:
             code = frame.f_code
             places.append(f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}")
             frame = frame.f_back
         return ", called by ".join(places) or "its thread has ended"
 
 
-class Watch:
+class _Watch:
     """Watches the threads of one processor, and describes its health."""
 
     def __init__(self, member: WatchedMember, log: Logger) -> None:
         self._member = member
         log = with_fields_of_processor(log)
-        self._loop = WatchedThread("event loop", member.ping_loop, log)
-        self._store = WatchedThread("store thread", member.ping_store, log)
+        self._loop = _WatchedThread("event loop", member.ping_loop, log)
+        self._store = _WatchedThread("store thread", member.ping_store, log)
         self._newest: GroupStatistics | None = None
 
     def beat(self, beat_s: float, beats_max: int) -> None:
@@ -146,7 +148,7 @@ class Watch:
         statistics = self._statistics()
         phase = self._member.phase()
         if statistics is None:
-            return self._entry([UNREAD], phase=phase.value)
+            return self._entry([_UNREAD], phase=phase.value)
         member = self._member
         reasons = [*self.live(beats_max)["reasons"]] or [
             *readiness(phase, statistics, member.shown, member.awaited())
@@ -157,7 +159,7 @@ class Watch:
         """Describe each partition or resource that it owns."""
         statistics = self._statistics()
         if statistics is None:
-            return self._entry([UNREAD], partitions=[])
+            return self._entry([_UNREAD], partitions=[])
         owned = [
             {"name": part.name, "ok": not part.reasons, "reasons": [*part.reasons], **part.facts}
             for part in parts(statistics, self._member.shown)
@@ -218,9 +220,7 @@ class Watch:
         return {"owner_id": owner_id, **named, "ok": not reasons, "reasons": [*reasons], **facts}
 
 
-LIVE_WITHIN: Final = timedelta(seconds=10)
-
-BEATS: Final = 10
+_BEATS: Final = 10
 """How many pings each thread gets within ``live_within``."""
 
 
@@ -236,7 +236,7 @@ class HealthServer(HealthReporter):
         self,
         address: str,
         *,
-        live_within: PositiveSpan = LIVE_WITHIN,
+        live_within: PositiveSpan = timedelta(seconds=10),
         name: str = "address",
     ) -> None:
         """Check the address; nothing is opened before a processor starts.
@@ -255,7 +255,7 @@ class HealthServer(HealthReporter):
         self._live_within = live_within
         self._log = get_logger("eventproc.health")
         self._lock = threading.Lock()
-        self._watches: dict[WatchedMember, Watch] = {}
+        self._watches: dict[WatchedMember, _Watch] = {}
         self._server: ServerThread | None = None
         self._metrics: PrometheusText | None = None
         self.address: ListenAddress | None = None
@@ -269,7 +269,7 @@ class HealthServer(HealthReporter):
         """
         try:
             with self._lock:
-                self._watches = {**self._watches, member: Watch(member, self._log)}
+                self._watches = {**self._watches, member: _Watch(member, self._log)}
                 if self._server is None:
                     self._metrics = PrometheusText(member.meter_provider)
                     self._server = ServerThread(
@@ -299,10 +299,10 @@ class HealthServer(HealthReporter):
 
     async def _beat(self) -> None:
         """Ping the processors' threads periodically. Runs in the server's thread."""
-        beat_s = self._live_within.total_seconds() / BEATS
+        beat_s = self._live_within.total_seconds() / _BEATS
         while True:
             for watch in self._watches.values():
-                watch.beat(beat_s, BEATS)
+                watch.beat(beat_s, _BEATS)
             await asyncio.sleep(beat_s)
 
     def _routes(self) -> Routes:
@@ -310,17 +310,17 @@ class HealthServer(HealthReporter):
             return Answer(self._metrics.text() if self._metrics else "", content_type=CONTENT_TYPE)
 
         async def status() -> Answer:
-            return Answer(verdict(w.status(BEATS) for w in self._watches.values()).body)
+            return Answer(verdict(w.status(_BEATS) for w in self._watches.values()).body)
 
         return {
-            "/live": self._route(lambda watch: watch.live(BEATS)),
-            "/ready": self._route(lambda watch: watch.ready(BEATS)),
-            "/partitions": self._route(Watch.partitions),
+            "/live": self._route(lambda watch: watch.live(_BEATS)),
+            "/ready": self._route(lambda watch: watch.ready(_BEATS)),
+            "/partitions": self._route(_Watch.partitions),
             "/metrics": metrics,
             "/status": status,
         }
 
-    def _route(self, entry: Callable[[Watch], Body]) -> Route:
+    def _route(self, entry: Callable[[_Watch], Body]) -> Route:
         async def route() -> Answer:
             return verdict(entry(watch) for watch in self._watches.values())
 

@@ -3,6 +3,7 @@
 from eventproc._core.placement.by_load import ByLoad
 from eventproc._core.placement.clockwise import Circle, Clockwise
 from eventproc._core.placement.even import Even
+from eventproc._core.placement.loads import Loads
 from eventproc._core.placement.ordinal import Ordinal
 from eventproc._core.placement.placement import GroupState, MemberFacts, Order, Placement
 from eventproc._core.placement.published import Published
@@ -15,6 +16,7 @@ __all__ = [
     "Clockwise",
     "Even",
     "GroupState",
+    "Loads",
     "MemberFacts",
     "Order",
     "Ordinal",

@@ -15,6 +15,8 @@ import msgspec
 
 from eventproc.errors import ConfigurationError, StateUnreadableError
 
+__all__ = ["JsonCodec", "StateCodec", "Stateful", "TypedState"]
+
 T = TypeVar("T")
 
 

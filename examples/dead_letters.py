@@ -15,8 +15,13 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc.dead_letters import HandlerTarget, MemoryDeadLetterReader, matching, replay
-from eventproc.dead_letters._memory import MemoryDeadLetterSink
+from eventproc.dead_letters import (
+    HandlerTarget,
+    MemoryDeadLetterReader,
+    MemoryDeadLetterSink,
+    matching,
+    replay,
+)
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
 PRICES = dict.fromkeys([f"article {number}" for number in range(7)], 10)

@@ -1,7 +1,7 @@
 """A source of your own: a folder with one text file for each partition, each line of it an event.
 
 It passes the contract that the library's own sources pass. The port says what is asked of it:
-`eventproc/ports/_event_source.py`.
+``eventproc.ports``.
 """
 
 import asyncio

@@ -47,14 +47,15 @@ class NetworkRecipe:
             with naming_recipes():
                 HttpProxy.from_url(self.proxy.read())
 
-    def make(self) -> Network:
-        """Return the network settings, with secrets resolved on this machine.
 
-        Raises:
-            ConfigurationError: the secret does not exist on this machine, or names no proxy.
-        """
-        proxy = None if self.proxy is None else HttpProxy.from_url(self.proxy.read())
-        return Network(ca_bundle=self.ca_bundle, proxy=proxy)
+def network_of(recipe: NetworkRecipe) -> Network:
+    """Return the network settings, with secrets resolved on this machine.
+
+    Raises:
+        ConfigurationError: the secret does not exist on this machine, or names no proxy.
+    """
+    proxy = None if recipe.proxy is None else HttpProxy.from_url(recipe.proxy.read())
+    return Network(ca_bundle=recipe.ca_bundle, proxy=proxy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class HubRecipe:
         Raises:
             ConfigurationError: this machine does not have the proxy's secret.
         """
-        network = self.network.make()
+        network = network_of(self.network)
         return EventHubOptions(
             transport=self.transport,
             custom_endpoint=self.custom_endpoint,
@@ -289,7 +290,7 @@ class StoreRecipe:
         place: str,
         service: Service,
     ) -> "BlobCheckpointStore | TableCheckpointStore":
-        network = self.network.make()
+        network = network_of(self.network)
         settings: dict[str, Any] = {"ca_bundle": network.ca_bundle, "http_proxy": network.proxy}
         if self.account is not None:
             url = account_url(self.account, option="StoreRecipe.account", service=service)

@@ -28,3 +28,6 @@ def register(spark: "SparkSession") -> None:
     # No other public method makes a session active. Spark Connect does not need it.
     spark.createDataFrame([], "nothing int")
     spark.dataSource.register(EventProcDataSource)
+
+
+register.__module__ = "spark_integration"

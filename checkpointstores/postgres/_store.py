@@ -37,7 +37,7 @@ from eventproc.models import (
     RecordResult,
     WriteOutcome,
 )
-from eventproc.ports import CheckpointStore
+from eventproc.ports import CheckpointStore, Transactions
 
 T = TypeVar("T")
 
@@ -218,7 +218,7 @@ class PostgresCheckpointStore(CheckpointStore):
             lambda error: RecordResult(outcome=WriteOutcome.UNKNOWN, error=error),
         )
 
-    def transactions(self) -> PostgresTransactions:
+    def transactions(self) -> Transactions:
         return PostgresTransactions(
             self._dsn,
             self._records,

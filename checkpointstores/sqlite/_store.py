@@ -43,7 +43,7 @@ from eventproc.models import (
     RecordResult,
     WriteOutcome,
 )
-from eventproc.ports import CheckpointStore
+from eventproc.ports import CheckpointStore, Transactions
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class SqliteCheckpointStore(CheckpointStore):
         path: str | os.PathLike[str],
         *,
         busy_timeout: PositiveSpan = timedelta(seconds=5),
-        host_clock: HostClock | None = None,
+        _host_clock: HostClock | None = None,
     ) -> None:
         """Build the store; ``open`` opens the file.
 
@@ -90,14 +90,14 @@ class SqliteCheckpointStore(CheckpointStore):
             path: The file; it is created if it does not exist.
             busy_timeout: How long a call waits for other processes' writes. After that a read
                 raises ``StoreUnavailableError``, and the outcome of a write is unknown.
-            host_clock: The clocks of this process, for tests.
+            _host_clock: The clocks of this process, for tests.
         """
         if str(path) in {"", ":memory:"}:
             raise ConfigurationError(
                 f"path is {str(path)!r}: give the path of a file, or use MemoryCheckpointStore"
             )
         self._path = Path(path)
-        self._host_clock = host_clock or HostClock()
+        self._host_clock = _host_clock or HostClock()
         self._busy_timeout = busy_timeout
         self._file: OpenFile | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -199,7 +199,7 @@ class SqliteCheckpointStore(CheckpointStore):
         except StoreError as error:
             return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
-    def transactions(self) -> SqliteTransactions:
+    def transactions(self) -> Transactions:
         return SqliteTransactions(self._opened)
 
     # --- the thread ------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from datetime import timedelta
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
-from azure.core.credentials_async import AsyncTokenCredential
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
 from checkpointstores._fields import new_name, require_partition_id
 from checkpointstores._requests import replacing_whole
@@ -40,7 +39,7 @@ from checkpointstores.tables._table import (
     record_key,
 )
 from eventproc._base.azure_storage.connection import Connection, account_in
-from eventproc._base.identity import SharedCredential
+from eventproc._base.identity import AnyTokenCredential
 from eventproc._base.logs import get_logger
 from eventproc._base.network import HttpProxy
 from eventproc._base.settings import SECRET, Count, PositiveSpan, checked
@@ -65,13 +64,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 
-TableCredential = (
-    AzureNamedKeyCredential
-    | AzureSasCredential
-    | AsyncTokenCredential
-    | TokenCredential
-    | SharedCredential
-)
+TableCredential = AzureNamedKeyCredential | AzureSasCredential | AnyTokenCredential
 """An account key, a SAS token, or a token credential of azure-identity."""
 
 

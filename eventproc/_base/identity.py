@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from eventproc._base.extras import needing
@@ -55,6 +55,7 @@ class Token(Protocol):
         """When it expires, in seconds since the epoch."""
 
 
+@runtime_checkable
 class BlockingTokenCredential(Protocol):
     """A credential of ``azure.identity``."""
 
@@ -62,6 +63,7 @@ class BlockingTokenCredential(Protocol):
         """Return a token; blocks."""
 
 
+@runtime_checkable
 class AsyncTokenCredential(Protocol):
     """A credential of ``azure.identity.aio``."""
 

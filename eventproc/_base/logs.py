@@ -196,8 +196,6 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 class TextLines(logging.Formatter):
     """Formats text lines: local time, level, logger, event and fields; then a traceback."""
 
-    __module__ = "eventproc.logs"
-
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a traceback follows on further lines."""
         text = self.line(record)
@@ -219,8 +217,6 @@ class TextLines(logging.Formatter):
 
 class JsonLines(logging.Formatter):
     """Formats JSON lines: one object for each event, with ``time``, ``event`` and its fields."""
-
-    __module__ = "eventproc.logs"
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""

@@ -20,7 +20,7 @@ from eventproc.errors import ConfigurationError
 class HttpProxy:
     """An HTTP proxy between this process and a service."""
 
-    __module__ = "eventproc.sources.eventhubs"
+    __module__ = "eventproc"
 
     host: str
     port: Annotated[int, Within(least=1, most=65535)]

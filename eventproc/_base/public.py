@@ -6,18 +6,19 @@ be renamed, so no name that leaves the process has one.
 
 from collections.abc import Mapping
 from types import FunctionType
+from typing import Any
 
 _PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
 
 
-def set_module(package: str, names: Mapping[str, object]) -> None:
-    """Name a public package as the module of what its private modules define.
+def set_module(public: str, names: Mapping[str, Any]) -> None:
+    """Name a public module as the one of what it exports from private modules.
 
-    Call it at the end of the package's ``__init__``, with its ``globals()``.
+    Call it at the end of the module, with its ``globals()``.
     """
-    for thing in names.values():
-        if isinstance(thing, type | FunctionType) and thing.__module__.startswith(f"{package}._"):
-            thing.__module__ = package
+    for thing in map(names.__getitem__, names["__all__"]):
+        if isinstance(thing, type | FunctionType) and "._" in thing.__module__:
+            thing.__module__ = public
 
 
 def public_name(cls: type) -> str:

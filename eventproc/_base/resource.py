@@ -41,7 +41,7 @@ class AsyncResource(ABC):
     """What uses it alone. Weak, so that one that ended without closing keeps it from nobody."""
 
     def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 - of any base class
-        """Make the public coroutines refuse calls in another process."""
+        # Public coroutines refuse calls in another process.
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
             if iscoroutinefunction(method) and not name.startswith("_"):

@@ -150,6 +150,9 @@ def partition_key_of(event: ReceivedEvent) -> str | None:
     return event.partition_key
 
 
+partition_key_of.__module__ = "eventproc"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventProcessorConfig(GroupConfig):
     """Every setting of an ``EventProcessor``.

@@ -31,7 +31,8 @@ from eventproc.errors import ConfigurationError, StoreError
 from eventproc.models import ConsumerGroup, Member, OffsetFormat
 from eventproc.models._statistics import GroupStatistics
 from eventproc.ports import CheckpointStore, ForwardingStore, HealthReporter, Roster
-from eventproc.telemetry import Instrumentation, Telemetry, global_telemetry
+from eventproc.telemetry import Telemetry
+from eventproc.telemetry._reporting import Instrumentation, global_telemetry
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -78,9 +78,9 @@ class StoreConnection(FaultyCheckpointStore):
         self._method = method.__name__
         return await super().forward(method, *args, **options)
 
-    def draw_fate(self) -> Fate:
+    def _draw_fate(self) -> Fate:
         """Draw the fate of the request that is being sent."""
-        drawn = super().draw_fate()
+        drawn = super()._draw_fate()
         return drawn if self.fate is None else self.fate(self._method, drawn)
 
     async def claim_ownership(
@@ -90,7 +90,7 @@ class StoreConnection(FaultyCheckpointStore):
         return await ForwardingStore.claim_ownership(self, group, claims)
 
     async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
-        fate = self.draw_fate()
+        fate = self._draw_fate()
         answered: Answered[T] = asyncio.get_running_loop().create_future()
         self._wire.after(fate.way_there_s, self._arrive, call, fate, answered)
         return await answered

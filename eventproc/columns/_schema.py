@@ -26,6 +26,7 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
 """The type of each column, by name, in the order of the Scala connector for Event Hubs."""
 
 PUBLISHER: Final = "x-opt-publisher"
+"""The system property with the publisher's name, which has a column of its own."""
 
 WITH_OWN_COLUMN: Final = frozenset(
     {

@@ -13,6 +13,7 @@ import pyarrow as pa
 from eventproc.errors import ConfigurationError
 
 VALUE: Final = "value"
+"""The column with the values that a decoder made of the bodies."""
 
 _KEPT: Final = (bytes, datetime, date)
 """Types that msgspec must not convert to text, because Arrow has types for them."""

@@ -31,11 +31,13 @@ with needing("blob"):
     from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential
     from eventproc._base.azure_storage.connection import Connection, account_in, if_is
 
+__all__ = ["BlobDeadLetterReader", "BlobDeadLetterSink"]
+
 T = TypeVar("T")
 
-REQUEST_TIMEOUT: Final = timedelta(seconds=10)
+_REQUEST_TIMEOUT: Final = timedelta(seconds=10)
 
-AT_ONCE_MAX: Final = 16
+_AT_ONCE_MAX: Final = 16
 """How many blobs are read at the same time."""
 
 _LETTERS: Final = replace(
@@ -76,7 +78,7 @@ class _Container(AsyncResource):
             account_url,
             container,
             credential,
-            request_timeout=REQUEST_TIMEOUT,
+            request_timeout=_REQUEST_TIMEOUT,
             ca_bundle=ca_bundle,
             http_proxy=http_proxy,
         )
@@ -178,7 +180,7 @@ class BlobDeadLetterSink(_Container, DeadLetterSink):
 
 
 class BlobDeadLetterReader(_Container, DeadLetterReader):
-    """Reads the letters of a ``BlobDeadLetterSink``, ``AT_ONCE_MAX`` blobs at the same time.
+    """Reads the letters of a ``BlobDeadLetterSink``, 16 blobs at the same time.
 
     The arguments are those of the sink. Blobs in the folder whose names are not names of letters
     are ignored.
@@ -194,8 +196,8 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
         ) is not None:
             names += [name async for name in page if _is_letter(name)]
         names.sort()
-        for start in range(0, len(names), AT_ONCE_MAX):
-            some = names[start : start + AT_ONCE_MAX]
+        for start in range(0, len(names), _AT_ONCE_MAX):
+            some = names[start : start + _AT_ONCE_MAX]
             for stored in await together(*(self._read(name) for name in some)):
                 if stored is not None:
                     yield stored

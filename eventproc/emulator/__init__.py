@@ -2,6 +2,7 @@
 
 from eventproc._base import public as _public
 from eventproc.emulator._amqp.message import StoredEvent
+from eventproc.emulator._amqp.values import Described
 from eventproc.emulator._hub.configuration import (
     EmulatorConfiguration,
     HubConfiguration,
@@ -14,6 +15,7 @@ from eventproc.emulator._threaded import EventHubsEmulator
 from eventproc.emulator._tokens import Right, TokenRules
 
 __all__ = [
+    "Described",
     "EmulatorConfiguration",
     "EmulatorServer",
     "EventHubsEmulator",

@@ -198,8 +198,11 @@ class AmqpServer:
         """Drop events below ``sequence_number``, as retention would; return how many."""
         return self._partition(hub, partition_id).drop_before(sequence_number)
 
-    def receivers(self, hub: str, partition_id: str | None = None) -> list[DeliveryLink]:
-        """Return the links that read a hub, or one partition of it."""
+    def receiver_count(self, hub: str, partition_id: str | None = None) -> int:
+        """Return how many receivers read a hub, or one partition of it."""
+        return len(self._receivers(hub, partition_id))
+
+    def _receivers(self, hub: str, partition_id: str | None) -> list[DeliveryLink]:
         links = self._links(self._hub(hub).name, partition_id)
         return [link for _, link in links if isinstance(link, DeliveryLink)]
 
@@ -243,7 +246,7 @@ class AmqpServer:
     def displace_receivers(self, hub: str, partition_id: str | None = None) -> int:
         """End receivers as if others with a higher epoch had connected; return how many."""
         self._check_place(hub, partition_id)
-        receivers = self.receivers(hub, partition_id)
+        receivers = self._receivers(hub, partition_id)
         for receiver in receivers:
             epoch = receiver.epoch
             higher = 0 if epoch is None else epoch + 1

@@ -163,7 +163,7 @@ class EventHubsEmulator:
 
     def receiver_count(self, hub: str, partition_id: str | None = None) -> int:
         """Return how many receivers read a hub, or one partition of it."""
-        return len(self._call(self._running.receivers, hub, partition_id))
+        return self._call(self._running.receiver_count, hub, partition_id)
 
     def add_partitions(self, hub: str, count: int) -> None:
         """Add partitions to a hub. With a directory, configure the new count for the next start."""

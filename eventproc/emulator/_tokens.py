@@ -40,33 +40,6 @@ class TokenRules:
     rights_by_identity: Mapping[str, Collection[Right]] | None = None
     """The rights of each identity, by the claim ``oid`` of its tokens; ``None``: all have all."""
 
-    def grant_for(self, kind: str, token: str, now_s: float) -> "Grant":
-        """Return what a token allows.
-
-        Raises:
-            RefusedError: The token is not taken.
-        """
-        if kind != JWT_TYPE:
-            return Grant()  # A shared access signature: keys are not checked.
-        claims = _claims_of(token)
-        audience, expires_on = claims.get("aud"), claims.get("exp")
-        if not isinstance(audience, str) or audience.rstrip("/") not in AUDIENCES:
-            raise RefusedError(
-                AUTH_FAILED, f"InvalidAudience: The token has an invalid audience: '{audience}'."
-            )
-        if not isinstance(expires_on, int | float) or not 0 <= expires_on <= _LATEST_S:
-            raise RefusedError(AUTH_FAILED, "InvalidToken: The token has no expiration time.")
-        if expires_on <= now_s:
-            at = datetime.fromtimestamp(expires_on, UTC)
-            raise RefusedError(
-                AUTH_FAILED,
-                f"ExpiredToken: The token is expired. Expiration time: '{at:%Y-%m-%d %H:%M:%SZ}'.",
-            )
-        rights: Collection[Right] = ALL_RIGHTS
-        if self.rights_by_identity is not None:
-            rights = self.rights_by_identity.get(str(claims.get("oid")), ())
-        return Grant(rights=frozenset(rights), expires_at_s=float(expires_on))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
@@ -79,6 +52,34 @@ class Grant:
     def has_expired(self, now_s: float) -> bool:
         """Whether the token is of no use any more."""
         return self.expires_at_s is not None and self.expires_at_s <= now_s
+
+
+def grant_for(rules: TokenRules, kind: str, token: str, now_s: float) -> Grant:
+    """Return what a token allows.
+
+    Raises:
+        RefusedError: The token is not taken.
+    """
+    if kind != JWT_TYPE:
+        return Grant()  # A shared access signature: keys are not checked.
+    claims = _claims_of(token)
+    audience, expires_on = claims.get("aud"), claims.get("exp")
+    if not isinstance(audience, str) or audience.rstrip("/") not in AUDIENCES:
+        raise RefusedError(
+            AUTH_FAILED, f"InvalidAudience: The token has an invalid audience: '{audience}'."
+        )
+    if not isinstance(expires_on, int | float) or not 0 <= expires_on <= _LATEST_S:
+        raise RefusedError(AUTH_FAILED, "InvalidToken: The token has no expiration time.")
+    if expires_on <= now_s:
+        at = datetime.fromtimestamp(expires_on, UTC)
+        raise RefusedError(
+            AUTH_FAILED,
+            f"ExpiredToken: The token is expired. Expiration time: '{at:%Y-%m-%d %H:%M:%SZ}'.",
+        )
+    rights: Collection[Right] = ALL_RIGHTS
+    if rules.rights_by_identity is not None:
+        rights = rules.rights_by_identity.get(str(claims.get("oid")), ())
+    return Grant(rights=frozenset(rights), expires_at_s=float(expires_on))
 
 
 def _claims_of(token: str) -> dict[str, object]:

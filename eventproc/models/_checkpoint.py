@@ -56,8 +56,13 @@ class Isolation:
 
 
 NOT_BEGUN: Final = Isolation(IsolationMode.NONE)
+"""No event after the checkpoint was delivered."""
+
 IN_BATCH: Final = Isolation(IsolationMode.BATCH)
+"""The events were delivered in a batch of the usual size."""
+
 IN_PART: Final = Isolation(IsolationMode.PART)
+"""The events were delivered in a small part of a batch."""
 
 
 def alone(count: int) -> Isolation:
@@ -66,7 +71,7 @@ def alone(count: int) -> Isolation:
 
 
 ALONE: Final = alone(1)
-
+"""The first event was delivered alone, for the first time."""
 
 STATE_BYTES_MAX: Final = 4 * 1024 * 1024
 """Largest handler state, in bytes. Each checkpoint writes all of it, so it must stay small."""

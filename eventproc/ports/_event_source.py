@@ -4,50 +4,7 @@ A log keeps its events, and can be read from a position: ``EventSource`` and ``P
 Queues delete what is done, and keep by themselves how far that is: ``QueueSource`` and
 ``QueueReceiver``, which have a few members more. What is abstract must be written, in all eight
 members of a source and three of a receiver; the rest has defaults that suit most services.
-``examples/own_source.py`` is a complete source, and ``eventproc.testing.check_event_source`` checks
-any. Each processor has a source object of its own. The ports are imported from
-``eventproc.ports``, the values that they take and return from ``eventproc.models``.
-
-Order of calls: the constructor checks its arguments and does not connect. A processor calls
-``suit`` (queues only), ``open``, ``check_consumer_group``, and then ``partition_ids`` now and
-then. For each partition that it owns it calls ``open_receiver``, then ``receive`` again and again.
-When it has lost or handed over the partition it closes the receiver (a queue's after ``stop``), and
-opens another one after an error, or when it owns the partition again. Last comes ``close``. A
-closed source may be opened again, also on another event loop.
-
-Tasks: all calls come from the event loop that opened the source, so they must not block it. Calls
-of a source may be under way at the same time, one for each partition; a receiver is called by one
-task at a time. Any call may be cancelled, and must then leave the object usable. Each call except
-``receive`` ends by itself if the service does not answer: with ``SourceUnavailableError``, after a
-time-out of the source's own.
-
-Errors: only those of ``eventproc.errors``, with a message that says what was asked of which service
-and what it answered. Any other exception counts as a fault of the program: in a call for one
-partition it ends the service of that partition, which begins anew after a back-off, and elsewhere
-it ends the processor.
-
-- ``SourceUnavailableError``: no answer, or a broken link. It is tried again, with a back-off.
-- ``SuspectSettingError``: the same, but probably a setting is wrong, such as an unknown host. While
-  a processor starts, it ends the start.
-- ``SourceRejectedError``: repeating will not help. A partition is given up after five in a row.
-- ``ReceiverDisplacedError``: another receiver took the link. The lease is looked at, then the link
-  is opened again.
-- ``ConfigurationError``: only from the constructor, ``open`` and ``check_consumer_group``.
-
-Values:
-
-- Namespace and hub are names as ``ConsumerGroup`` takes them: printable, without a slash, a
-  backslash and surrounding blanks. Upper and lower case are the same.
-- A partition id is a text that stays the same for the life of the partition; ids are added at the
-  end.
-- ``sequence_number`` is an integer of 0 or more that rises from event to event in a partition, and
-  is 0 for the first event, or above. -1 means: before the first event. A number is never used
-  again, also if all events were deleted. Number events one by one: the lag counts the numbers of a
-  gap, too.
-- ``offset`` is a text that names the event to the service. It is stored in checkpoints, together
-  with the number, and handed in again as a position, perhaps after months. ``"-1"`` is the one
-  before the first event. Only Kafka's begin with ``kafka:``, and those of queues with ``queue:``.
-- Times are ``datetime`` with a time zone, by the service's clock; durations are ``timedelta``.
+The docstring of ``eventproc.ports`` says what is asked of a source.
 """
 
 import asyncio

@@ -14,10 +14,12 @@ from eventproc.ports import Roster
 with needing("kubernetes"):
     from eventproc.rosters._kubernetes_api import REQUEST_TIMEOUT, Interval, KubernetesApi, own_pod
 
-TEMPLATE_LABEL: Final = "pod-template-hash"
+__all__ = ["ReplicaSetRoster", "StatefulSetRoster"]
+
+_TEMPLATE_LABEL: Final = "pod-template-hash"
 """A Deployment gives this label to the pods of each of its ReplicaSets."""
 
-OVER: Final = frozenset({"Succeeded", "Failed"})
+_OVER: Final = frozenset({"Succeeded", "Failed"})
 """The phases of pods that will not run again."""
 
 
@@ -88,7 +90,7 @@ class ReplicaSetRoster(_PodRoster):
             for pod in pods
             if _owner_uid(pod["metadata"]) == self._owner_uid
             and "deletionTimestamp" not in pod["metadata"]
-            and pod.get("status", {}).get("phase") not in OVER
+            and pod.get("status", {}).get("phase") not in _OVER
         )
 
     async def _find_own_set(self) -> None:
@@ -101,7 +103,9 @@ class ReplicaSetRoster(_PodRoster):
                 "pods of a Deployment, and StatefulSetRoster in those of a StatefulSet"
             )
         labels = metadata.get("labels", {})
-        self._labels = {TEMPLATE_LABEL: labels[TEMPLATE_LABEL]} if TEMPLATE_LABEL in labels else {}
+        self._labels = (
+            {_TEMPLATE_LABEL: labels[_TEMPLATE_LABEL]} if _TEMPLATE_LABEL in labels else {}
+        )
 
 
 def _owner_uid(metadata: Mapping[str, Any]) -> str | None:

@@ -118,14 +118,14 @@ class Telemetry:
             self._is_tracing = not isinstance(provider, trace.ProxyTracerProvider)
         return self._is_tracing
 
-    def begin(self, processor: "Instrumentation") -> None:
+    def _begin(self, processor: "Instrumentation") -> None:
         """Reports a processor from now on."""
         with self._lock:
             self._former.setdefault(processor.group.key, Counter())
             self._attributes[processor.group.key] = processor.attributes
             self._processors.add(processor)
 
-    def end(self, processor: "Instrumentation", counted: Counter[str]) -> None:
+    def _end(self, processor: "Instrumentation", counted: Counter[str]) -> None:
         """Stop reporting a processor, but keep its counts: a counter must not decrease."""
         with self._lock:
             self._processors.discard(processor)
@@ -222,7 +222,7 @@ class Instrumentation:
 
     def begin(self) -> None:
         """Start reporting. Call it when the processor starts."""
-        self._telemetry.begin(self)
+        self._telemetry._begin(self)  # noqa: SLF001 - its own part
 
     def end(self) -> None:
         """Stop reporting. Call it when the processor has stopped."""
@@ -235,7 +235,7 @@ class Instrumentation:
                 for count in kind.counts
             }
         )
-        self._telemetry.end(self, counted)
+        self._telemetry._end(self, counted)  # noqa: SLF001 - likewise
 
     def read(self) -> GroupStatistics | None:
         """Return the current statistics; ``None`` if they changed during each attempt to read.

@@ -162,7 +162,7 @@ class FaultyCheckpointStore(ForwardingStore):
         stale = self._rng.choice([snapshot for at_s, snapshot in shown if at_s >= oldest_s])
         return replace(stale, as_of=newest.as_of)
 
-    def draw_fate(self) -> Fate:
+    def _draw_fate(self) -> Fate:
         """Draw the faults of the next call; always draws the same number of random values."""
         faults, chance = self.faults, self._rng.random()
         least_s = faults.delay_min.total_seconds() / 2
@@ -185,7 +185,7 @@ class FaultyCheckpointStore(ForwardingStore):
 
     async def _attempt(self, call: Callable[[], Awaitable[T]]) -> tuple[T] | None:
         """Make the call with drawn faults; return ``None`` if no answer arrives."""
-        fate = self.draw_fate()
+        fate = self._draw_fate()
         await asyncio.sleep(fate.way_there_s)
         answer: tuple[T] | None = None
         if fate.is_carried_out and not self.is_out:

@@ -72,7 +72,7 @@ class ProcessLoop(VirtualTimeLoop):
         process = _current.get()
         return self.now_s if process is None else process.local_s(self.now_s)
 
-    def make_callback(
+    def _make_callback(
         self,
         function: Callable[..., object],
         arguments: tuple[object, ...],
@@ -84,7 +84,7 @@ class ProcessLoop(VirtualTimeLoop):
             context = copy_context()
         process = context.get(_current)
         if process is None:
-            return super().make_callback(function, arguments, context, when_s)
+            return super()._make_callback(function, arguments, context, when_s)
         due_s = AT_ONCE if when_s is None else process.world_s(when_s)
         return _Guarded(process, function, arguments, context, due_s)
 

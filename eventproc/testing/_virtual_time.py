@@ -144,7 +144,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Schedule a call for the next turn of the loop."""
-        due = self.make_callback(callback, args, context)
+        due = self._make_callback(callback, args, context)
         self._due.append(due)
         return due
 
@@ -167,7 +167,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule a call for a virtual time."""
-        return self._put(self.make_callback(callback, args, context, when))
+        return self._put(self._make_callback(callback, args, context, when))
 
     def call_later(
         self,
@@ -179,7 +179,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         """Schedule a call after this many virtual seconds."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
-    def make_callback(
+    def _make_callback(
         self,
         function: Callable[..., object],
         arguments: tuple[object, ...],

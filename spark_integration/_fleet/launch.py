@@ -106,6 +106,9 @@ def run_on_executors(
     return fleet
 
 
+run_on_executors.__module__ = "spark_integration"
+
+
 def _build_fleet(
     application: FleetSpark,
     work: FleetWork,

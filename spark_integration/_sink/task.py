@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from eventproc._base.logs import get_logger
 from eventproc.errors import ConfigurationError
 from eventproc.models import CheckpointUpdate, CloseReason
-from eventproc.telemetry import count_batch
+from eventproc.telemetry._batches import count_batch
 from spark_integration._option_names import naming_options
 from spark_integration._sink.hub_age import HubAge
 from spark_integration._sink.options import SinkOptions

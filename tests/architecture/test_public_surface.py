@@ -1,69 +1,259 @@
-"""Public packages export exactly what they import, and each name has a docstring."""
+"""What users may import: written down once, in the API reference, and nothing else.
 
+The reference is the lines ``::: NAME`` of ``docs``: each has a module with what it exports, or one
+name. A module is public if no part of its path begins with an underscore.
+"""
+
+import dataclasses
 import importlib
 import inspect
+import pickle
+import pickletools
+import pkgutil
 import re
+import sys
 import types
+import typing
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import eventproc
+from eventproc._base.public import public_name
+from eventproc.errors import ConfigurationError, EventProcError
+from eventproc.models import describe_error
+from eventproc.placements import ByLoad, Even, Ordinal, Published, Ring, Weighted
 from eventproc.testing import HandlerTestHarness
 
-PUBLIC_PACKAGES = (
-    "eventproc",
-    "eventproc.telemetry",
-    "eventproc.testing",
-    "eventproc.emulator",
-    "checkpointstores",
-    "spark_integration",
-)
+PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
+NAMESPACES = {"checkpointstores", "eventproc.sources"}
+"""They export nothing: each of their modules needs another extra."""
+
+NOT_BUILT_BY_USERS = {"spark_integration.Fleet"}
+"""Their constructors take private values."""
 
 
-def exported(package: types.ModuleType) -> list[str]:
-    """Return the names that a package declares as its own."""
-    return list(getattr(package, "__all__", []))
+def has_private_part(path: str) -> bool:
+    return any(part.startswith("_") for part in path.split("."))
 
 
-def imported(package: types.ModuleType) -> set[str]:
-    """Return the public names in a package that are not its modules."""
-    return {
-        name
-        for name, value in vars(package).items()
-        if not name.startswith("_") or name == "__version__"
-        if not isinstance(value, types.ModuleType)
+def public_modules() -> dict[str, types.ModuleType]:
+    """Return the modules that users may import, by their names."""
+    names = {
+        found.name
+        for package in map(importlib.import_module, PACKAGES)
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     }
+    public = [name for name in (*PACKAGES, *sorted(names)) if not has_private_part(name)]
+    return {name: importlib.import_module(name) for name in public}
 
 
-@pytest.mark.parametrize("package_name", PUBLIC_PACKAGES)
-def test_a_public_package_exports_exactly_what_it_imports(package_name):
-    """``__all__`` has every public name in the package that is not a module, and no other."""
-    package = importlib.import_module(package_name)
-    for name in exported(package):
-        getattr(package, name)  # ``eventproc`` imports a name when it is first used.
+MODULES = public_modules()
+EXPORTED = {
+    f"{name}.{thing}": getattr(module, thing)
+    for name, module in MODULES.items()
+    for thing in getattr(module, "__all__", ())
+}
+"""Everything that users may name, by the paths that they import it from."""
 
-    assert sorted(exported(package)) == sorted(imported(package))
+CLASSES = {path: thing for path, thing in EXPORTED.items() if inspect.isclass(thing)}
 
 
-@pytest.mark.parametrize("package_name", PUBLIC_PACKAGES)
-def test_every_exported_name_has_a_docstring(package_name):
-    """Exported classes and functions have a docstring of their own."""
-    package = importlib.import_module(package_name)
-    things = {name: getattr(package, name) for name in exported(package)}
-    undocumented = [
+def is_ours(thing: object) -> bool:
+    module = getattr(thing, "__module__", None) or ""
+    return module.partition(".")[0] in PACKAGES
+
+
+def test_the_reference_has_every_module_and_each_name_once(root):
+    """A name of ``eventproc`` is in the reference itself, or belongs to a module that is."""
+    pages = [*(root / "docs").rglob("*.md")]
+    listed = [
         name
-        for name, thing in things.items()
-        if (inspect.isclass(thing) or inspect.isroutine(thing)) and not vars(thing).get("__doc__")
-        if not inspect.isroutine(thing) or not thing.__doc__
+        for page in pages
+        for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
+    ]
+    whole = {name for name in listed if name in MODULES}
+    covered = {id(thing) for path, thing in EXPORTED.items() if path.rpartition(".")[0] in whole}
+    alone = [path for path in EXPORTED if path.startswith("eventproc.") and path.count(".") == 1]
+
+    assert whole == MODULES.keys() - NAMESPACES - {"eventproc"}
+    assert {name for name in listed if name not in whole} - set(EXPORTED) == set()
+    assert [path for path in alone if (path in listed) == (id(EXPORTED[path]) in covered)] == [
+        "eventproc.__version__"
+    ]
+
+
+@pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
+def test_a_public_module_exports_what_it_defines(module, root):
+    """A class, function or constant of a public module is in ``__all__``, or begins with ``_``."""
+    exported = getattr(module, "__all__", [])
+    (file,) = [file for file in (module.__file__,) if file]
+    source = Path(file).read_text("utf-8")
+    defined = re.findall(
+        r"^(?:(?:async )?def|class) (\w+)|^(\w+)(?:: [^=\n]+)? = (?!TypeVar)", source, re.MULTILINE
+    )
+    public = {one or other for one, other in defined if not (one or other).startswith("_")}
+
+    assert public - set(exported) == set()
+    assert bool(exported) == (module.__name__ not in NAMESPACES)
+    assert sorted(exported) == sorted(set(exported))
+
+
+def test_every_exported_class_and_function_has_a_docstring():
+    """Each has one of its own: the reference leaves out what has none."""
+    undocumented = [
+        path
+        for path, thing in EXPORTED.items()
+        if inspect.isclass(thing) or inspect.isroutine(thing)
+        if not vars(thing).get("__doc__", thing.__doc__ if inspect.isroutine(thing) else None)
     ]
 
     assert undocumented == []
 
 
+def test_what_is_exported_says_that_it_comes_from_a_public_module():
+    """Messages, pickles and stored words have this name, so a class may move to another module."""
+    wrong = [
+        f"{path}: {thing.__module__}"
+        for path, thing in EXPORTED.items()
+        if isinstance(thing, type | types.FunctionType) and is_ours(thing)
+        if getattr(MODULES.get(thing.__module__), thing.__name__, None) is not thing
+    ]
+
+    assert wrong == []
+
+
+# --- annotations ---------------------------------------------------------------------------------
+
+
+def mentioned(annotation: object) -> Iterator[type]:
+    """Yield the classes in an annotation."""
+    if inspect.isclass(annotation) and not isinstance(annotation, types.GenericAlias):
+        yield annotation
+    for part in (typing.get_origin(annotation), *typing.get_args(annotation)):
+        for each in part if isinstance(part, list) else [part]:
+            if each is not None:
+                yield from mentioned(each)
+
+
+def hints(thing: typing.Any) -> dict[str, typing.Any]:
+    """Return the annotations of a class or function, without those of optional packages."""
+    names = {"pa": _Anything(), **dict.fromkeys(("DataFrame", "SparkSession", "Value"), object)}
+    module = sys.modules[getattr(thing, "__wrapped__", thing).__module__]
+    return typing.get_type_hints(thing, {**names, **vars(module)}, include_extras=False)
+
+
+class _Anything:
+    def __getattr__(self, name: str) -> type:
+        return object
+
+
+def signatures(path: str) -> Iterator[tuple[str, object]]:
+    """Yield each parameter, result and field of an exported thing, with its annotation."""
+    thing = EXPORTED[path]
+    if isinstance(thing, types.FunctionType):
+        yield from ((f"{path}({name})", each) for name, each in hints(thing).items())
+    if not inspect.isclass(thing) or not is_ours(thing):
+        return
+    if dataclasses.is_dataclass(thing):
+        for field in dataclasses.fields(thing):
+            yield f"{path}.{field.name}", hints(thing)[field.name]
+    for name in dir(thing):
+        member = inspect.getattr_static(thing, name)
+        member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        is_used = not name.startswith("_") or (
+            name == "__init__" and path not in NOT_BUILT_BY_USERS and name in vars(thing)
+        )
+        if is_used and isinstance(member, types.FunctionType) and is_ours(member):
+            for parameter, each in hints(member).items():
+                if not parameter.startswith("_"):
+                    yield f"{path}.{name}({parameter})", each
+
+
+def test_signatures_mention_only_what_users_can_import():
+    """Whoever implements a port, or passes a value on, can name its type.
+
+    Any object that fits is a value of a ``Protocol``, so nobody has to name one.
+    """
+    public = set(map(id, EXPORTED.values()))
+    private = {
+        f"{where}: {cls.__module__}.{cls.__qualname__}"
+        for path in EXPORTED
+        for where, annotation in signatures(path)
+        for cls in mentioned(annotation)
+        if is_ours(cls) and id(cls) not in public and not getattr(cls, "_is_protocol", False)
+    }
+
+    assert private == set()
+
+
+# --- stored names --------------------------------------------------------------------------------
+
+
+def test_a_placement_is_stored_by_its_public_name():
+    """Members compare these words, and show them; a placement of a user's has its module."""
+    placements = [Even(), Ring(), Ordinal(), Weighted(), Published(ByLoad())]
+
+    assert [placement.name.partition(":")[0] for placement in placements] == [
+        *("Even", "Ring", "Ordinal", "Weighted", "Published")
+    ]
+    assert all(not has_private_part(placement.name) for placement in placements)
+
+
+def values() -> Iterator[object]:
+    """Yield every class and function, and an object of each class that can be built of nothing."""
+    for thing in EXPORTED.values():
+        if is_ours(thing):
+            yield thing
+        if dataclasses.is_dataclass(thing) and inspect.isclass(thing):
+            with suppress(TypeError, ConfigurationError):  # It needs arguments, or is not pickled.
+                value = thing()
+                pickle.dumps(value)
+                yield value
+        if inspect.isclass(thing) and issubclass(thing, EventProcError):
+            with suppress(TypeError, ValueError):
+                yield thing("why")
+
+
+def test_pickles_carry_public_names_only():
+    """Spark sends these between machines; a pickle may be older than the code that reads it."""
+    private = [
+        (value, text)
+        for value in values()
+        for _, text, _ in pickletools.genops(pickle.dumps(value))
+        if isinstance(text, str) and text.startswith(PACKAGES) and has_private_part(text)
+    ]
+
+    assert private == []
+
+
+def test_what_is_pickled_is_read_again():
+    """A class or function is the same object, and a value is equal; an error has its text."""
+    for value in values():
+        read = pickle.loads(pickle.dumps(value))
+        if inspect.isclass(value) or inspect.isroutine(value):
+            assert read is value
+        elif isinstance(value, Exception):
+            assert (type(read), str(read)) == (type(value), str(value))
+        else:
+            assert read == value
+
+
+@pytest.mark.parametrize("module", ["eventproc._delivery.pump", "eventproc._group.pumps.new"])
+def test_a_dead_letter_names_no_private_module(module):
+    """Error classes may move; the stored word stays the same."""
+    moved = type("HiddenError", (Exception,), {"__module__": module})
+
+    assert public_name(moved) == "eventproc.HiddenError"
+    assert describe_error(moved("why"))[0] == "eventproc.HiddenError"
+
+
 def test_every_package_is_typed(root):
     """Each package has a ``py.typed`` file, without which type checkers ignore its annotations."""
-    for package in ("eventproc", "checkpointstores", "spark_integration"):
+    for package in PACKAGES:
         marker = root / package / "py.typed"
 
         assert marker.exists()

@@ -239,7 +239,7 @@ def dump(path):
 async def test_a_golden_file_is_written_again(tmp_path, monkeypatch):
     """Tables, columns and rows, and what identifies the file."""
     monkeypatch.setattr(sqlite_records, "new_name", names())
-    async with SqliteCheckpointStore(tmp_path / "group.db", host_clock=StoppedClock()) as store:
+    async with SqliteCheckpointStore(tmp_path / "group.db", _host_clock=StoppedClock()) as store:
         await write_all(store)
 
     check_written("sqlite.sql", dump(tmp_path / "group.db"))

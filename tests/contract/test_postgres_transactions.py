@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -123,6 +124,7 @@ async def test_a_constraint_that_fails_at_the_commit_is_the_handlers_error(postg
 async def test_the_server_ends_a_transaction_that_is_idle_for_too_long(postgres):
     """Each transaction has its own limit, on a connection that is kept."""
     seen: list[str] = []
+    transaction: Any  # Only PostgreSQL's can be rolled back on its own.
     setting = "SHOW idle_in_transaction_session_timeout"
     async with PostgresCheckpointStore(postgres.dsn).transactions() as transactions:
         for limit_s in (30, 30, 20):

@@ -6,7 +6,8 @@ from typing import Any
 
 from eventproc import Backoff, CloseReason, FailureAction, FailurePolicy, PartitionHandler, RowError
 from eventproc.models import ReceivedEvent
-from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.sources.memory._source import MemoryReceiver
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds, source_of
 from tests.unit.eventproc._core.batches import CountingBatch
@@ -42,7 +43,7 @@ class BatchSource(MemoryEventSource):
 
     async def open_receiver(self, consumer_group, partition_id, position):
         """Open one."""
-        link = self._setup_hub.attach(consumer_group, partition_id, position)
+        link = self._setup_hub._attach(consumer_group, partition_id, position)
         receiver = BatchReceiver(self._setup_hub, link)
         receiver.made = self.made
         self.receivers.append(receiver)

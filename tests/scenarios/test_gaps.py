@@ -6,7 +6,8 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig
-from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.sources.memory._source import MemoryReceiver
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
@@ -36,7 +37,7 @@ class CompactedSource(MemoryEventSource):
 
     async def open_receiver(self, consumer_group, partition_id, position):
         first = (await self.partition_properties(partition_id)).beginning_sequence_number
-        link = self.hub.attach(consumer_group, partition_id, position)
+        link = self.hub._attach(consumer_group, partition_id, position)
         return CompactedReceiver(self.hub, link, first if self._reports_first else None)
 
 

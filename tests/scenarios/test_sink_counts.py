@@ -5,7 +5,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoi
 
 from eventproc.models import ConsumerGroup
 from eventproc.models._statistics import DeliveryCounters
-from eventproc.telemetry import count_batch
+from eventproc.telemetry._batches import count_batch
 
 GROUP = ConsumerGroup(fully_qualified_namespace="127.0.0.1:5672", eventhub_name="orders")
 

@@ -3,21 +3,13 @@
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
-from azure.core.credentials_async import AsyncTokenCredential
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.storage.blob.aio import ContainerClient
 
 from eventproc._base.azure_storage.answers import Service
-from eventproc._base.identity import SharedCredential
+from eventproc._base.identity import AnyTokenCredential
 
-BlobCredential = (
-    str
-    | AzureNamedKeyCredential
-    | AzureSasCredential
-    | AsyncTokenCredential
-    | TokenCredential
-    | SharedCredential
-)
+BlobCredential = str | AzureNamedKeyCredential | AzureSasCredential | AnyTokenCredential
 """An account key or a SAS token as text, or a credential object of azure-core or azure-identity."""
 
 

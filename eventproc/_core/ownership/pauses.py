@@ -27,6 +27,8 @@ _VERSION: Final = 1
 class Pause:
     """Why and since when nothing is received."""
 
+    __module__ = "eventproc.admin"
+
     since: datetime
     """By the store's clock."""
 
@@ -36,6 +38,8 @@ class Pause:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses:
     """All pauses of a group."""
+
+    __module__ = "eventproc.admin"
 
     group: Pause | None = None
     """The pause of the whole group."""

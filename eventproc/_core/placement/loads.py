@@ -30,6 +30,8 @@ class WorkDone:
 class Loads:
     """The loads of a group's resources, and when resources last moved because of load."""
 
+    __module__ = "eventproc.placements"
+
     by_resource: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """Those that were measured for long enough. Any unit: only proportions count."""
 

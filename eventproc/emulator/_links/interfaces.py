@@ -16,7 +16,7 @@ from eventproc.emulator._amqp.values import Value
 from eventproc.emulator._faults import Faults
 from eventproc.emulator._hub.configuration import EmulatorConfiguration
 from eventproc.emulator._hub.hub import Clock, Namespace
-from eventproc.emulator._tokens import Grant, Right, TokenRules
+from eventproc.emulator._tokens import Grant, Right, TokenRules, grant_for
 
 
 class Access:
@@ -33,7 +33,7 @@ class Access:
             RefusedError: The token is not taken.
         """
         if self._rules is not None:
-            self._grants[hub.casefold()] = self._rules.grant_for(kind, token, now_s)
+            self._grants[hub.casefold()] = grant_for(self._rules, kind, token, now_s)
 
     def require(self, hub: str, rights: tuple[Right, ...], path: str, now_s: float) -> None:
         """Raise ``RefusedError`` if the newest token for a hub has none of the rights."""

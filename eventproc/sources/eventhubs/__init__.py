@@ -6,7 +6,6 @@ Only ``_client``, ``_direct_path/azure_internals``, ``_public_path`` and ``_prod
 
 from eventproc._base import public as _public
 from eventproc._base.extras import needing
-from eventproc._base.network import HttpProxy
 
 with needing("eventhubs"):
     from eventproc.sources.eventhubs._letter_reader import EventHubDeadLetterReader
@@ -21,7 +20,6 @@ __all__ = [
     "EventHubOptions",
     "EventHubPublisher",
     "EventHubSource",
-    "HttpProxy",
     "ReceivePath",
     "Transport",
 ]

@@ -13,13 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import certifi
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
-from azure.core.credentials_async import AsyncTokenCredential
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.eventhub import TransportType
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.exceptions import AuthenticationError
 
-from eventproc._base.identity import SharedCredential, shared
+from eventproc._base.identity import AnyTokenCredential, shared
 from eventproc._base.network import HttpProxy
 from eventproc.errors import ConfigurationError, SourceUnavailableError, SuspectSettingError
 from eventproc.models import EventPosition
@@ -32,13 +31,7 @@ from eventproc.sources.eventhubs._errors import translated
 from eventproc.sources.eventhubs._options import EventHubOptions, Transport
 
 Client = EventHubConsumerClient
-Credential = (
-    AsyncTokenCredential
-    | TokenCredential
-    | SharedCredential
-    | AzureNamedKeyCredential
-    | AzureSasCredential
-)
+Credential = AnyTokenCredential | AzureNamedKeyCredential | AzureSasCredential
 """A token credential of ``azure.identity`` or ``azure.identity.aio``, a key or a signature."""
 
 CLOSE_MAX_S: Final = 5.0

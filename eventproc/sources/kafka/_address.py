@@ -21,7 +21,7 @@ from eventproc.sources.kafka._errors import TokenError
 class Tokens:
     """Gives the client the tokens of a credential."""
 
-    def __init__(self, credential: AnyTokenCredential | SharedCredential, host: str) -> None:
+    def __init__(self, credential: AnyTokenCredential, host: str) -> None:
         """Use the credential, which is not closed, for the namespace with this host name."""
         self._credential = cast("SharedCredential", shared(credential))
         self._scope = f"https://{host}/.default"
@@ -198,7 +198,7 @@ def address_in(
 def address_with_identity(
     host: str,
     topic: str,
-    credential: AnyTokenCredential | SharedCredential,
+    credential: AnyTokenCredential,
     bootstrap_servers: str | None,
     config: Mapping[str, object] | None,
 ) -> TopicAddress:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Final, Self
 
-from eventproc._base.identity import AnyTokenCredential, SharedCredential
+from eventproc._base.identity import AnyTokenCredential
 from eventproc._base.settings import SECRET, checked
 from eventproc.errors import (
     ConfigurationError,
@@ -73,7 +73,7 @@ class KafkaPublisher(EventPublisher):
         cls,
         fully_qualified_namespace: str,
         topic: str,
-        credential: Annotated[AnyTokenCredential | SharedCredential, SECRET],
+        credential: Annotated[AnyTokenCredential, SECRET],
         *,
         bootstrap_servers: str | None = None,
         config: Annotated[Mapping[str, object] | None, SECRET] = None,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 
-from eventproc._base.identity import AnyTokenCredential, SharedCredential
+from eventproc._base.identity import AnyTokenCredential
 from eventproc._base.settings import SECRET, checked
 from eventproc.errors import (
     ConfigurationError,
@@ -114,7 +114,7 @@ class KafkaEventSource(EventSource):
         cls,
         fully_qualified_namespace: str,
         topic: str,
-        credential: Annotated[AnyTokenCredential | SharedCredential, SECRET],
+        credential: Annotated[AnyTokenCredential, SECRET],
         *,
         bootstrap_servers: str | None = None,
         config: Annotated[Mapping[str, object] | None, SECRET] = None,

@@ -2,8 +2,8 @@
 
 from eventproc._base import public as _public
 from eventproc.sources.memory._hub import MemoryHub
-from eventproc.sources.memory._source import MemoryEventSource, MemoryPublisher, MemoryReceiver
+from eventproc.sources.memory._source import MemoryEventSource, MemoryPublisher
 
-__all__ = ["MemoryEventSource", "MemoryHub", "MemoryPublisher", "MemoryReceiver"]
+__all__ = ["MemoryEventSource", "MemoryHub", "MemoryPublisher"]
 
 _public.set_module(__name__, globals())

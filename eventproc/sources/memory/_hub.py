@@ -194,7 +194,7 @@ class MemoryHub:
                 f"hub {self.name!r} does not answer: begin_outage() was called"
             )
 
-    def attach(self, group: str, partition_id: str, position: EventPosition) -> MemoryLink:
+    def _attach(self, group: str, partition_id: str, position: EventPosition) -> MemoryLink:
         """Open a link at a position; it displaces an older link of the group to the partition."""
         if not self.has_group(group):
             raise SourceRejectedError(f"hub {self.name!r} has no consumer group {group!r}")
@@ -207,7 +207,7 @@ class MemoryHub:
         self._links[group.lower(), partition_id] = link
         return link
 
-    def detach(self, link: MemoryLink) -> None:
+    def _detach(self, link: MemoryLink) -> None:
         """Close a link."""
         link.end(SourceUnavailableError("the receiver is closed"))
         for key, known in tuple(self._links.items()):

@@ -46,7 +46,7 @@ class MemoryReceiver(PartitionReceiver):
         return events
 
     async def close(self) -> None:
-        self._hub.detach(self._link)
+        self._hub._detach(self._link)  # noqa: SLF001 - a receiver of its own
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
@@ -119,7 +119,8 @@ class MemoryEventSource(EventSource):
     ) -> PartitionReceiver:
         await self._reach()
         receiver = MemoryReceiver(
-            self._hub, self._hub.attach(consumer_group, partition_id, position)
+            self._hub,
+            self._hub._attach(consumer_group, partition_id, position),  # noqa: SLF001 - likewise
         )
         self._receivers = [r for r in self._receivers if not r.is_over]
         self._receivers.append(receiver)

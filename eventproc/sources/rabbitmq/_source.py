@@ -15,7 +15,7 @@ from eventproc.errors import (
     SuspectSettingError,
 )
 from eventproc.models import EventPosition, OffsetFormat, PartitionProperties, ReceivedEvent
-from eventproc.ports import QueueSource
+from eventproc.ports import QueueReceiver, QueueSource
 from eventproc.sources.rabbitmq._amqp import (
     ACKNOWLEDGEMENT_TIMEOUT,
     HEARTBEAT_S,
@@ -160,7 +160,7 @@ class RabbitQueues(QueueSource):
         consumer_group: str,  # noqa: ARG002 - queues have no groups
         partition_id: str,
         position: EventPosition,
-    ) -> RabbitReceiver:
+    ) -> QueueReceiver:
         queue, number = self._names.queue_of(partition_id), position.sequence_number
         following = 0 if number is None else number + (not position.is_inclusive)
         receiver = RabbitReceiver(following, timeout=self._options.connect_timeout)

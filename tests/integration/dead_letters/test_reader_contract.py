@@ -9,7 +9,7 @@ import pytest
 
 from eventproc import ConfigurationError
 from eventproc.dead_letters import matching
-from eventproc.dead_letters.blob import AT_ONCE_MAX, BlobDeadLetterReader
+from eventproc.dead_letters.blob import _AT_ONCE_MAX, BlobDeadLetterReader
 from eventproc.emulator import EventHubsEmulator
 from eventproc.models import REPLAYED_FROM, StoredLetter
 from eventproc.sources.eventhubs import EventHubDeadLetterReader, EventHubSource
@@ -100,7 +100,7 @@ async def test_of_many_letters_in_a_container_only_those_that_are_wanted_are_rea
         found = await matching(reader, letters_max=3)
 
     assert ids(found) == [("2", 0), ("2", 1), ("2", 2)]
-    assert len(read_names) <= AT_ONCE_MAX
+    assert len(read_names) <= _AT_ONCE_MAX
 
 
 async def test_letters_of_a_partition_come_in_order(place):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eventproc._base.logs import get_logger
-from eventproc.health import UNREAD, Watch, WatchedThread
+from eventproc.health import _UNREAD, _Watch, _WatchedThread
 from eventproc.models import ConsumerGroup
 from eventproc.models._statistics import GroupStatistics, Phase
 from eventproc.ports import WatchedMember
@@ -24,7 +24,7 @@ class Member:
         self.runs = True
         self.failure = ""
 
-    def watch(self) -> Watch:
+    def watch(self) -> _Watch:
         """Return what watches it."""
 
         def ping(answer):
@@ -45,7 +45,7 @@ class Member:
             ping_store=lambda answer: answer(),
             meter_provider=None,
         )
-        return Watch(member, get_logger("eventproc.health"))
+        return _Watch(member, get_logger("eventproc.health"))
 
 
 def test_statistics_that_change_while_they_are_read_are_those_of_before():
@@ -58,7 +58,7 @@ def test_statistics_that_change_while_they_are_read_are_those_of_before():
     read = watch.partitions()
     member.newest = None
 
-    assert unread == [[UNREAD], [UNREAD]]
+    assert unread == [[_UNREAD], [_UNREAD]]
     assert read["reasons"] == ["3: there are events, and none was completed for 400 s"]
     assert watch.partitions() == read
     assert watch.ready(BEATS)["ok"]
@@ -101,7 +101,7 @@ def test_a_processor_that_has_failed_is_neither_live_nor_ready_and_both_name_the
 def test_a_thread_that_has_ended_is_not_mistaken_for_a_later_one_with_its_id():
     """Ids of threads are used again: the places of another thread would be shown as its own."""
     answers: list[Callable[[], None]] = []
-    watched = WatchedThread("store thread", answers.append, get_logger("eventproc.health"))
+    watched = _WatchedThread("store thread", answers.append, get_logger("eventproc.health"))
     watched.beat(2.0, BEATS)
     first = threading.Thread(target=answers[0])
     first.start()
@@ -120,7 +120,7 @@ def test_a_thread_that_has_ended_is_not_mistaken_for_a_later_one_with_its_id():
 def test_a_thread_is_asked_again_only_after_it_has_answered():
     """Otherwise a blocked loop would get a callback for each check."""
     asked: list[Callable[[], None]] = []
-    watched = WatchedThread("event loop", asked.append, get_logger("eventproc.health"))
+    watched = _WatchedThread("event loop", asked.append, get_logger("eventproc.health"))
     for _ in range(3):
         watched.beat(2.0, BEATS)
     silent_s = [watched.silent_s]
@@ -134,7 +134,7 @@ def test_a_thread_is_asked_again_only_after_it_has_answered():
 
 def test_a_thread_that_has_never_run_is_called_so():
     """There is no place to show."""
-    watched = WatchedThread("store thread", lambda _: None, get_logger("eventproc.health"))
+    watched = _WatchedThread("store thread", lambda _: None, get_logger("eventproc.health"))
     for _ in range(BEATS):
         watched.beat(2.0, BEATS)
 

@@ -13,6 +13,7 @@ from spark_integration._options import (
     SourceOptions,
     parse_source_options,
 )
+from spark_integration._recipes import network_of
 from spark_integration._source.planning import from_json, to_json
 
 KEY = "c2VjcmV0"
@@ -200,7 +201,7 @@ def test_a_hub_and_an_account_are_named_without_a_key():
     assert connection.transport is Transport.WEBSOCKET
     assert connection.custom_endpoint == "sb://gateway:5671"
     assert connection.ca_bundle == "ca.pem"
-    assert connection.http_proxy == network.make().proxy
+    assert connection.http_proxy == network_of(network).proxy
     assert KEY not in f"{options!r} {connection!r}"
 
 

@@ -14,6 +14,7 @@ from eventproc._base.network import HttpProxy
 from eventproc.errors import ConfigurationError, MissingExtraError
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 from spark_integration import NetworkRecipe, Secret, SourceRecipe, StoreRecipe
+from spark_integration._recipes import network_of
 
 CONNECTION = (
     "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=listen;"
@@ -206,12 +207,12 @@ def test_a_proxy_may_be_a_secret(monkeypatch):
     recipe = pickle.loads(pickle.dumps(NetworkRecipe(proxy=Secret("env:PROXY"))))
     monkeypatch.setenv("PROXY", "http://anna:hush@proxy:8080")
 
-    assert recipe.make().proxy == HttpProxy(
+    assert network_of(recipe).proxy == HttpProxy(
         host="proxy", port=8080, username="anna", password="hush"
     )
     monkeypatch.setenv("PROXY", "anna:hush")
     with pytest.raises(ConfigurationError, match="give http://HOST:PORT") as refused:
-        recipe.make()
+        network_of(recipe)
     assert "hush" not in str(refused.value)
 
 

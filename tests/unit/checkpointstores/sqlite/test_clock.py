@@ -77,7 +77,7 @@ def path(tmp_path):
 
 async def claimed_at(path, process: HostClock) -> datetime:
     """Let a process write a record; return the time in it."""
-    async with SqliteCheckpointStore(path, host_clock=process) as store:
+    async with SqliteCheckpointStore(path, _host_clock=process) as store:
         found = await store.list_ownership(GROUP)
         etag = found.ownerships[0].etag if found.ownerships else None
         claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=etag)
@@ -88,7 +88,7 @@ async def claimed_at(path, process: HostClock) -> datetime:
 
 async def listed_at(path, process: HostClock) -> datetime:
     """Let a process list records; return the time of the listing."""
-    async with SqliteCheckpointStore(path, host_clock=process) as store:
+    async with SqliteCheckpointStore(path, _host_clock=process) as store:
         as_of = (await store.list_ownership(GROUP)).as_of
     assert as_of is not None
     return as_of
@@ -128,10 +128,10 @@ async def test_a_process_with_faked_clocks_follows_the_others(machine, path):
     """It begins at the time of the newest record, and is never ahead of the other processes."""
     faked = Process(machine, wall_off=TEN_MINUTES, uptime_off=timedelta(days=20_000))
     faked.knows_boot = False
-    async with SqliteCheckpointStore(path, host_clock=Process(machine)) as store:
+    async with SqliteCheckpointStore(path, _host_clock=Process(machine)) as store:
         [first] = await store.claim_ownership(GROUP, [CLAIM])
         machine.wait(timedelta(seconds=20))
-        async with SqliteCheckpointStore(path, host_clock=faked) as other:
+        async with SqliteCheckpointStore(path, _host_clock=faked) as other:
             entered_at = (await other.list_ownership(GROUP)).as_of
             machine.wait(timedelta(seconds=5))
             later = (await other.list_ownership(GROUP)).as_of
@@ -150,7 +150,7 @@ async def test_with_faked_clocks_only_records_still_expire(machine, path):
     """Their rate is right, which is enough."""
     faked = Process(machine, uptime_off=timedelta(days=20_000), knows_boot=False)
     written = await claimed_at(path, faked)
-    async with SqliteCheckpointStore(path, host_clock=faked) as store:
+    async with SqliteCheckpointStore(path, _host_clock=faked) as store:
         machine.wait(TEN_MINUTES)
         listed = (await store.list_ownership(GROUP)).as_of
 
@@ -180,7 +180,7 @@ async def test_after_a_reboot_the_wall_clock_decides_how_long_it_took(
 async def test_the_stores_time_in_one_process_never_goes_back(machine, path):
     """Even if the clocks of the process do."""
     process = Process(machine)
-    async with SqliteCheckpointStore(path, host_clock=process) as store:
+    async with SqliteCheckpointStore(path, _host_clock=process) as store:
         [claim] = await store.claim_ownership(GROUP, [CLAIM])
         process.uptime_off = -TEN_MINUTES
         listed = (await store.list_ownership(GROUP)).as_of
@@ -232,8 +232,8 @@ async def test_a_process_with_faked_clocks_counts_on_from_the_time_it_read(machi
     """Between writes of others its own clock counts, from the later of both times."""
     follower = Process(machine, knows_boot=False)
     async with (
-        SqliteCheckpointStore(path, host_clock=Process(machine)) as store,
-        SqliteCheckpointStore(path, host_clock=follower) as other,
+        SqliteCheckpointStore(path, _host_clock=Process(machine)) as store,
+        SqliteCheckpointStore(path, _host_clock=follower) as other,
     ):
         machine.wait(timedelta(seconds=100))
         follower.uptime_off = -timedelta(seconds=100)
@@ -249,7 +249,7 @@ async def test_a_process_with_faked_clocks_counts_on_from_the_time_it_read(machi
 @pytest.mark.parametrize("kind", ["ownership", "members"])
 async def test_a_listing_has_the_time_at_which_it_began(path, machine, monkeypatch, kind):
     """A reading that takes long makes no record look older than it was."""
-    async with SqliteCheckpointStore(path, host_clock=Process(machine)) as store:
+    async with SqliteCheckpointStore(path, _host_clock=Process(machine)) as store:
         before = (await getattr(store, f"list_{kind}")(GROUP)).as_of
         query = getattr(records, f"list_{kind}")
 

@@ -30,6 +30,7 @@ from eventproc import (
     LoadBalancingStrategy,
     PartitionHandler,
 )
+from eventproc._base.network import HttpProxy
 from eventproc._base.settings import SECRET as HIDDEN
 from eventproc._base.settings import checked
 from eventproc._simulation import Action, PriceList, Script, ScriptedEvent
@@ -41,7 +42,6 @@ from eventproc.sources.eventhubs import (
     EventHubDeadLetterSink,
     EventHubOptions,
     EventHubSource,
-    HttpProxy,
 )
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
 from eventproc.sources.memory import MemoryEventSource, MemoryHub

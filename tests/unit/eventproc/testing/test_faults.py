@@ -14,7 +14,7 @@ def test_a_delay_lies_between_the_minimum_and_the_maximum():
     """Half of each bound applies to the request, and half to the answer."""
     faults = StoreFaults(delay_min=timedelta(seconds=2), delay_max=timedelta(seconds=6))
     store = FaultyCheckpointStore(MemoryCheckpointStore(), Random(0), faults)
-    fates = [store.draw_fate() for _ in range(200)]
+    fates = [store._draw_fate() for _ in range(200)]
     ways_s = [way_s for fate in fates for way_s in (fate.way_there_s, fate.way_back_s)]
 
     assert 1 <= min(ways_s) < 1.1

@@ -34,7 +34,8 @@ from eventproc.models import (
     SequenceRange,
 )
 from eventproc.ports import PartitionReceiver
-from eventproc.sources.memory import MemoryEventSource, MemoryReceiver
+from eventproc.sources.memory import MemoryEventSource
+from eventproc.sources.memory._source import MemoryReceiver
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 
@@ -132,7 +133,7 @@ class HubWithGap(MemoryEventSource):
         self, consumer_group: str, partition_id: str, position: EventPosition
     ) -> PartitionReceiver:
         """Open a receiver that leaves them out."""
-        link = self.hub.attach(consumer_group, partition_id, position)
+        link = self.hub._attach(consumer_group, partition_id, position)
         return ReceiverWithGap(self.hub, link)
 
 

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from eventproc import HttpProxy
 from eventproc.errors import ConfigurationError
-from eventproc.sources.eventhubs import EventHubOptions, HttpProxy, ReceivePath
+from eventproc.sources.eventhubs import EventHubOptions, ReceivePath
 
 
 @pytest.mark.parametrize(
