@@ -259,7 +259,7 @@ class HandlerCalls:
     ) -> Sequence[ReceivedEvent]:
         """Report a failed call, then give events up or back off; return the events to try again."""
         self._counters.handler_error_count += 1
-        retries.note(report, self._policy.transient)
+        wait = retries.note(report, self._policy.transient)
         only = next(iter(report.failed)) if len(report.failed) == 1 else None
         await self._report(context, shown_error(error), retries.failures_in_row, only)
         exhausted = retries.exhausted(context.unhandled(pending), self._policy.attempts_max)
@@ -269,8 +269,8 @@ class HandlerCalls:
             await self._actions.apply(event, last, count)
             context.complete([event])
         pending = context.unhandled(pending)
-        if not exhausted and pending and retries.wait:
-            await self._back_off(retries.wait)
+        if not exhausted and pending and wait:
+            await self._back_off(wait)
         return pending
 
     async def _report(

@@ -74,17 +74,15 @@ class RetryState:
     failures_in_row: int = 0
     """Failed calls since an event was completed."""
 
-    wait: int = 0
-    """The number of the back-off before the next call, from 1; 0: no wait.
-
-    Halving does not wait: its calls all fail because of the one row that it looks for.
-    """
-
     _waits_in_row: int = 0
     _final: set[int] = field(default_factory=set)
 
-    def note(self, report: FailureReport, transient: tuple[type[Exception], ...]) -> None:
-        """Record a failed call; errors of the types *transient* do not count as attempts."""
+    def note(self, report: FailureReport, transient: tuple[type[Exception], ...]) -> int:
+        """Record a failed call; errors of the types *transient* do not count as attempts.
+
+        Returns the number of the back-off before the next call, from 1; 0: no wait. Halving does
+        not wait: its calls all fail because of the one row that it looks for.
+        """
         is_first = not self.cuts
         self.failures_in_row += 1
         new = set(self.cuts)
@@ -100,10 +98,10 @@ class RetryState:
             new.update(map(NUMBER_OF, chosen))
             new |= {suspect[0].sequence_number, suspect[-1].sequence_number + 1}
         self.cuts = sorted(new)
-        is_search = self.halves and bool(suspect)
-        if not is_search or is_first:
-            self._waits_in_row += 1
-        self.wait = self._waits_in_row if not is_search or is_first else 0
+        if self.halves and suspect and not is_first:
+            return 0
+        self._waits_in_row += 1
+        return self._waits_in_row
 
     def note_progress(self) -> None:
         """Record that an event was completed: the failures before say nothing of the next."""

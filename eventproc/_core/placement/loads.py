@@ -19,11 +19,11 @@ REST: Final = "*"
 class WorkDone:
     """The work done for a resource since its owner began to serve it, in each measure."""
 
-    busy: float = 0.0
+    busy: float
     """Seconds in calls of the handler; calls at the same time add up."""
 
-    events: int = 0
-    bytes: int = 0
+    events: int
+    bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)

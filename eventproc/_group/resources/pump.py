@@ -84,7 +84,7 @@ class ResourcePump:
     @property
     def work(self) -> WorkDone:
         """Nothing: the work of holding a resource is not measured."""
-        return WorkDone()
+        return WorkDone(busy=0.0, events=0, bytes=0)
 
     @property
     def is_lost(self) -> bool:

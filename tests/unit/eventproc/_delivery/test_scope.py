@@ -60,5 +60,5 @@ def test_handled_events_are_counted_and_bytes_if_they_are_asked_for():
     for meter in (counts, plain):
         meter.handled(events, events[2:])
 
-    assert counts.work_at(0) == WorkDone(events=2, bytes=6)
-    assert plain.work_at(0) == WorkDone(events=2)
+    assert counts.work_at(0) == WorkDone(busy=0.0, events=2, bytes=6)
+    assert plain.work_at(0) == WorkDone(busy=0.0, events=2, bytes=0)

@@ -4,7 +4,11 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
-from eventproc.errors import StoreUnavailableError
+import pytest
+
+from eventproc import Even, Ring
+from eventproc._group.compatibility import Compatibility
+from eventproc.errors import ConfigurationError, StoreUnavailableError
 from eventproc.models import ClaimResult, MemberResult, MemberStatus, WriteOutcome
 from tests.scenarios.balancer_fixture import run
 from tests.scenarios.group_setup import seconds
@@ -271,3 +275,44 @@ def test_a_claim_of_unknown_outcome_is_logged_with_the_stores_reason(caplog):
         assert line["error"] == "the disk is busy"
 
     run(scenario)
+
+
+@pytest.mark.parametrize("has_foreign", [False, True])
+def test_beside_a_processor_of_an_azure_sdk_leases_are_renewed_sooner(has_foreign):
+    """Its expiration may be shorter than ours; the record is renewed before a third of 60 s."""
+
+    async def scenario(fixture):
+        if has_foreign:
+            await fixture.record("0", "azure")
+        else:
+            await fixture.join("b")
+        await fixture.enter()
+        await fixture.poll()
+        etags = fixture.etags
+        await seconds(18)
+        await fixture.leases.renew_due()
+
+        assert (fixture.etags != etags) is has_foreign
+
+    run(scenario, partition_count=2)
+
+
+@pytest.mark.parametrize("placement", [Even(), Ring()])
+def test_processors_of_an_azure_sdk_are_members_of_a_group_that_shares_evenly_alone(placement):
+    """They would keep their even share whatever the placement says."""
+
+    async def scenario(fixture):
+        await fixture.record("0", "azure")
+        compatibility = Compatibility(
+            group=fixture.setup.group,
+            member=fixture.membership.own.member,
+            placement=placement,
+            expiration=fixture.config.ownership_expiration,
+        )
+        if placement.admits_foreign:
+            await compatibility.check(fixture.store)
+            return
+        with pytest.raises(ConfigurationError, match=r"'Ring'.*share evenly \(azure\)"):
+            await compatibility.check(fixture.store)
+
+    run(scenario, placement=placement)

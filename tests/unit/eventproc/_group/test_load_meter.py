@@ -28,7 +28,7 @@ class Meter:
 
     def report(self, known=None):
         """Return what is reported now."""
-        work = {"0": WorkDone(busy=self.busy_s)}
+        work = {"0": WorkDone(busy=self.busy_s, events=0, bytes=0)}
         text = self.meter.report("busy", work, {} if known is None else {"0": known})
         return in_report(text, "busy", ["0"]).get("0")
 

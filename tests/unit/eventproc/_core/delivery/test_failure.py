@@ -100,15 +100,11 @@ def test_an_error_that_names_only_other_events_names_none():
 def test_the_search_for_a_row_waits_once():
     """Then the row that fails alone waits longer each time."""
     pending, retries = events(range(8)), RetryState(halves=True)
-    waits = []
-    for count in (8, 4, 2, 1, 1, 1):
-        retries.note(blame(pending[:count], ValueError()), ())
-        waits.append(retries.wait)
+    waits = [retries.note(blame(pending[:count], ValueError()), ()) for count in (8, 4, 2, 1, 1, 1)]
 
     assert waits == [1, 0, 0, 2, 3, 4]
     retries.note_progress()
-    retries.note(blame(pending[1:2], ValueError()), ())
-    assert retries.wait == 1
+    assert retries.note(blame(pending[1:2], ValueError()), ()) == 1
 
 
 @given(st.integers(1, 40), st.sets(st.integers(0, 39)), st.integers(1, 4), st.booleans())

@@ -1,5 +1,6 @@
 """The pauses of a group: what an operator pauses and resumes, and the record of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -53,6 +54,15 @@ def test_a_partition_cannot_resume_while_the_whole_group_is_paused():
     with pytest.raises(ConfigurationError, match=r"whole group is paused \('move'\).*partition 1"):
         pauses.resumed(["1"])
     assert pauses.resumed(None) == NO_PAUSES
+
+
+def test_what_has_ended_is_what_is_not_paused_any_more():
+    """The group, and each partition, by itself."""
+    before = NO_PAUSES.paused(["1", "2"], NOW, "own").paused(None, NOW, "move")
+    without_group = replace(before, group=None)
+
+    assert before.without(replace(before, by_partition={})) == without_group
+    assert before.without(without_group) == replace(before, by_partition={})
 
 
 def test_a_reason_with_half_a_character_is_kept_without_it():

@@ -30,7 +30,7 @@ class StubPump:
     @property
     def work(self) -> WorkDone:
         """Nothing."""
-        return WorkDone()
+        return WorkDone(busy=0.0, events=0, bytes=0)
 
     def end(self, reason, *, within=None) -> None:
         """Begin to drain."""

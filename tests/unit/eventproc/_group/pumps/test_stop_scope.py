@@ -224,6 +224,19 @@ def test_no_event_is_delivered_while_the_lease_is_not_trusted():
     assert run_virtual(scenario()) == ([], [0, 1, 2])
 
 
+def test_a_wait_for_the_lease_is_told_from_a_lease_that_is_trusted():
+    """After a wait the caller looks again: the partition may have been paused meanwhile."""
+
+    async def scenario():
+        fixture = ScopeFixture(until_s=0.0)
+        waiting = asyncio.create_task(fixture.scope.until_trusted())
+        await seconds(TRUST_POLL_S / 2)
+        fixture.until_s = 1000.0
+        return await waiting, await fixture.scope.until_trusted()
+
+    assert run_virtual(scenario()) == (True, False)
+
+
 def test_no_call_begins_after_the_end():
     """The budget is for calls under way; a call that began later would have no limit."""
 
