@@ -12,10 +12,10 @@ from datetime import timedelta
 from eventproc._base.tasks import cancellation_kept, together
 from eventproc._core.delivery.checkpoints import handled_in_hub
 from eventproc._core.ownership.liveness import fresh_owners, live_members
-from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in, unreadable
 from eventproc._core.scaling.decision import Decision, Reason, ScalingMemory, ScalingRules, decide
 from eventproc._core.scaling.readings import PartitionReading, Reading
-from eventproc.errors import SourceError, StoreCorruptError, StoreError
+from eventproc._group.records import read_pauses
+from eventproc.errors import SourceError, StoreError
 from eventproc.models import ConsumerGroup, MembershipSnapshot, MemberStatus, PartitionProperties
 from eventproc.ports import CheckpointStore, EventSource
 
@@ -145,7 +145,7 @@ async def read_group(
     ends = await together(*(source.partition_properties(p) for p in ids))
     owners = fresh_owners(owned, expiration)
     found = {c.partition_id: c for c in checkpoints}
-    pauses = await _pauses(store, group, present)
+    pauses = await read_pauses(store, group, present)
     return Reading(
         at_s=at_s,
         partitions={
@@ -159,19 +159,6 @@ async def read_group(
         },
         member_ids=_sharing_members(present, {o for o in owners.values() if o}, expiration),
     )
-
-
-async def _pauses(
-    store: CheckpointStore, group: ConsumerGroup, present: MembershipSnapshot
-) -> Pauses:
-    """Return what is paused. As in a processor, an unreadable record pauses everything."""
-    if PAUSES_RECORD not in present.record_etags:
-        return NO_PAUSES
-    record = await store.read_record(group, PAUSES_RECORD)
-    try:
-        return pauses_in(record.content) if record else NO_PAUSES
-    except StoreCorruptError as error:
-        return unreadable(error, present.as_of)
 
 
 def _partition(

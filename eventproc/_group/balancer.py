@@ -210,7 +210,7 @@ class Balancer:
         before = self._memory
         seen = observe(before, listing, self._rules, self._clock())
         actions = decide(seen, self._rules)
-        self._memory = seen.waiting_for(actions.waits)
+        self._memory = seen.waiting_for(actions.plan.waits)
         self._changes.note(before, seen, actions)
         self.leases.has_foreign = bool(seen.foreign)
         return actions

@@ -24,7 +24,7 @@ class GroupLog:
             self._log.warning("group_read_again", silent_s=round(after.at_s - before.at_s, 3))
         if not after.group.is_leaving:
             # The members that stay may follow a placement that a leaving one lacks.
-            self._note_placement(before.group, after.group, actions.unplaced)
+            self._note_placement(before.group, after.group, actions.plan.unplaced)
         known, seen = before.outsiders, after.outsiders
         if bool(known) is not bool(seen):
             log = self._log.error if seen else self._log.info

@@ -7,7 +7,7 @@ from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, p
 from eventproc._core.ownership.schemas import Publication
 from eventproc._core.placement.schema import SCHEMA_RECORD, StoredSchema, schema_in
 from eventproc.errors import StoreCorruptError
-from eventproc.models import ConsumerGroup, GroupRecord, WriteOutcome
+from eventproc.models import ConsumerGroup, GroupRecord, MembershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
 
 
@@ -117,3 +117,16 @@ class SchemaStore:
                 placement=schema.placement,
                 member_count=len(schema.members),
             )
+
+
+async def read_pauses(
+    store: CheckpointStore, group: ConsumerGroup, present: MembershipSnapshot
+) -> Pauses:
+    """Return what is paused, as processors take it: an unreadable record pauses everything."""
+    if PAUSES_RECORD not in present.record_etags:
+        return NO_PAUSES
+    record = await store.read_record(group, PAUSES_RECORD)
+    try:
+        return pauses_in(record.content) if record else NO_PAUSES
+    except StoreCorruptError as error:
+        return unreadable(error, present.as_of)

@@ -77,7 +77,7 @@ class Cycles:
         self.store_error = None
         self.count += 1
         self.seconds, self._settles_in_s = seconds, done.actions.settles_in_s
-        self.unplaced_count = len(done.actions.unplaced)
+        self.unplaced_count = len(done.actions.plan.unplaced)
         self.claim_count += len(done.claimed)
         self.steal_count += len(done.stolen)
         self.conflict_count += done.conflict_count

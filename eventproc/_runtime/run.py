@@ -262,9 +262,9 @@ class ProcessorRun(Generic[PumpT]):
         self.pumps.follow(self._balancer.pauses)
         held = self.leases.held
         self.pumps.adjust(held, actions.moves.hand_overs, actions.others)
-        planned, me = actions.owner_by_partition, self._parts.member.owner_id
+        plan, me = actions.plan, self._parts.member.owner_id
         self.preparations.adjust(
-            actions.backed_up, lambda name: name in held or planned.get(name) == me
+            plan.backed_up, lambda name: name in held or plan.owner_by_partition.get(name) == me
         )
 
     async def read_names(self) -> None:

@@ -98,7 +98,7 @@ def test_a_cycle_writes_only_what_it_may(cycles):
         assert not group.held & set(claimed)
         assert all(live.get(claim.partition_id, me) == me for claim in actions.moves.claims)
         for p in claimed:
-            assert actions.owner_by_partition.get(p) == me or group.recorded_owner(p) == me
+            assert actions.plan.owner_by_partition.get(p) == me or group.recorded_owner(p) == me
 
 
 def test_a_cycle_writes_nothing_that_its_status_or_strategy_excludes(cycles):

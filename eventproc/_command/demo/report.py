@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventproc._command.demo.journal import Event
-from eventproc._core.placement.even import even_plan, moves_minimum
+from eventproc._core.placement.even import even_plan
 
 
 def is_balanced(owner_by_partition: Mapping[str, str | None], live: Collection[str]) -> bool:
@@ -24,10 +24,9 @@ def is_balanced(owner_by_partition: Mapping[str, str | None], live: Collection[s
 
 def fewest_moves(owner_by_partition: Mapping[str, str | None], live: Collection[str]) -> int:
     """Return the fewest partitions that must change owners to balance the ``live`` processors."""
-    counts = Counter(o for o in owner_by_partition.values() if o is not None and o in live)
-    orphan_count = len(owner_by_partition) - counts.total()
-    held = {owner_id: counts[owner_id] for owner_id in live}
-    return orphan_count + moves_minimum(len(owner_by_partition), held)
+    owners = {p: o for p, o in owner_by_partition.items() if o is not None and o in live}
+    planned = even_plan(list(owner_by_partition), owners, set(live))
+    return sum(owners.get(p) != owner_id for p, owner_id in planned.items())
 
 
 def shares(owner_by_partition: Mapping[str, str | None]) -> str:

@@ -10,9 +10,9 @@ from typing import Final
 
 from eventproc._base.tasks import together
 from eventproc._core.delivery.checkpoints import pump_owner
-from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, unreadable
+from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
 from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
-from eventproc.admin import read_pauses
+from eventproc._group.records import read_pauses
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
@@ -92,7 +92,7 @@ async def read_group(
         damage=damage,
         schema=schema,
         schema_error=schema_error,
-        pauses=await _pauses(store, group, present),
+        pauses=await read_pauses(store, group, present),
     )
 
 
@@ -103,18 +103,6 @@ async def _schema(store: CheckpointStore, group: ConsumerGroup) -> tuple[Schema 
         return schema_in(record.content) if record else None, None
     except StoreCorruptError as error:
         return None, str(error)
-
-
-async def _pauses(
-    store: CheckpointStore, group: ConsumerGroup, present: MembershipSnapshot
-) -> Pauses:
-    """Return what is paused, as the processors take it."""
-    if PAUSES_RECORD not in present.record_etags:
-        return NO_PAUSES
-    try:
-        return await read_pauses(store, group)
-    except StoreCorruptError as error:
-        return unreadable(error, present.as_of)
 
 
 async def _damage(

@@ -41,7 +41,7 @@ from eventproc.models import LoadBalancingStrategy, OwnershipClaim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class Plan:
     """The plan, and what still has to happen before the records agree with it."""
 
     owner_by_partition: Mapping[str, str]
@@ -84,7 +84,7 @@ class Moves:
         return (*self.claims, self.steal) if self.steal else self.claims
 
 
-def shares(group: Group) -> Shares:
+def plan_for(group: Group) -> Plan:
     """Compute the plan. What foreign members have not claimed in time goes to other members."""
     live, followers = group.live_owner_by_partition, group.followers
     foreign = group.sharing - followers
@@ -97,7 +97,7 @@ def shares(group: Group) -> Shares:
         for p, owner_id in planned.items()
         if owner_id == group.owner_id and live.get(p, owner_id) != owner_id
     }
-    return Shares(
+    return Plan(
         owner_by_partition=planned,
         waits=frozenset(waits),
         unclaimed=unclaimed,
@@ -148,17 +148,17 @@ def _reassigned(group: Group, unclaimed: frozenset[str]) -> dict[str, str]:
     return {p: fallback[p] for p in unclaimed if p in fallback}
 
 
-def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Moves:
+def moves(group: Group, whole: Plan, strategy: LoadBalancingStrategy) -> Moves:
     """Return this processor's moves in one cycle."""
     me, live = group.owner_id, group.live_owner_by_partition
-    planned = shared.owner_by_partition
+    planned = whole.owner_by_partition
     if group.is_leaving:
         return _leave(group, planned, strategy)
     due = [
         p
         for p in group.partition_ids
         if p not in group.held
-        and (planned.get(p) == me or (p in shared.unclaimed and live.get(p) == me))
+        and (planned.get(p) == me or (p in whole.unclaimed and live.get(p) == me))
     ]
     resumed = [p for p in due if group.recorded_owner(p) == me]
     orphans = [p for p in due if p not in live and p not in resumed]
@@ -168,7 +168,7 @@ def moves(group: Group, shared: Shares, strategy: LoadBalancingStrategy) -> Move
         stealable = [] if orphans else stealable
     steal = min(stealable, key=rank, default=None)
     hand_overs = _surplus(group, planned, strategy)
-    is_balanced = not due and not hand_overs and not shared.is_awaited
+    is_balanced = not due and not hand_overs and not whole.is_awaited
     if group.is_unsure:
         orphans, steal = [], None
         begun = group.handing_over | group.vanished

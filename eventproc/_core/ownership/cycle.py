@@ -6,7 +6,7 @@ A cycle has four parts, in this order:
    starts is seen in at least one of them.
 2. ``observe(memory, listing, rules, now)`` in ``memory.py``: what the group is, and since when.
 3. ``decide(memory, rules)`` here: the plan, and everything that this processor writes, as
-   ``Actions``. ``memory.waiting_for(actions.waits)`` is what the next cycle begins with.
+   ``Actions``. ``memory.waiting_for(actions.plan.waits)`` is what the next cycle begins with.
 4. *carry out*, in ``_group/balancer.py``, in the order of the fields of ``Actions``.
 
 Between 2 and 4 nothing is read. So "given this listing, what is written?" has one answer, and a
@@ -25,8 +25,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from eventproc._core.ownership.balance import Moves, moves, shares
-from eventproc._core.ownership.group import Group, Wait
+from eventproc._core.ownership.balance import Moves, Plan, moves, plan_for
+from eventproc._core.ownership.group import Group
 from eventproc._core.ownership.lease import Lease
 from eventproc._core.ownership.members import (
     ACTIVE,
@@ -71,17 +71,8 @@ class Actions:
     forgotten: tuple[Member, ...] = ()
     """Member records to delete."""
 
-    owner_by_partition: Mapping[str, str]
-    """The whole plan."""
-
-    waits: frozenset[Wait] = frozenset()
-    """What has to happen before the records agree with the plan: see ``Shares.waits``."""
-
-    unplaced: frozenset[str] = frozenset()
-    """Partitions that the plan gives to no member, because of the members' capacities."""
-
-    backed_up: frozenset[str] = frozenset()
-    """Partitions of other owners whose backup this processor is."""
+    plan: Plan
+    """The whole plan, and what has to happen before the records agree with it."""
 
     is_leader: bool = False
     """Whether this processor leads a group that follows a published plan."""
@@ -117,15 +108,14 @@ class Actions:
     @property
     def has_others(self) -> bool:
         """While this processor leaves: whether other members have a share."""
-        return bool(self.owner_by_partition)
+        return bool(self.plan.owner_by_partition)
 
 
 def decide(memory: GroupMemory, rules: Rules) -> Actions:
     """Return what this processor writes after its newest poll."""
     living, listing, group, now_s = memory.living, memory.listing, memory.group, memory.at_s
-    shared = shares(group)
-    moved = moves(group, shared, rules.strategy)
-    planned = shared.owner_by_partition
+    plan = plan_for(group)
+    moved = moves(group, plan, rules.strategy)
     is_leader = leads(group, living.members, memory.schema)
     standings, owners = group.standing_by_owner, group.live_owner_by_partition.values()
     has_replaced = bool(group.held) and moved.is_balanced
@@ -143,7 +133,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     )
     member = replace(step, has_replaced=has_replaced)
     if member.yields_because is not None:
-        return Actions(member=member, owner_by_partition=planned, unplaced=shared.unplaced)
+        return Actions(member=member, plan=plan)
     return Actions(
         member=member,
         renewals=living.contradicted,
@@ -154,10 +144,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         transfers=_transfers(group, listing.running, moved.hand_overs),
         publish=_published(memory, rules) if is_leader else None,
         forgotten=members_to_forget(listing.present, {*owners, *living.written_at}, rules),
-        owner_by_partition=planned,
-        waits=shared.waits,
-        unplaced=shared.unplaced,
-        backed_up=shared.backed_up,
+        plan=plan,
         is_leader=is_leader,
         awaited=group.awaited if is_leader else frozenset(),
         others=tuple(
@@ -169,7 +156,8 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
         ),
         settles_in_s=settles_in_s([memory.membership, memory.schema_age], rules, now_s),
         others_move=any(
-            owner_id not in {rules.owner_id, planned.get(p)} and standings[owner_id].lets_go
+            owner_id not in {rules.owner_id, plan.owner_by_partition.get(p)}
+            and standings[owner_id].lets_go
             for p, owner_id in group.live_owner_by_partition.items()
         ),
     )

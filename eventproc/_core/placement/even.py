@@ -1,6 +1,5 @@
 """``Even``: all members own equally many resources, or one more than others."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -73,11 +72,3 @@ def even_plan(
         members={name: MemberFacts(is_foreign=name in foreign) for name in members},
     )
     return plan(state, Even())
-
-
-def moves_minimum(
-    resource_count: int, held_count_by_owner: Mapping[str, int], foreign: Collection[str] = ()
-) -> int:
-    """The fewest resources that must leave an owner to balance this group."""
-    quota_by_owner = even_quotas(resource_count, held_count_by_owner, foreign)
-    return sum((Counter(held_count_by_owner) - Counter(quota_by_owner)).values())

@@ -84,7 +84,7 @@ def test_a_held_partition_with_an_old_record_is_not_handed_over():
         result = await fixture.poll()
 
         assert result.actions.moves.hand_overs == {}
-        assert result.actions.owner_by_partition == {"0": "me"}
+        assert result.actions.plan.owner_by_partition == {"0": "me"}
 
     run(scenario)
 
@@ -184,7 +184,7 @@ def test_after_an_outage_of_the_store_an_expired_record_keeps_its_owner_for_a_wh
         for _ in range(3):
             await seconds(fixture.config.load_balancing_interval.total_seconds())
             results.append(await fixture.poll())
-        assert results[-1].actions.owner_by_partition == {"0": "me"}
+        assert results[-1].actions.plan.owner_by_partition == {"0": "me"}
 
     run(scenario)
 

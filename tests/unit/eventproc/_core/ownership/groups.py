@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from eventproc._core.ownership import group
-from eventproc._core.ownership.balance import Moves, moves, shares
+from eventproc._core.ownership.balance import Moves, moves, plan_for
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -109,15 +109,15 @@ class Decision(Moves):
 
 def decide(view: group.Group, strategy: LoadBalancingStrategy) -> Decision:
     """Compute the plan and one processor's moves."""
-    shared = shares(view)
-    moved = moves(view, shared, strategy)
+    plan = plan_for(view)
+    moved = moves(view, plan, strategy)
     return Decision(
         claims=moved.claims,
         steal=moved.steal,
         hand_overs=moved.hand_overs,
         is_balanced=moved.is_balanced,
-        owner_by_partition=shared.owner_by_partition,
-        waits=shared.waits,
+        owner_by_partition=plan.owner_by_partition,
+        waits=plan.waits,
     )
 
 

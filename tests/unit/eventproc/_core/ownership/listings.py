@@ -157,7 +157,7 @@ UNPOLLED: Final = before_polls(RULES, OwnRecord(member=member("me"), entered_at_
 def polled(memory: GroupMemory, seen: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a cycle that read this."""
     memory = observe(memory, seen, rules, now_s)
-    return memory.waiting_for(decide(memory, rules).waits)
+    return memory.waiting_for(decide(memory, rules).plan.waits)
 
 
 def after(seen: Listing, rules: Rules, *, lasting_s: float) -> Actions:

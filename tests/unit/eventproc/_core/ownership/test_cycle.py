@@ -68,7 +68,7 @@ def test_what_the_plan_gives_to_its_own_processor_is_not_handed_over():
 
     done = after(replace(seen, leases=doubtful), rules, lasting_s=1.0)
 
-    assert done.owner_by_partition["0"] == "me"
+    assert done.plan.owner_by_partition["0"] == "me"
     assert described(done) == "renew 0"
 
 
@@ -86,7 +86,9 @@ def test_resources_are_unplaced_only_by_a_plan_with_too_few_places(partitions, m
     """This processor has a capacity of 1; what is free without a plan is not counted."""
     rules = replace(RULES, placement=Weighted(), facts=MemberFacts(capacity=1))
 
-    assert after(listing(partitions, members, rules), rules, lasting_s=1.0).unplaced == unplaced
+    assert (
+        after(listing(partitions, members, rules), rules, lasting_s=1.0).plan.unplaced == unplaced
+    )
 
 
 def test_a_hand_over_is_accepted_by_members_with_a_share_that_hand_over():

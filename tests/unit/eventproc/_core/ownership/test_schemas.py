@@ -141,7 +141,7 @@ def test_what_the_schema_does_not_cover_stays_as_it_is(owned, present, plan):
 
         # A live owner without a record is foreign: then the group follows Even.
         if memory.group.followers == memory.group.sharing:
-            assert decide(memory, RULES_P).owner_by_partition.get(p) == expected
+            assert decide(memory, RULES_P).plan.owner_by_partition.get(p) == expected
 
 
 def publishing(stored: str, **changed: Any) -> dict[str, Any]:
@@ -342,7 +342,7 @@ def test_what_the_schema_gives_to_no_member_is_unplaced(stored, unplaced):
     """Not what it does not name."""
     memory = watched([listing("0:me 1", "me/P", RULES_P, stored=schema(stored))])
 
-    assert decide(memory, RULES_P).unplaced == unplaced
+    assert decide(memory, RULES_P).plan.unplaced == unplaced
 
 
 @pytest.mark.parametrize("now", ["2000000000000 b 0:me 1:b", "", "7 b 0:me 1:b"])
