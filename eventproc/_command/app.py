@@ -171,45 +171,29 @@ def _options(
     """Take the options before the verb."""
 
 
+_FILE: Final = "--eventhub orders --store sqlite:group.db"
+_BLOB: Final = "--eventhub orders --store blob:checkpoints"
+_RUN: Final = "eventproc run orders:OrderHandler --eventhub orders --store"
+
 _CHECKPOINTS: Final = VerbGroup(
     "checkpoints",
     "See checkpoints, lag and the oldest event; replay or skip events; copy to a new store.",
     verbs={
-        "list": Verb(
-            "checkpoints:list_",
-            "eventproc checkpoints list --eventhub orders --store sqlite:group.db",
-        ),
-        "lag": Verb(
-            "checkpoints:lag",
-            "eventproc checkpoints lag --eventhub orders --store sqlite:group.db",
-        ),
+        "list": Verb("checkpoints:list_", f"eventproc checkpoints list {_FILE}"),
+        "lag": Verb("checkpoints:lag", f"eventproc checkpoints lag {_FILE}"),
         "reset": Verb(
             "checkpoints:reset",
-            "eventproc checkpoints reset --to -1000 --eventhub orders --store sqlite:group.db",
-            (
-                "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run "
-                "--eventhub orders --store blob:checkpoints"
-            ),
-            (
-                "eventproc checkpoints reset --to +1 --partition 3 --keep-state --eventhub orders "
-                "--store blob:checkpoints"
-            ),
+            f"eventproc checkpoints reset --to -1000 {_FILE}",
+            "eventproc checkpoints reset --to 2026-01-31T08:00:00Z --partition 3 --dry-run "
+            f"{_BLOB}",
+            f"eventproc checkpoints reset --to +1 --partition 3 --keep-state {_BLOB}",
         ),
         "set": Verb(
             "checkpoints:set_",
-            (
-                "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 "
-                "--eventhub orders --store sqlite:group.db"
-            ),
+            "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 " + _FILE,
         ),
-        "export": Verb(
-            "checkpoints:export",
-            "eventproc checkpoints export orders.json --eventhub orders --store sqlite:group.db",
-        ),
-        "import": Verb(
-            "checkpoints:import_",
-            "eventproc checkpoints import orders.json --eventhub orders --store blob:checkpoints",
-        ),
+        "export": Verb("checkpoints:export", f"eventproc checkpoints export orders.json {_FILE}"),
+        "import": Verb("checkpoints:import_", f"eventproc checkpoints import orders.json {_BLOB}"),
     },
 )
 
@@ -224,10 +208,8 @@ _DEAD_LETTERS: Final = VerbGroup(
         ),
         "show": Verb(
             "dead_letters:show",
-            (
-                "eventproc dead-letters show blob:dead-letters --partition 3 --since "
-                "2026-01-31T08:00:00Z"
-            ),
+            "eventproc dead-letters show blob:dead-letters --partition 3 --since "
+            "2026-01-31T08:00:00Z",
         ),
         "replay": Verb(
             "dead_letters:replay",
@@ -253,10 +235,7 @@ _STORE: Final = VerbGroup(
             "eventproc store init --store blob:checkpoints",
             "eventproc store init --store blob:dead-letters",
         ),
-        "check": Verb(
-            "store:check",
-            "eventproc store check --store postgres:ORDERS_DSN",
-        ),
+        "check": Verb("store:check", "eventproc store check --store postgres:ORDERS_DSN"),
     },
 )
 
@@ -269,9 +248,9 @@ _VERBS: Final[_Verbs] = {
     ),
     "run": Verb(
         "run:run",
-        "eventproc run orders:OrderHandler --eventhub orders --store sqlite:group.db",
-        "eventproc run orders:OrderHandler --eventhub orders --store blob:checkpoints --workers 4",
-        "eventproc run orders:OrderHandler --eventhub orders --store postgres:ORDERS_DSN",
+        f"{_RUN} sqlite:group.db",
+        f"{_RUN} blob:checkpoints --workers 4",
+        f"{_RUN} postgres:ORDERS_DSN",
         has_headings=True,
         summary="Run your handler on a share of an event hub's partitions: on several cores, with "
         "probes.",
@@ -286,39 +265,36 @@ _VERBS: Final[_Verbs] = {
     ),
     "status": Verb(
         "status:status",
-        "eventproc status --eventhub orders --store sqlite:group.db --watch",
-        "eventproc status --eventhub orders --store blob:checkpoints --partition 3 --format json",
+        f"eventproc status {_FILE} --watch",
+        f"eventproc status {_BLOB} --partition 3 --format json",
         "eventproc status --resources keys --store sqlite:group.db",
         summary="Show a group: owner, checkpoint, lag of each partition, pauses, members, resource "
         "holders.",
     ),
     "dashboard": Verb(
         "dashboard:dashboard",
-        "eventproc dashboard --eventhub orders --store sqlite:group.db",
-        "eventproc dashboard --eventhub orders --store blob:checkpoints --allow-changes",
+        f"eventproc dashboard {_FILE}",
+        f"eventproc dashboard {_BLOB} --allow-changes",
         summary="Open a page that shows who owns what over time, lag, rates, and what is stuck and "
         "why.",
     ),
     "pause": Verb(
         "pauses:pause",
-        "eventproc pause --reason 'database moves' --eventhub orders --store sqlite:group.db",
-        (
-            "eventproc pause --partition 3 --reason 'INC-481' --eventhub orders --store "
-            "blob:checkpoints"
-        ),
+        f"eventproc pause --reason 'database moves' {_FILE}",
+        f"eventproc pause --partition 3 --reason 'INC-481' {_BLOB}",
         summary="Pause a group or some of its partitions: they stay owned, and nothing is "
         "received.",
     ),
     "resume": Verb(
         "pauses:resume",
-        "eventproc resume --eventhub orders --store sqlite:group.db",
-        "eventproc resume --partition 3 --eventhub orders --store blob:checkpoints",
+        f"eventproc resume {_FILE}",
+        f"eventproc resume --partition 3 {_BLOB}",
         summary="Resume a group after `eventproc pause`, or only some of its partitions.",
     ),
     "scale": Verb(
         "scale:scale",
-        "eventproc scale --eventhub orders --store blob:checkpoints --max 20",
-        "eventproc scale --eventhub orders --store blob:checkpoints --min 0 --grpc 0.0.0.0:6000",
+        f"eventproc scale {_BLOB} --max 20",
+        f"eventproc scale {_BLOB} --min 0 --grpc 0.0.0.0:6000",
         summary="Say how many processes a group needs, by its backlog and its rates; also to KEDA.",
     ),
     "emulator": Verb(

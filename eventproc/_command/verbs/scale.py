@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from eventproc._base.http.address import ListenAddress, parse_address
+from eventproc._base.http.address import OK as OK_STATUS
+from eventproc._base.http.address import UNAVAILABLE, Answer, ListenAddress, parse_address
 from eventproc._command.arguments import options
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.arguments.grouped import DEFAULTS
@@ -98,11 +99,10 @@ async def _serve(scaler: Autoscaler, addresses: dict[str, ListenAddress], every:
     """Vote, print changes and serve, until SIGINT or SIGTERM."""
     async with AsyncExitStack() as stack:
         if "--http" in addresses:
-            from eventproc._command.json_server import serve_json  # noqa: PLC0415 - an extra
+            from eventproc._base.http.server import serve  # noqa: PLC0415 - an extra
 
-            bound = await stack.enter_async_context(
-                serve_json(addresses["--http"], lambda: scaler.vote)
-            )
+            routes = {"/": partial(_answer, scaler)}
+            bound = await stack.enter_async_context(serve(addresses["--http"], routes, "--http"))
             print_error(f"serving JSON on {bound}")
         if "--grpc" in addresses:
             from eventproc._command.keda import serve_keda  # noqa: PLC0415 - an extra
@@ -110,6 +110,12 @@ async def _serve(scaler: Autoscaler, addresses: dict[str, ListenAddress], every:
             bound = await stack.enter_async_context(serve_keda(addresses["--grpc"], scaler))
             print_error(f"serving gRPC on {bound}")
         await until_signal(_vote_again_and_again(scaler, every), _print_changes(scaler))
+
+
+async def _answer(scaler: Autoscaler) -> Answer:
+    """Answer with the newest vote; 503 until there is a number to report."""
+    vote = scaler.vote
+    return Answer(vote.as_json(), UNAVAILABLE if vote.decision.replicas is None else OK_STATUS)
 
 
 async def _vote_again_and_again(scaler: Autoscaler, every: timedelta) -> None:

@@ -1,7 +1,7 @@
 """``eventproc simulate``: run a group of processors on virtual time, and report its cost."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,17 +9,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc._command.arguments import options
 from eventproc._command.arguments.config_options import BALANCING
 from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.scaling import RulesOption, SimulatedScalingOptions
-from eventproc._command.terminal.simulated import show_report, show_scaling
+from eventproc._command.terminal.console import plain_table, standard_output
 from eventproc._delivery.config import EventProcessorConfig
 from eventproc._simulation import (
     PRICES,
+    EventReport,
+    LoadReport,
     PriceList,
+    Report,
+    ScalingReport,
     Script,
     parse_event,
     play,
@@ -134,9 +139,9 @@ def simulate(
     if output is options.OutputFormat.JSON:
         print(json.dumps(asdict(report) | ({"scaling": asdict(scaling)} if scaling else {})))
     elif scaling:
-        show_scaling(report, scaling, _left_out(script, prices, store))
+        _show_scaling(report, scaling, _left_out(script, prices, store))
     else:
-        show_report(report, _left_out(script, prices, store))
+        _show_report(report, _left_out(script, prices, store))
 
 
 def _prices(store: PricedStore, *, writes: float | None, lists: float | None) -> PriceList:
@@ -170,6 +175,61 @@ def _title(script: Script) -> str:
         f"interval {config.load_balancing_interval.total_seconds():g} s, expiration "
         f"{config.ownership_expiration.total_seconds():g} s, seed {script.seed}"
     )
+
+
+def _show_report(report: Report, remark: str) -> None:
+    """Print a column for each event of the script, the totals, and a remark about them."""
+    standard_output().print(_events(report.events))
+    _show_totals(asdict(report.totals), remark)
+
+
+def _show_scaling(report: Report, scaling: ScalingReport, remark: str) -> None:
+    """Print a column for each event, a row for each change, the totals, and a remark on these."""
+    numbers = ("at seconds", "load", "backlog", "running", "wanted")
+    votes = plain_table(*numbers, "because", numbers=numbers)
+    for vote in scaling.votes:
+        votes.add_row(
+            *(_cell(value) for value in (vote.at_seconds, vote.load, vote.backlog, vote.running)),
+            _cell(vote.replicas),
+            vote.reason,
+        )
+    console = standard_output()
+    console.print(_events(scaling.events))
+    console.print()
+    console.print(votes)
+    _show_totals({"process_hours": scaling.process_hours} | asdict(report.totals), remark)
+
+
+def _events(events: Sequence[EventReport] | Sequence[LoadReport]) -> Table:
+    """Return a column for each event, and a row for each figure."""
+    rows = [asdict(event) for event in events]
+    events_of_script = [row["event"] for row in rows]
+    table = plain_table("", *events_of_script, numbers=events_of_script)
+    for name in list(rows[0])[1:]:
+        label = "load per second" if name == "load" else name.replace("_", " ")
+        table.add_row(label, *(_cell(row[name]) for row in rows))
+    return table
+
+
+def _show_totals(totals: Mapping[str, float], remark: str) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in totals.items():
+        text = f"{value:,.2f}" if name == "dollars_per_month" else _cell(value)
+        table.add_row(name.replace("_", " "), text)
+    console = standard_output()
+    console.print("\ntotal")
+    console.print(table)
+    console.print(f"\n{remark}", soft_wrap=True)
+
+
+def _cell(value: float | Sequence[int] | None) -> str:
+    if value is None:
+        return "never"
+    if isinstance(value, Sequence):
+        return " ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
 def memory_account(now: Callable[[], datetime]) -> Callable[[], CheckpointStore]:

@@ -4,14 +4,16 @@ import asyncio
 import json
 from datetime import timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
+from eventproc._base.http.address import Answer
 from eventproc._command.terminal.exits import BAD_INPUT, exit_code_of
-from eventproc._command.verbs.scale import _serve
-from eventproc._core.scaling.decision import ScalingRules
+from eventproc._command.verbs.scale import _answer, _serve
+from eventproc._core.scaling.decision import Decision, Reason, ScalingRules
 from eventproc._core.scaling.readings import PartitionReading, Reading
-from eventproc._group.autoscaler import Autoscaler
+from eventproc._group.autoscaler import Autoscaler, Vote
 from eventproc.errors import (
     EventProcError,
     SourceRejectedError,
@@ -92,3 +94,11 @@ def test_an_error_of_a_later_reading_is_an_outage(error, capsys):
         (1, None),
         (1, str(error)),
     ]
+
+
+@pytest.mark.parametrize(("replicas", "status"), [(None, 503), (0, 200), (3, 200)])
+async def test_a_vote_without_a_number_has_status_503(replicas, status):
+    """So that it is not taken for zero, which is a vote like any other."""
+    vote = Vote(decision=Decision(replicas=replicas, reason=Reason.NO_ANSWER))
+
+    assert await _answer(SimpleNamespace(vote=vote)) == Answer(vote.as_json(), status)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventproc._command.arguments.delivery import GiveUp, failure_policy
+from eventproc._command.verbs.run import GiveUp, _failure_policy
 from eventproc._delivery.config import FailureAction, FailurePolicy
 from eventproc._delivery.handler import BlockingPartitionHandler, PartitionHandler
 from eventproc.decoders import JsonDecoder
@@ -38,8 +38,8 @@ def make_handler():
 @pytest.mark.parametrize("handler", [Typed, BlockingTyped, make_handler])
 def test_a_handler_that_decodes_gives_events_up_without_a_limit(handler):
     """What a function returns is not known yet, so it may decode, too."""
-    stored = failure_policy(NO_LIMIT, None, "blob:dead", handler)
-    skipped = failure_policy(NO_LIMIT, GiveUp.SKIP, "", handler)
+    stored = _failure_policy(NO_LIMIT, None, "blob:dead", handler)
+    skipped = _failure_policy(NO_LIMIT, GiveUp.SKIP, "", handler)
 
     assert (stored.action, stored.attempts_max) == (FailureAction.DEAD_LETTER, None)
     assert skipped.action is FailureAction.SKIP
@@ -52,15 +52,15 @@ def test_a_handler_that_decodes_gives_events_up_without_a_limit(handler):
 def test_without_a_decoder_or_a_limit_no_event_would_be_given_up(give_up, dead_letters, option):
     """The message says how to set a limit, and which option to leave out."""
     with pytest.raises(ConfigurationError, match=f"--attempts or --deliveries.* {option}$"):
-        failure_policy(NO_LIMIT, give_up, dead_letters, Plain)
+        _failure_policy(NO_LIMIT, give_up, dead_letters, Plain)
 
-    policy = failure_policy(FailurePolicy(attempts_max=3), give_up, dead_letters, Plain)
+    policy = _failure_policy(FailurePolicy(attempts_max=3), give_up, dead_letters, Plain)
     assert policy.attempts_max == 3
 
 
 def test_options_that_contradict_each_other_are_refused():
     """In both directions."""
     with pytest.raises(ConfigurationError, match="give --dead-letters blob:CONTAINER"):
-        failure_policy(NO_LIMIT, GiveUp.DEAD_LETTER, "", Typed)
+        _failure_policy(NO_LIMIT, GiveUp.DEAD_LETTER, "", Typed)
     with pytest.raises(ConfigurationError, match="--give-up skip stores no dead letters"):
-        failure_policy(NO_LIMIT, GiveUp.SKIP, "blob:dead", Typed)
+        _failure_policy(NO_LIMIT, GiveUp.SKIP, "blob:dead", Typed)
