@@ -192,7 +192,6 @@ class Checkpointer:
                 if self._is_lost:
                     raise OwnershipLostError(self.record.partition_id)
                 if await self._write_newest():
-                    self._note_success()
                     continue
                 if is_of_call and is_cancelled():
                     raise asyncio.CancelledError
@@ -261,6 +260,8 @@ class Checkpointer:
         self._on_stored(pending.snapshot.sequence_number, pending.snapshot.completed)
 
     def _note_covered(self, pending: PendingProgress, checkpoint: Checkpoint | None) -> None:
+        self._failure.end()
+        self.refusal = None
         self.coverage.confirm(pending, checkpoint, self._clock())
         self._progressed.set()
         self._wake.set()  # The next write is due later than computed before.
@@ -316,7 +317,3 @@ class Checkpointer:
         """Note the error as ``refusal`` if an operator has to resolve it."""
         if error is not None and error.is_final:
             self.refusal = error
-
-    def _note_success(self) -> None:
-        self._failure.end()
-        self.refusal = None

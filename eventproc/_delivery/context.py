@@ -35,7 +35,7 @@ class LiveContext(CallContext):
     ) -> None:
         super().__init__(scope.identity, checkpointer.progress, on_done=checkpointer.note)
         self._stop_scope = scope.stop
-        self._activity = scope.activity
+        self._last_progress = scope.progress
         self._checkpointer = checkpointer
         self._pause_switch = pause_switch
         self._last_enqueued = last_enqueued
@@ -193,7 +193,7 @@ class LiveContext(CallContext):
     def complete(self, *parts: Sequence[ReceivedEvent]) -> None:
         """Note that these events are handled or given up."""
         if any(len(part) for part in parts):
-            self._activity.progressed_at_s = self._loop.time()
+            self._last_progress.at_s = self._loop.time()
         super().complete(*parts)
 
     def note_state(self) -> None:
@@ -209,7 +209,7 @@ class LiveContext(CallContext):
 
     def _count_passed(self) -> None:
         self._is_count_due = False
-        self._activity.progressed_at_s = self._loop.time()
+        self._last_progress.at_s = self._loop.time()
         self._on_done(self._progress.count_passed())
 
     def _up_to(self, event: ReceivedEvent) -> Sequence[ReceivedEvent]:

@@ -33,6 +33,7 @@ class CrashGuard:
         *,
         scope: PartitionScope,
         deliveries_max: int | None,
+        is_forced: bool = False,
     ) -> None:
         """Create the guard of one pump; nothing is stored before ``deliver``.
 
@@ -44,6 +45,7 @@ class CrashGuard:
             checkpointer: Stores the isolation with the progress.
             scope: Ends the waits for the store, and logs that events are delivered one at a time.
             deliveries_max: An event is given up after this many deliveries; ``None``: not counted.
+            is_forced: Whether to deliver the first event once more, although it is at the limit.
         """
         self._link = link
         self._lanes = lanes
@@ -52,7 +54,7 @@ class CrashGuard:
         self._stop_scope = scope.stop
         self._log = scope.log
         self._deliveries_max = deliveries_max
-        self._is_forced = False
+        self._is_forced = is_forced
         self._search: PoisonSearch | None = None
         """``None`` until the first event was delivered or given up."""
 
@@ -61,10 +63,6 @@ class CrashGuard:
 
         self.is_over = deliveries_max is None
         """Whether the remaining events may be delivered without this guard."""
-
-    def force(self) -> None:
-        """Deliver the first event once more, although it is at the limit."""
-        self._is_forced = True
 
     async def deliver(self, events: Sequence[ReceivedEvent]) -> None:
         """Deliver events, after storing the isolation that covers them; return when all are done.

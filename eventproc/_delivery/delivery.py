@@ -40,6 +40,7 @@ class Delivery:
         rate_limits: Sequence[RateLimiter],
         scope: PartitionScope,
         config: EventProcessorConfig,
+        is_forced: bool,
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """Receive nothing before ``run``.
@@ -52,6 +53,7 @@ class Delivery:
             rate_limits: Those that other partitions share.
             scope: Ends the waits when the pump stops.
             config: The sizes of batches and lanes, and the partition's own limit.
+            is_forced: Whether to deliver the first event even if its count is at the limit.
             on_failure: Called with an error that ended a lane.
         """
         self._reader = reader
@@ -59,8 +61,13 @@ class Delivery:
         self._calls = calls
         self._checkpointer = checkpointer
         self._stop_scope = scope.stop
-        self._activity = scope.activity
         self._config = config
+        self.is_delivering = False
+        """Whether the pump waits for the handler, and not for the receiver."""
+
+        self.is_throttled = False
+        """Whether it waits for a rate limit, or for a store that accepts no checkpoints."""
+
         own = config.partition_rate_max
         self._rate_limits = [*rate_limits, *([] if own is None else [RateLimiter(own)])]
         self.lanes: Lanes = SerialLane(context, calls)
@@ -79,6 +86,7 @@ class Delivery:
             checkpointer,
             scope=scope,
             deliveries_max=config.failure_policy.deliveries_max,
+            is_forced=is_forced,
         )
 
     async def run(self, first: EventPosition) -> None:
@@ -122,21 +130,21 @@ class Delivery:
 
         Other events come when a link was opened again, or a former owner completed them.
         """
-        checkpointer, activity = self._checkpointer, self._activity
+        checkpointer = self._checkpointer
         wanted = checkpointer.progress.admit(events)
         checkpointer.note(len(events) - len(wanted))  # Completed ones move the position, too.
         if not wanted:
             await self.lanes.take(())  # Waits if the completed ones left no room.
             return
-        activity.is_throttled = True
+        self.is_throttled = True
         async with self._stop_scope.waiting():
             await checkpointer.until_room()
         for limit in self._rate_limits:
             await limit.wait(len(wanted), self._stop_scope)
-        activity.is_throttled = False
-        activity.is_delivering = True
+        self.is_throttled = False
+        self.is_delivering = True
         if self.guard.is_over:
             await self.lanes.take(wanted)
         else:
             await self.guard.deliver(wanted)
-        activity.is_delivering = False
+        self.is_delivering = False

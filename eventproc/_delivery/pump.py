@@ -62,6 +62,7 @@ class PartitionPump:
         rate_limits: Sequence[RateLimiter],
         stop: StopScope,
         ready: Callable[[], Awaitable[None]],
+        is_forced: bool = False,
         config: EventProcessorConfig,
         rng: Random,
         log: Logger,
@@ -144,16 +145,17 @@ class PartitionPump:
             rate_limits=rate_limits,
             scope=scope,
             config=config,
+            is_forced=is_forced,
             on_failure=self._fail,
         )
         self._watchdog = Watchdog(
             config,
+            delivery=self._delivery,
             reader=self._reader,
             scope=scope,
-            lanes=self._delivery.lanes,
             pause_switch=self._pause_switch,
         )
-        self._is_initialized = False
+        self._is_initialized = self._is_served = False
         self._failure: BaseException | None = None
 
     def end(self, reason: CloseReason, *, within: timedelta | None = None) -> None:
@@ -169,10 +171,6 @@ class PartitionPump:
         """Stop because another processor owns the partition: cancel calls, store nothing."""
         self._checkpointer.lose()
         self._stop_scope.lose()
-
-    def force(self) -> None:
-        """Deliver the first event even if its count is at the limit; call before ``run``."""
-        self._delivery.guard.force()
 
     def pause(self) -> None:
         """Receive nothing until ``resume``."""
@@ -219,7 +217,7 @@ class PartitionPump:
             checkpoint_error=None if refusal is None else str(refusal),
             receiver_failing_seconds=self._reader.link.failures.failing_s,
             receiver_error=self._reader.link.failures.error,
-            is_served=self._scope.activity.is_served,
+            is_served=self._is_served,
             is_trusted=not self._stop_scope.is_waiting_for_trust,
             is_paused=self._pause_switch.is_paused,
             paused_since=None if group_pause is None else group_pause.since,
@@ -281,7 +279,7 @@ class PartitionPump:
             await self._ready()
         self._is_initialized = True
         await self._calls.initialize(self._context)
-        self._scope.activity.is_served = True
+        self._is_served = True
         self._log.info(
             "partition_started",
             sequence_number=self._context.sequence_number,
@@ -319,7 +317,7 @@ class PartitionPump:
 
     async def _close(self) -> None:
         """Close the handler, then write the last checkpoint, in what is left of the budget."""
-        self._scope.activity.is_served = False
+        self._is_served = False
         self._stop_scope.conclude()  # From here on, lanes begin no new calls.
         await self._reader.link.stop()
         try:

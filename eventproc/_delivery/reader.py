@@ -40,7 +40,7 @@ class PartitionReader:
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
-        self._activity = scope.activity
+        self._progress = scope.progress
         self._pause_switch = pause_switch
         self._has_gaps = False
         self.newest_received: int | None = None
@@ -135,7 +135,7 @@ class PartitionReader:
             await self._note_gap(lowest, is_deleted=True)
         newest = events[-1].sequence_number
         if self.newest_received is None or newest > self.newest_received:
-            self._activity.progressed_at_s = asyncio.get_running_loop().time()
+            self._progress.at_s = asyncio.get_running_loop().time()
         self.newest_received = newest
         self._counters.received_count += len(events)
 

@@ -22,20 +22,11 @@ class PartitionIdentity:
 
 
 @dataclass(slots=True)
-class Activity:
-    """What a pump does, and when it last made progress."""
+class LastProgress:
+    """When a pump last made progress."""
 
-    progressed_at_s: float = 0.0
+    at_s: float = 0.0
     """Loop time at which an event was last done, or received for the first time."""
-
-    is_served: bool = False
-    """Whether the handler was initialized, and is not being closed."""
-
-    is_delivering: bool = False
-    """Whether the pump waits for the handler, and not for the receiver."""
-
-    is_throttled: bool = False
-    """Whether it waits for a rate limit, or for a store that accepts no checkpoints."""
 
 
 class Clock(Protocol):
@@ -98,4 +89,4 @@ class PartitionScope:
     meter: WorkMeter = field(default_factory=WorkMeter)
     """Measures the work done for the partition."""
 
-    activity: Activity = field(default_factory=Activity)
+    progress: LastProgress = field(default_factory=LastProgress)

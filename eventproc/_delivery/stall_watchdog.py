@@ -6,8 +6,8 @@ from typing import Final
 
 from eventproc._core.delivery.stall import Condition, StallStep, stall_step
 from eventproc._delivery.config import EventProcessorConfig
+from eventproc._delivery.delivery import Delivery
 from eventproc._delivery.flow_control import PauseSwitch
-from eventproc._delivery.lanes import Lanes
 from eventproc._delivery.reader import PartitionReader
 from eventproc._delivery.scope import PartitionScope
 from eventproc._group.pumps.stop_scope import StoppedError
@@ -24,18 +24,18 @@ class Watchdog:
         self,
         config: EventProcessorConfig,
         *,
+        delivery: Delivery,
         reader: PartitionReader,
         scope: PartitionScope,
-        lanes: Lanes,
         pause_switch: PauseSwitch,
     ) -> None:
         """Create the watchdog of one pump; ``watch`` runs it.
 
         Args:
             config: Has ``stall_timeout`` and ``failover_timeout``.
+            delivery: Knows what it waits for, and which calls are under way.
             reader: Knows whether the hub has more events; its link is opened again.
             scope: Knows when there was progress; ends the pump after ``failover_timeout``.
-            lanes: Know which calls are under way.
             pause_switch: Knows whether the partition is paused.
         """
         limits = [t for t in (config.stall_timeout, config.failover_timeout) if t is not None]
@@ -46,11 +46,12 @@ class Watchdog:
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._log = scope.log
-        self._activity = scope.activity
-        self._lanes = lanes
+        self._progress = scope.progress
+        self._delivery = delivery
+        self._lanes = delivery.lanes
         self._pause_switch = pause_switch
         self._clock = asyncio.get_running_loop().time
-        self._since_s = self._activity.progressed_at_s = self._clock()
+        self._since_s = self._progress.at_s = self._clock()
         """Until then there was nothing to do, or the partition was held back."""
 
         self._was_reopened = False
@@ -73,7 +74,7 @@ class Watchdog:
     @property
     def progress_age_s(self) -> float:
         """Seconds since an event was completed, or received for the first time."""
-        return self._clock() - self._activity.progressed_at_s
+        return self._clock() - self._progress.at_s
 
     async def watch(self) -> None:
         """Check until the pump ends."""
@@ -88,13 +89,13 @@ class Watchdog:
             return
 
     def _idle_s(self) -> float:
-        return self._clock() - max(self._since_s, self._activity.progressed_at_s)
+        return self._clock() - max(self._since_s, self._progress.at_s)
 
     def _is_held_back(self) -> bool:
         """Whether delivery waits on purpose: a pause, a rate limit, a batch, the lease."""
         return (
             self._pause_switch.is_paused
-            or self._activity.is_throttled
+            or self._delivery.is_throttled
             or self._reader.link.is_gathering
             or self._stop_scope.is_waiting_for_trust
         )
@@ -104,11 +105,11 @@ class Watchdog:
             self._since_s = self._clock()
         has_more = (
             self._idle_s() >= self._timeout_s
-            and not self._activity.is_delivering
+            and not self._delivery.is_delivering
             and await self._reader.has_more()
         )
         # Read after the hub has answered: events may have come meanwhile.
-        idle_s, is_delivering = self._idle_s(), self._activity.is_delivering
+        idle_s, is_delivering = self._idle_s(), self._delivery.is_delivering
         condition = Condition(
             idle_s=idle_s,
             call_s=self.call_s,

@@ -138,6 +138,7 @@ class Partitions(Work[PartitionPump]):
             rate_limits=self._rate_limits,
             stop=grant.stop,
             ready=grant.ready,
+            is_forced=grant.is_forced,
             config=self._config,
             rng=parts.rng,
             log=parts.log.bind(partition_id=partition_id),

@@ -302,7 +302,7 @@ class ProcessorRun(Generic[PumpT]):
     def _on_lost(self, partition_id: str) -> None:
         self.executor.call_soon(lambda: self.pumps.lose(partition_id))
 
-    def _make_pump(self, name: str) -> PumpT:
+    def _make_pump(self, name: str, *, is_forced: bool) -> PumpT:
         handler, ready = self.preparations.take(name)
         lease = self.leases.by_partition.get(name)
         # Without a lease the pump waits, and ends as soon as it is told of the loss.
@@ -316,6 +316,7 @@ class ProcessorRun(Generic[PumpT]):
                 verify=lambda: self.executor.call(self.leases.verify(name)),
                 ready=ready,
                 call=self.executor.call,
+                is_forced=is_forced,
             ),
             handler,
         )

@@ -64,7 +64,7 @@ class PumpsFixture:
             log=get_logger("test"),
         )
 
-    def _make(self, _):
+    def _make(self, _, *, is_forced):
         self.made += 1
         return StubPump(self.drained)
 

@@ -353,9 +353,7 @@ def test_a_pump_that_is_forced_delivers_an_event_whose_count_is_at_the_limit():
     async def scenario(*, is_forced: bool):
         fixture = PumpFixture(failure_policy=FailurePolicy(deliveries_max=3))
         fixture.setup.publish(2)
-        pump = await fixture.pump()
-        if is_forced:
-            pump.force()
+        pump = await fixture.pump(is_forced=is_forced)
         await fixture.checkpoints.store_by("b/1/1", -1, isolation=alone(2))
         asyncio.get_running_loop().call_later(5, lambda: pump.end(CloseReason.SHUTDOWN))
         return await pump.run(), fixture.setup.numbers()

@@ -99,7 +99,7 @@ def test_only_events_that_are_received_for_the_first_time_are_progress():
         for _ in range(4):
             await seconds(1)
             await fixture.next()
-            seen.append(fixture.reading.activity.progressed_at_s)
+            seen.append(fixture.reading.progress.at_s)
         return seen
 
     assert run_virtual(scenario()) == [1, 1, 1, 4]

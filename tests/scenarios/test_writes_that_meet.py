@@ -118,3 +118,29 @@ def test_no_transaction_gets_its_turn_after_the_loss_of_the_partition():
                 pass
 
     run_virtual(scenario())
+
+
+def test_a_failure_ends_with_a_write_that_is_won(caplog):
+    """Not when the store answers that another writer was first, and fails again after that."""
+
+    async def scenario():
+        fixture, checkpointer = await opened()
+        await write(checkpointer, 0)
+        fixture.is_failing = True
+        writing = asyncio.ensure_future(write(checkpointer, 4))
+        await seconds(2)
+        await fixture.store_by("azure", 3, is_reset=True)
+        fixture.is_failing = False
+        fixture.before_verify = lambda: setattr(fixture, "is_failing", True)
+        await seconds(4)
+        fixture.is_failing = False
+        await writing
+
+    caplog.set_level("INFO")
+    run_virtual(scenario())
+
+    assert [event for event, _ in changes_logged(caplog)] == [
+        "checkpoint_failed",
+        "checkpoint_changed_elsewhere",
+        "checkpoint_recovered",
+    ]

@@ -45,6 +45,9 @@ class Grant:
     call: "StoreCall"
     """Runs a coroutine of the store where the store belongs, and returns its result."""
 
+    is_forced: bool = False
+    """Whether to try once what the failure policy gave up."""
+
 
 class StoreCall(Protocol):
     """Runs a coroutine on the store's event loop, whatever it returns."""
@@ -94,11 +97,16 @@ class Pump(Protocol):
     def follow(self, pause: Pause | None) -> None:
         """Begin nothing new while the group pauses the partition, whatever ``resume`` does."""
 
-    def force(self) -> None:
-        """Try once what the failure policy gave up; call before ``run``."""
-
 
 PumpT = TypeVar("PumpT", bound=Pump)
+PumpT_co = TypeVar("PumpT_co", bound=Pump, covariant=True)
+
+
+class MakePump(Protocol[PumpT_co]):
+    """Makes the pump of a partition or a resource."""
+
+    def __call__(self, name: str, /, *, is_forced: bool) -> PumpT_co:
+        """Make one; *is_forced*: whether to try once what the failure policy gave up."""
 
 
 class Preparable(Protocol):

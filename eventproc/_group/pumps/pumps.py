@@ -18,7 +18,7 @@ from eventproc._base.tasks import users_code
 from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
 from eventproc._core.placement.loads import WorkDone
 from eventproc._group.pumps.hand_overs import HandOvers, Transfer
-from eventproc._group.pumps.pump import PumpT
+from eventproc._group.pumps.pump import MakePump, PumpT
 from eventproc._group.pumps.restarts import Restarts
 from eventproc.models import CloseReason
 from eventproc.models._statistics import Counters
@@ -32,7 +32,7 @@ class Pumps(Generic[PumpT]):
 
     def __init__(
         self,
-        make: Callable[[str], PumpT],
+        make: MakePump[PumpT],
         transfer: Transfer,
         *,
         wait_s: Callable[[int], float],
@@ -169,12 +169,12 @@ class Pumps(Generic[PumpT]):
         error: Exception | None = None
         try:
             with users_code():
-                pump = self._pump_by_partition[partition_id] = self._make(partition_id)
+                pump = self._pump_by_partition[partition_id] = self._make(
+                    partition_id, is_forced=self.restarts.take_forced(partition_id)
+                )
                 if partition_id in self._paused:
                     pump.pause()
                 pump.follow(self._group_pauses.of(partition_id))
-                if self.restarts.take_forced(partition_id):
-                    pump.force()
                 reason = await pump.run()
         except Exception as raised:  # noqa: BLE001 - an error must not stop other partitions
             error, reason = raised, CloseReason.HANDLER_FAILED

@@ -130,9 +130,6 @@ class ResourcePump:
     def follow(self, pause: Pause | None) -> None:
         """Do nothing: no group of resources is paused."""
 
-    def force(self) -> None:
-        """Do nothing: nothing is given up."""
-
     async def run(self) -> CloseReason:
         """Hold the resource until ``end`` or ``lose``; return why it ended."""
         self._log.info("resource_taken", epoch=self._held.epoch)

@@ -46,6 +46,7 @@ class GuardFixture:
         limit: int | None = LIMIT,
         unsettled_max: int | None = None,
         new_from: float = inf,
+        is_forced: bool = False,
     ) -> None:
         self.setup = Setup()
         self.checkpoints = CheckpointFixture(self.setup)
@@ -77,6 +78,7 @@ class GuardFixture:
                 log=get_logger("eventproc.test"),
             ),
             deliveries_max=limit,
+            is_forced=is_forced,
         )
         self.settled_at: list[Isolation] = []
         self._found = found

@@ -96,7 +96,7 @@ class PumpFixture:
             **settings,
         }
 
-    async def pump(self) -> PartitionPump:
+    async def pump(self, *, is_forced: bool = False) -> PartitionPump:
         """Make the pump; a test runs it."""
         await self.checkpoints.store.open()
         await self.source.open()
@@ -111,6 +111,7 @@ class PumpFixture:
             rate_limits=self.rate_limits,
             stop=StopScope(lambda: self.remaining_s),
             ready=_ready,
+            is_forced=is_forced,
             config=config,
             rng=Random(0),
             log=get_logger("eventproc.test"),

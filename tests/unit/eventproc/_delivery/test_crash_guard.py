@@ -213,10 +213,8 @@ def test_an_event_is_given_up_when_its_count_is_at_the_limit(limit, is_forced, f
     """Not if an operator resumed the partition, and never without a limit."""
 
     async def scenario():
-        fixture = GuardFixture(found, limit=limit)
+        fixture = GuardFixture(found, limit=limit, is_forced=is_forced)
         await fixture.open()
-        if is_forced:
-            fixture.guard.force()
         await fixture.deliver([1, 2])
         return fixture.given_up, fixture.parts
 

@@ -103,7 +103,7 @@ class Reading:
             counters=counters or DeliveryCounters(),
             log=get_logger("eventproc.test"),
         )
-        self.activity = scope.activity
+        self.progress = scope.progress
         self.link = SteadyLink(
             QueueLinks(source, identity)
             if isinstance(source, QueueSource)

@@ -18,9 +18,10 @@ from tests.scenarios.group_setup import seconds
 class StubPump:
     """A pump that drains for a second; a test says how it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_forced: bool = False) -> None:
         self.counters = DeliveryCounters()
-        self.is_lost = self.is_paused = self.is_forced = False
+        self.is_lost = self.is_paused = False
+        self.is_forced = is_forced
         self.group_pause: Pause | None = None
         self.budget: timedelta | None = None
         self.has_unstored_progress = False
@@ -57,10 +58,6 @@ class StubPump:
     def follow(self, pause) -> None:
         """Note the group's pause."""
         self.group_pause = pause
-
-    def force(self) -> None:
-        """Note that the limit of deliveries is to be ignored."""
-        self.is_forced = True
 
     async def run(self) -> CloseReason:
         """Serve until drained."""
@@ -111,10 +108,10 @@ class PumpsFixture:
         """Return the last pump that was made for a partition."""
         return [pump for p, pump in self.made if p == partition_id][-1]
 
-    def _make(self, partition_id):
+    def _make(self, partition_id, *, is_forced):
         if self.failures:
             raise self.failures.pop(0)
-        self.made.append((partition_id, StubPump()))
+        self.made.append((partition_id, StubPump(is_forced=is_forced)))
         return self.made[-1][1]
 
     async def _transfer(self, partition_id, owner_id):
