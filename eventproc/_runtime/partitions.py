@@ -11,7 +11,7 @@ from eventproc._delivery.flow_control import RateLimiter
 from eventproc._delivery.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc._delivery.handler_threads import ThreadedHandler
 from eventproc._delivery.links import Links, QueueLinks
-from eventproc._delivery.pump import PartitionPump
+from eventproc._delivery.partition_pump import PartitionPump
 from eventproc._delivery.scope import PartitionIdentity
 from eventproc._group.pumps.pump import Grant, Opening, Work
 from eventproc._runtime.descriptors import warn_if_scarce

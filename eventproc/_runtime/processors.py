@@ -17,11 +17,11 @@ from eventproc._delivery.checks import (
 )
 from eventproc._delivery.config import EventProcessorConfig
 from eventproc._delivery.handler import HandlerFactory
-from eventproc._delivery.pump import PartitionPump
+from eventproc._delivery.partition_pump import PartitionPump
 from eventproc._group.resources.config import ResourceProcessorConfig
 from eventproc._group.resources.handler import ResourceHandlerFactory
 from eventproc._group.resources.names import Resources
-from eventproc._group.resources.pump import ResourcePump
+from eventproc._group.resources.resource_pump import ResourcePump
 from eventproc._group.resources.work import NamedResources
 from eventproc._runtime.group_processor import GroupProcessor
 from eventproc._runtime.partitions import Partitions

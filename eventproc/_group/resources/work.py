@@ -18,7 +18,7 @@ from eventproc._group.resources.handler import (
     ResourceHandlerFactory,
 )
 from eventproc._group.resources.names import Resources, name_of
-from eventproc._group.resources.pump import ResourcePump
+from eventproc._group.resources.resource_pump import ResourcePump
 
 
 class ThreadedResourceHandler(ResourceHandler):

@@ -11,7 +11,7 @@ from eventproc._base.logs import get_logger
 from eventproc._delivery.config import EventProcessorConfig
 from eventproc._delivery.flow_control import RateLimiter
 from eventproc._delivery.links import Links
-from eventproc._delivery.pump import PartitionPump
+from eventproc._delivery.partition_pump import PartitionPump
 from eventproc._delivery.scope import PartitionIdentity
 from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.models import CloseReason

@@ -8,7 +8,7 @@ from eventproc import Backoff, ResourceHandler, ResourceProcessorConfig
 from eventproc._base.logs import get_logger
 from eventproc._group.pumps.pump import Grant
 from eventproc._group.pumps.stop_scope import StopScope
-from eventproc._group.resources.pump import ResourcePump
+from eventproc._group.resources.resource_pump import ResourcePump
 from eventproc.models import Member
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import seconds
