@@ -13,6 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 
 uv := .tools/bin/uv
 javascript := tests/integration/emulator/javascript
+typing := tests/typing
 run := .venv/bin
 say := @printf '>> %s\n'
 
@@ -83,13 +84,14 @@ coverage: $(parts) ## run every test, and measure coverage (twice the time)
 	@$(run)/coverage report
 
 .PHONY: lint
-lint: venv ## check format, style, types, layers and dependencies
+lint: venv $(typing)/node_modules/.done ## check format, style, types, layers and dependencies
 	$(say) 'format'
 	@$(run)/ruff format --check --quiet || { $(run)/ruff format --diff --quiet; echo 'make fmt repairs this' >&2; exit 1; }
 	$(say) 'style'
 	@$(run)/ruff check --quiet
 	$(say) 'types'
 	@$(run)/mypy
+	@PATH="$(CURDIR)/.tools/node/bin:$$PATH" node $(typing)/node_modules/pyright/index.js -p $(typing) >.tools/pyright.txt || { cat .tools/pyright.txt; exit 1; }
 	$(say) 'layers'
 	@$(run)/lint-imports --no-logo >.tools/layers.txt || { cat .tools/layers.txt; exit 1; }
 	$(say) 'dependencies'
@@ -165,7 +167,7 @@ $(uv): bootstrap/uv.py
 .tools/node/bin/node: bootstrap/node.sh | venv
 	@bootstrap/node.sh $(uv)
 
-# Any folder with a package-lock.json: Azurite (130 MB), and the JavaScript client for one test.
+# Any folder with a package-lock.json: Azurite (130 MB), the JavaScript client for one test, and Pyright.
 %/node_modules/.done: %/package-lock.json .tools/node/bin/node
 	$(say) 'npm packages for $*'
 	@cd "$*" && PATH="$(CURDIR)/.tools/node/bin:$$PATH" \
@@ -217,4 +219,4 @@ clean: ## remove what tests and builds left behind
 
 .PHONY: distclean
 distclean: clean ## also remove everything that make fetched
-	@rm -rf .venv .tools azurite/node_modules $(javascript)/node_modules
+	@rm -rf .venv .tools azurite/node_modules $(javascript)/node_modules $(typing)/node_modules

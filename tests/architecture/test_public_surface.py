@@ -4,6 +4,7 @@ The reference is the lines ``::: NAME`` of ``docs``: each has a module with what
 name. A module is public if no part of its path begins with an underscore.
 """
 
+import ast
 import dataclasses
 import importlib
 import inspect
@@ -124,6 +125,26 @@ def test_what_is_exported_says_that_it_comes_from_a_public_module():
     ]
 
     assert wrong == []
+
+
+def test_a_program_uses_every_name(root):
+    """Type checkers read it, so a name whose type a user could not use is noticed."""
+    tree = ast.parse((root / "tests" / "typing" / "uses_everything.py").read_text("utf-8"))
+    path_by_name: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            path_by_name |= {each.asname or each.name: each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            path_by_name |= {each.name: f"{node.module}.{each.name}" for each in node.names}
+    used = {
+        ".".join([path_by_name.get(first, first), *rest])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute)
+        for first, *rest in [ast.unparse(node).split(".")]
+    }
+    things = {id(thing) for path, thing in EXPORTED.items() if path in used}
+
+    assert [path for path, thing in EXPORTED.items() if id(thing) not in things] == []
 
 
 # --- annotations ---------------------------------------------------------------------------------
