@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Annotated, Final, Self
 from urllib.parse import quote, unquote, urlsplit
 
@@ -184,3 +185,12 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None:
         yield cause
         cause = cause.__cause__ or cause.__context__
+
+
+def is_ip_address(host: str) -> bool:
+    """Whether a host is given by its address, which no DNS has to find."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

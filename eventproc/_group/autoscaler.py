@@ -14,7 +14,7 @@ from eventproc._core.delivery.checkpoints import handled_in_hub
 from eventproc._core.ownership.liveness import fresh_owners, live_members
 from eventproc._core.scaling.decision import Decision, Reason, ScalingMemory, ScalingRules, decide
 from eventproc._core.scaling.readings import PartitionReading, Reading
-from eventproc._group.records import read_pauses
+from eventproc._group.records import pauses_in_force
 from eventproc.errors import SourceError, StoreError
 from eventproc.models import ConsumerGroup, MembershipSnapshot, MemberStatus, PartitionProperties
 from eventproc.ports import CheckpointStore, EventSource
@@ -145,7 +145,7 @@ async def read_group(
     ends = await together(*(source.partition_properties(p) for p in ids))
     owners = fresh_owners(owned, expiration)
     found = {c.partition_id: c for c in checkpoints}
-    pauses = await read_pauses(store, group, present)
+    pauses = await pauses_in_force(store, group, present)
     return Reading(
         at_s=at_s,
         partitions={

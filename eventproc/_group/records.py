@@ -119,7 +119,7 @@ class SchemaStore:
             )
 
 
-async def read_pauses(
+async def pauses_in_force(
     store: CheckpointStore, group: ConsumerGroup, present: MembershipSnapshot
 ) -> Pauses:
     """Return what is paused, as processors take it: an unreadable record pauses everything."""

@@ -6,7 +6,7 @@ the event is given up without another attempt.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, Self, TypeVar, Union, overload
+from typing import Any, ClassVar, Generic, Self, TypeVar, Union, overload
 
 import msgspec
 
@@ -69,6 +69,9 @@ class FunctionDecoder(Decoder[T]):
 class _TypedDecoder(Decoder[T]):
     """Base of decoders that check values against a type."""
 
+    _kind: ClassVar[Any]
+    """A class of msgspec's decoders."""
+
     @overload
     def __init__(self, shape: type[T], *, strict: bool = True) -> None: ...
     @overload
@@ -76,7 +79,7 @@ class _TypedDecoder(Decoder[T]):
     def __init__(self, shape: Any = Any, *, strict: bool = True) -> None:
         try:
             msgspec.json.schema(shape)  # A decoder refuses some types only at its first use.
-            self._decode = self._function(shape, strict=strict)
+            self._decode = self._kind(shape, strict=strict).decode
         except TypeError as error:
             raise ConfigurationError(
                 f"{shape!r} cannot be the type of decoded values: {error}"
@@ -99,10 +102,6 @@ class _TypedDecoder(Decoder[T]):
         value: T = self._decode(body)
         return value
 
-    @staticmethod
-    def _function(shape: Any, *, strict: bool) -> Any:  # noqa: ANN401 - a method of a decoder
-        raise NotImplementedError
-
 
 class JsonDecoder(_TypedDecoder[T]):
     """Decodes JSON, and checks it against a type while it is read.
@@ -117,14 +116,10 @@ class JsonDecoder(_TypedDecoder[T]):
         ConfigurationError: msgspec cannot decode the type.
     """
 
-    @staticmethod
-    def _function(shape: Any, *, strict: bool) -> Any:  # noqa: ANN401 - a method of a decoder
-        return msgspec.json.Decoder(shape, strict=strict).decode
+    _kind = msgspec.json.Decoder
 
 
 class MsgpackDecoder(_TypedDecoder[T]):
     """Decodes MessagePack, and checks it against a type; arguments as those of ``JsonDecoder``."""
 
-    @staticmethod
-    def _function(shape: Any, *, strict: bool) -> Any:  # noqa: ANN401 - a method of a decoder
-        return msgspec.msgpack.Decoder(shape, strict=strict).decode
+    _kind = msgspec.msgpack.Decoder

@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from eventproc._base.network import is_ip_address
 from eventproc.errors import ConfigurationError
 
 Service: TypeAlias = Literal["blob", "table"]
@@ -133,17 +133,9 @@ def require_account(url: str) -> None:
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if not parts.path.strip("/") and ("." not in host or _is_ip_address(host)):
+    if not parts.path.strip("/") and ("." not in host or is_ip_address(host)):
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         raise ConfigurationError(
             f"the storage account's address {place} lacks the account's name: give {place}/NAME, "
             "for Azurite devstoreaccount1"
         )
-
-
-def _is_ip_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

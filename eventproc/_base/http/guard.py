@@ -9,10 +9,11 @@ Rule 2: a request that a page of another origin makes changes nothing.
 import socket
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from eventproc._base.network import is_ip_address
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -42,7 +43,10 @@ def is_own_host(host: str | None, names: Collection[str] = ()) -> bool:
     name = hostname(f"//{host}").rstrip(".")
     ends = (*_PRIVATE_ENDS, *(each for each in names if each.startswith(".")))
     return bool(name) and (
-        name in names or "." not in name or name.endswith(ends) or _is_address(name)
+        name in names
+        or "." not in name
+        or name.endswith(ends)
+        or is_ip_address(name.partition("%")[0])
     )
 
 
@@ -102,11 +106,3 @@ def _is_origin_of(origin: str, host: str) -> bool:
         return urlsplit(origin).netloc.lower() == host.lower()
     except ValueError:
         return False
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name.partition("%")[0])
-    except ValueError:
-        return False
-    return True

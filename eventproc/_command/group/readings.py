@@ -12,7 +12,7 @@ from eventproc._base.tasks import together
 from eventproc._core.delivery.checkpoints import pump_owner
 from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
 from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
-from eventproc._group.records import read_pauses
+from eventproc._group.records import pauses_in_force
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     Checkpoint,
@@ -92,7 +92,7 @@ async def read_group(
         damage=damage,
         schema=schema,
         schema_error=schema_error,
-        pauses=await read_pauses(store, group, present),
+        pauses=await pauses_in_force(store, group, present),
     )
 
 
