@@ -20,7 +20,7 @@ from benchmarks._rows import Row, options, print_progress, print_rows
 from checkpointstores.tables._table import TRANSACTION_MAX
 from eventproc import EventProcessorConfig
 from eventproc._command.verbs.simulate import memory_account
-from eventproc._simulation import History, PriceList, Script, parse_event, play, report_of
+from eventproc._simulation import History, PriceList, Script, parse_event, report_of, run_script
 from eventproc._simulation.price import HOURS_PER_MONTH, PRICES
 from eventproc._simulation.report import HOUR_S, pages_listed
 
@@ -41,10 +41,14 @@ def measure(size: str) -> list[dict[str, Any]]:
     partitions, processors = map(int, size.split("x"))
     crashing, rolled = max(processors // 10, 1), min(processors, ROLLED_MAX)
     changes = (f"join:1@{JOIN_S}", f"crash:{crashing}@{CRASH_S}")
-    history = play(script(partitions, processors, END_S, *changes), memory_account)
+    history = run_script(script(partitions, processors, END_S, *changes), memory_account)
     roll_end_s = ROLL_S + rolled * ROLL_EACH_S + 10
     rolling = script(partitions, processors, roll_end_s, f"roll:{rolled}@{ROLL_S}")
-    rows = [at_rest(history), *events_of(history), *events_of(play(rolling, memory_account))[1:]]
+    rows = [
+        at_rest(history),
+        *events_of(history),
+        *events_of(run_script(rolling, memory_account))[1:],
+    ]
     return [{"size": size, **row} for row in rows]
 
 
@@ -78,7 +82,7 @@ def by_store(size: str) -> list[dict[str, Any]]:
     """Count what a group at rest asks of each store in a month, and the price of that."""
     partitions, processors = map(int, size.split("x"))
     begin_s, end_s = REST_S
-    history = play(script(partitions, processors, round(end_s)), memory_account)
+    history = run_script(script(partitions, processors, round(end_s)), memory_account)
     months = (end_s - begin_s) / HOUR_S / HOURS_PER_MONTH
     counts = [write.count for write in history.writes if begin_s <= write.at_s < end_s]
     rows = []

@@ -1,12 +1,9 @@
 """Checks the arguments of a processor; each error names the remedy.
 
 A handler is checked by its class: whether it can be made without arguments, whether its methods can
-be called with the arguments that they will get, and whether it sets a state with key lanes. If a
-function makes the handlers, the first one that it makes is checked, when the processor starts.
-
-Checks what a handler that takes columns needs; each error names the remedy.
-
-May a handler use transactions with this store, this source and this configuration?
+be called with the arguments that they will get, whether columns and transactions that it wants are
+possible. If a function makes the handlers, the first one that it makes is checked, when the
+processor starts.
 """
 
 import inspect
@@ -36,109 +33,6 @@ from eventproc.ports import (
     QueueSource,
     Roster,
 )
-
-
-def check_columns(cls: type, base: type, key_concurrency: int) -> None:
-    """Check what a handler of columns needs, and that no other handler names columns.
-
-    Args:
-        cls: The handler's class.
-        base: Which of the two base classes it inherits from.
-        key_concurrency: As in the configuration.
-
-    Raises:
-        ConfigurationError: the message names the handler and the remedy.
-    """
-
-    def is_own(attribute: str) -> bool:
-        return getattr(cls, attribute) is not getattr(base, attribute)
-
-    name = cls.__name__
-    chosen = inspect.getattr_static(cls, "columns", None)
-    if not is_own("process_columns"):
-        if is_own("columns"):
-            raise ConfigurationError(
-                f"{name}.columns has no effect, because there is no process_columns: define it, or "
-                "give the attribute another name"
-            )
-        return
-    if is_own("process_event") or is_own("process_events") or is_own("process_value"):
-        return  # Then a processor calls these; ``process_columns`` is for Spark's sink.
-    if key_concurrency > 1:
-        raise ConfigurationError(
-            f"{name} takes columns, and a batch of columns has events of many keys. Define "
-            "process_events instead, or handle one key at a time",
-            setting="key_concurrency",
-            value=str(key_concurrency),
-        )
-    if isinstance(chosen, property):
-        return
-    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
-        raise ConfigurationError(
-            f'{name}.columns is {chosen!r}: give the names of columns, such as ("body", "offset")'
-        )
-    with _of_handler(name):
-        from eventproc.columns import VALUE, check_names, value_type  # noqa: PLC0415 - an extra
-
-        if VALUE in chosen:
-            shape = getattr(getattr(cls, "decode", None), "shape", None)
-            if shape is None:
-                raise ConfigurationError(
-                    f"the column {VALUE!r} needs a decoder that knows the type of its values: set "
-                    "decode, for example to JsonDecoder(Order)"
-                )
-            value_type(shape)
-        check_names(name for name in chosen if name != VALUE)
-
-
-@contextmanager
-def _of_handler(name: str) -> Iterator[None]:
-    """Say of which handler a refusal is."""
-    try:
-        yield
-    except MissingExtraError:
-        raise
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{name}.columns: {error}") from None
-
-
-def check_transactions(
-    handler: type, store: CheckpointStore, source: EventSource, config: EventProcessorConfig
-) -> None:
-    """Refuse a handler that uses transactions where they could not be kept.
-
-    Raises:
-        ConfigurationError: the message says what is missing, and the remedy.
-    """
-    if not getattr(handler, "uses_transactions", False):
-        return
-    name = handler.__name__
-    if store.transactions() is None:
-        while isinstance(store, ForwardingStore):
-            store = store.store
-        raise ConfigurationError(
-            f"handler {name} uses transactions, and {type(store).__name__} has none: use "
-            "PostgresCheckpointStore (postgres:NAME) or SqliteCheckpointStore (sqlite:PATH), with "
-            "the tables of the handler in the same database; or leave uses_transactions out, and "
-            "make its writes repeatable"
-        )
-    if isinstance(source, QueueSource):
-        raise ConfigurationError(
-            f"handler {name} uses transactions, and {type(source).__name__} begins where its "
-            "broker was told to, not at the checkpoint, so events could be handled again after "
-            "their transaction: use an event hub or a topic, or leave uses_transactions out"
-        )
-    chosen = [config.initial_position, *config.initial_positions.values()]
-    has_number = all(position.is_earliest or position.is_latest for position in chosen)
-    if config.key_concurrency > 1 and not has_number:
-        raise ConfigurationError(
-            f"handler {name} uses transactions, and an initial position is a time or a number: the "
-            "partition has no position until its first events are handled, so lanes could not "
-            "commit. Begin at the earliest or the latest event, or handle one key at a time",
-            setting="key_concurrency",
-            value=str(config.key_concurrency),
-        )
-
 
 PROCESS_METHODS: Final = ("process_event", "process_value", "process_events", "process_columns")
 """A handler must define one of these methods."""
@@ -283,6 +177,44 @@ def check_resource_handler(make: ResourceHandlerFactory) -> None:
     _check_methods(made, base, _RESOURCE_PARAMETERS)
 
 
+def check_transactions(
+    handler: type, store: CheckpointStore, source: EventSource, config: EventProcessorConfig
+) -> None:
+    """Refuse a handler that uses transactions where they could not be kept.
+
+    Raises:
+        ConfigurationError: the message says what is missing, and the remedy.
+    """
+    if not getattr(handler, "uses_transactions", False):
+        return
+    name = handler.__name__
+    if store.transactions() is None:
+        while isinstance(store, ForwardingStore):
+            store = store.store
+        raise ConfigurationError(
+            f"handler {name} uses transactions, and {type(store).__name__} has none: use "
+            "PostgresCheckpointStore (postgres:NAME) or SqliteCheckpointStore (sqlite:PATH), with "
+            "the tables of the handler in the same database; or leave uses_transactions out, and "
+            "make its writes repeatable"
+        )
+    if isinstance(source, QueueSource):
+        raise ConfigurationError(
+            f"handler {name} uses transactions, and {type(source).__name__} begins where its "
+            "broker was told to, not at the checkpoint, so events could be handled again after "
+            "their transaction: use an event hub or a topic, or leave uses_transactions out"
+        )
+    chosen = [config.initial_position, *config.initial_positions.values()]
+    has_number = all(position.is_earliest or position.is_latest for position in chosen)
+    if config.key_concurrency > 1 and not has_number:
+        raise ConfigurationError(
+            f"handler {name} uses transactions, and an initial position is a time or a number: the "
+            "partition has no position until its first events are handled, so lanes could not "
+            "commit. Begin at the earliest or the latest event, or handle one key at a time",
+            setting="key_concurrency",
+            value=str(config.key_concurrency),
+        )
+
+
 def _check_factory(make: Callable[[], object]) -> type | None:
     """Refuse what needs arguments; return the class if it is one."""
     made = class_of(make)
@@ -365,7 +297,7 @@ def _check_class(cls: type, key_concurrency: int) -> None:
         )
     _check_methods(cls, base, _PARAMETERS)
     _check_values(cls, base)
-    check_columns(cls, base, key_concurrency)
+    _check_columns(cls, base, key_concurrency)
 
 
 def _check_values(cls: type, base: type) -> None:
@@ -384,6 +316,58 @@ def _check_values(cls: type, base: type) -> None:
             f"{_name(cls)} defines process_value, and its decode is {decoder!r}: set it to a "
             "decoder, for example decode = JsonDecoder(Order) of eventproc.decoders"
         )
+
+
+def _check_columns(cls: type, base: type, key_concurrency: int) -> None:
+    """Check what a handler of columns needs, and that no other handler names columns."""
+    is_own = partial(_is_own, cls, base)
+    name = cls.__name__
+    chosen = inspect.getattr_static(cls, "columns", None)
+    if not is_own("process_columns"):
+        if is_own("columns"):
+            raise ConfigurationError(
+                f"{name}.columns has no effect, because there is no process_columns: define it, or "
+                "give the attribute another name"
+            )
+        return
+    if is_own("process_event") or is_own("process_events") or is_own("process_value"):
+        return  # Then a processor calls these; ``process_columns`` is for Spark's sink.
+    if key_concurrency > 1:
+        raise ConfigurationError(
+            f"{name} takes columns, and a batch of columns has events of many keys. Define "
+            "process_events instead, or handle one key at a time",
+            setting="key_concurrency",
+            value=str(key_concurrency),
+        )
+    if isinstance(chosen, property):
+        return
+    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
+        raise ConfigurationError(
+            f'{name}.columns is {chosen!r}: give the names of columns, such as ("body", "offset")'
+        )
+    with _of_handler(name):
+        from eventproc.columns import VALUE, check_names, value_type  # noqa: PLC0415 - an extra
+
+        if VALUE in chosen:
+            shape = getattr(getattr(cls, "decode", None), "shape", None)
+            if shape is None:
+                raise ConfigurationError(
+                    f"the column {VALUE!r} needs a decoder that knows the type of its values: set "
+                    "decode, for example to JsonDecoder(Order)"
+                )
+            value_type(shape)
+        check_names(name for name in chosen if name != VALUE)
+
+
+@contextmanager
+def _of_handler(name: str) -> Iterator[None]:
+    """Say of which handler a refusal is."""
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}.columns: {error}") from None
 
 
 def _check_methods(cls: type, base: type, parameters: Mapping[str, tuple[str, ...]]) -> None:

@@ -1,9 +1,7 @@
-"""The handler classes that users subclass.
+"""The handler classes that users subclass, and the view of a partition that their methods get.
 
 One handler serves one partition, with one call at a time if ``key_concurrency`` is 1. The order of
 calls: ``initialize``; any number of ``process_events``, ``process_error``, ``on_idle``; ``close``.
-
-What a handler's methods receive: the view of its partition.
 """
 
 import asyncio
@@ -25,7 +23,18 @@ from eventproc.errors import (
 )
 from eventproc.models import CloseReason, ConsumerGroup, ReceivedEvent
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import typing_extensions
+
+    T = typing_extensions.TypeVar("T", default=Any)  # A handler without values needs no type.
+else:
+    T = TypeVar("T")
+
 Result = TypeVar("Result")
+
+COLUMNS_WANTED: Final = ("body", "partition", "offset", "sequenceNumber", "enqueuedTime")
+"""The columns that ``process_columns`` gets if the handler names no others."""
 
 
 class PartitionContext(ABC):
@@ -330,18 +339,6 @@ class BlockingPartitionContext:
     def resume(self) -> None:
         """End a pause."""
         self._context.resume()
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import typing_extensions
-
-    T = typing_extensions.TypeVar("T", default=Any)  # A handler without values needs no type.
-else:
-    T = TypeVar("T")
-
-COLUMNS_WANTED: Final = ("body", "partition", "offset", "sequenceNumber", "enqueuedTime")
-"""The columns that ``process_columns`` gets if the handler names no others."""
 
 
 class BatchError(EventProcError):

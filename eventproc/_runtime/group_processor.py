@@ -1,10 +1,7 @@
-"""Reports a processor to its health reporter, from the start of a run to its end.
+"""``GroupProcessor``: starts and stops a member of a group, whatever the group shares.
 
-``GroupProcessor``: starts and stops.
-
-``EventProcessor`` and ``ResourceProcessor`` have it in common: a member of a group, whatever the
-group shares. Members know each other only through the store; they are equal, and none coordinates
-the others.
+``EventProcessor`` and ``ResourceProcessor`` have it in common. Members know each other only through
+the store; they are equal, and none coordinates the others.
 """
 
 import asyncio
@@ -28,64 +25,6 @@ from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 from eventproc.models._statistics import GroupStatistics, Phase
 from eventproc.ports import HealthReporter, WatchedMember
-
-
-class Watching:
-    """What a processor tells its health reporter, if it has one."""
-
-    def __init__(self, parts: MemberParts, shown: Callable[[str], str]) -> None:
-        """*shown* returns the user's name for a partition or resource."""
-        self._parts = parts
-        self._shown = shown
-        self._member: WatchedMember | None = None
-        self.phase = Phase.STARTING
-        self._failure = ""
-
-    async def begin(
-        self, executor: StoreExecutor, owner_id: str, *, awaited: Callable[[], str]
-    ) -> None:
-        """Report that the processor starts.
-
-        Args:
-            executor: The run's, which is closed on an error.
-            owner_id: The run's.
-            awaited: Returns what the start waits for.
-
-        Raises:
-            ConfigurationError: the reporter cannot work.
-        """
-        self.phase, self._failure = Phase.STARTING, ""
-        reporter: HealthReporter | None = self._parts.health
-        if reporter is None:
-            return
-        member = WatchedMember(
-            owner_id=owner_id,
-            group=self._parts.group,
-            phase=lambda: self.phase,
-            awaited=awaited,
-            failure=lambda: self._failure,
-            statistics=self._parts.reported.read,
-            shown=self._shown,
-            ping_loop=partial(ping, asyncio.get_running_loop()),
-            ping_store=executor.ping,
-            meter_provider=self._parts.reported.meter_provider,
-        )
-        try:
-            await reporter.begin(member)
-        except BaseException:
-            await executor.close()
-            raise
-        self._member = member
-
-    def fail(self, error: Exception) -> None:
-        """Report that the processor has failed: it serves nothing more, until it is started."""
-        self.phase, self._failure = Phase.STOPPING, f"it has failed: {shown(error)}"
-
-    async def end(self) -> None:
-        """Report no more."""
-        member, self._member = self._member, None
-        if member is not None and self._parts.health is not None:
-            await self._parts.health.end(member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,3 +301,61 @@ class GroupProcessor(Generic[PumpT]):
             raise
         finally:
             await end([reading, cycling])
+
+
+class Watching:
+    """Reports a processor to its health reporter, if it has one, from start to end of a run."""
+
+    def __init__(self, parts: MemberParts, shown: Callable[[str], str]) -> None:
+        """*shown* returns the user's name for a partition or resource."""
+        self._parts = parts
+        self._shown = shown
+        self._member: WatchedMember | None = None
+        self.phase = Phase.STARTING
+        self._failure = ""
+
+    async def begin(
+        self, executor: StoreExecutor, owner_id: str, *, awaited: Callable[[], str]
+    ) -> None:
+        """Report that the processor starts.
+
+        Args:
+            executor: The run's, which is closed on an error.
+            owner_id: The run's.
+            awaited: Returns what the start waits for.
+
+        Raises:
+            ConfigurationError: the reporter cannot work.
+        """
+        self.phase, self._failure = Phase.STARTING, ""
+        reporter: HealthReporter | None = self._parts.health
+        if reporter is None:
+            return
+        member = WatchedMember(
+            owner_id=owner_id,
+            group=self._parts.group,
+            phase=lambda: self.phase,
+            awaited=awaited,
+            failure=lambda: self._failure,
+            statistics=self._parts.reported.read,
+            shown=self._shown,
+            ping_loop=partial(ping, asyncio.get_running_loop()),
+            ping_store=executor.ping,
+            meter_provider=self._parts.reported.meter_provider,
+        )
+        try:
+            await reporter.begin(member)
+        except BaseException:
+            await executor.close()
+            raise
+        self._member = member
+
+    def fail(self, error: Exception) -> None:
+        """Report that the processor has failed: it serves nothing more, until it is started."""
+        self.phase, self._failure = Phase.STOPPING, f"it has failed: {shown(error)}"
+
+    async def end(self) -> None:
+        """Report no more."""
+        member, self._member = self._member, None
+        if member is not None and self._parts.health is not None:
+            await self._parts.health.end(member)

@@ -3,10 +3,6 @@
 Usually two event loops take part. The store, the leases, the membership and the balancer run on the
 store's loop; the source and the pumps on the processor's. Calls between them go through a
 ``StoreExecutor``. Methods marked "On the store's loop" run there.
-
-Closes what a run has opened, in reverse order and within a limit of time.
-
-A client may wait for an answer that never comes. That must not keep a processor from stopping.
 """
 
 import asyncio
@@ -42,43 +38,6 @@ from eventproc.errors import (
     StoreReplacedError,
 )
 
-CLOSE_MIN_S: Final = 0.1
-"""What each part gets in any case, if the parts before it used up the time."""
-
-
-class CloseStack:
-    """The parts that are open, and how to close each."""
-
-    def __init__(self, log: Logger) -> None:
-        self._log = log
-        self._stack = AsyncExitStack()
-        self._until_s = 0.0
-
-    def push(self, part: str, close: Callable[[], Awaitable[None]]) -> None:
-        """Note a part that was opened, by its name in the log."""
-        self._stack.push_async_callback(partial(self._close_part, part, close))
-
-    async def close(self, until_s: float) -> None:
-        """Close every part, the newest first, until this time of the running loop.
-
-        A part that is not closed by then is cancelled, logged and left. An error of a part is
-        raised after the others were closed.
-        """
-        self._until_s = until_s
-        await self._stack.aclose()
-
-    async def _close_part(self, part: str, close: Callable[[], Awaitable[None]]) -> None:
-        now_s = asyncio.get_running_loop().time()
-        limit = asyncio.timeout_at(max(self._until_s, now_s + CLOSE_MIN_S))
-        try:
-            async with limit:
-                await close()
-        except TimeoutError:
-            if not limit.expired():  # Its own, not ours.
-                raise
-            self._log.error("close_timed_out", part=part)
-
-
 DISPLACING: Final = (DuplicateOwnerError, StoreReplacedError)
 """Errors that end a processor at once: another processor uses its owner id, or its store is not the
 group's any more. It writes nothing after that."""
@@ -92,9 +51,8 @@ CLOSE_GRACE_S: Final = 2.0
 ``GRACE`` after which a process that got a signal is ended."""
 
 
-def _boot_clock() -> float:
-    """Return seconds of a clock that counts suspended time too: leases expire during it."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+CLOSE_MIN_S: Final = 0.1
+"""What each part gets in any case, if the parts before it used up the time."""
 
 
 class ProcessorRun(Generic[PumpT]):
@@ -320,3 +278,44 @@ class ProcessorRun(Generic[PumpT]):
             ),
             handler,
         )
+
+
+class CloseStack:
+    """The parts that are open, and how to close each, within a limit of time.
+
+    A client may wait for an answer that never comes. That must not keep a processor from stopping.
+    """
+
+    def __init__(self, log: Logger) -> None:
+        self._log = log
+        self._stack = AsyncExitStack()
+        self._until_s = 0.0
+
+    def push(self, part: str, close: Callable[[], Awaitable[None]]) -> None:
+        """Note a part that was opened, by its name in the log."""
+        self._stack.push_async_callback(partial(self._close_part, part, close))
+
+    async def close(self, until_s: float) -> None:
+        """Close every part, the newest first, until this time of the running loop.
+
+        A part that is not closed by then is cancelled, logged and left. An error of a part is
+        raised after the others were closed.
+        """
+        self._until_s = until_s
+        await self._stack.aclose()
+
+    async def _close_part(self, part: str, close: Callable[[], Awaitable[None]]) -> None:
+        now_s = asyncio.get_running_loop().time()
+        limit = asyncio.timeout_at(max(self._until_s, now_s + CLOSE_MIN_S))
+        try:
+            async with limit:
+                await close()
+        except TimeoutError:
+            if not limit.expired():  # Its own, not ours.
+                raise
+            self._log.error("close_timed_out", part=part)
+
+
+def _boot_clock() -> float:
+    """Return seconds of a clock that counts suspended time too: leases expire during it."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

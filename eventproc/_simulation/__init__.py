@@ -1,13 +1,13 @@
 """Simulate whole groups of real processors on virtual time, to plan a group before it is built.
 
-A ``Script`` lists what happens, ``play`` runs it and returns a ``History``, and ``report_of``
+A ``Script`` lists what happens, ``run_script`` runs it and returns a ``History``, and ``report_of``
 computes what it cost. The caller passes the store in, as a ``StoreFactory``.
 """
 
 from eventproc._simulation.history import History
 from eventproc._simulation.price import PRICES, PriceList
 from eventproc._simulation.report import EventReport, Report, Totals, report_of
-from eventproc._simulation.scaled_world import play
+from eventproc._simulation.scaled_world import run_script
 from eventproc._simulation.scaling_report import LoadReport, ScalingReport, scaling_report_of
 from eventproc._simulation.script import Action, Scaling, Script, ScriptedEvent, parse_event
 from eventproc._simulation.world import StoreFactory
@@ -27,7 +27,7 @@ __all__ = [
     "StoreFactory",
     "Totals",
     "parse_event",
-    "play",
     "report_of",
+    "run_script",
     "scaling_report_of",
 ]

@@ -1,11 +1,7 @@
-"""Records every answer of the store and every handled event in the history.
+"""The hub and the clock of a simulation, and the record of what happens on them.
 
-It is called in the same step of the loop in which the store acted, so its copy of the ownership
-records equals the store's at every moment.
-
-A fleet: a hub and a clock on virtual time, which processors share.
-
-``World`` plays scripts on it. The project's own tests add faults and invariants to it.
+The observer is called in the same step of the loop in which the store acted, so its copy of the
+ownership records equals the store's at every moment.
 """
 
 import asyncio
@@ -33,7 +29,10 @@ BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Fleet:
-    """The hub and the clock that processors share."""
+    """The hub and the clock, on virtual time, that processors share.
+
+    ``World`` runs scripts on it. The project's own tests add faults and invariants to it.
+    """
 
     def __init__(self, partition_count: int) -> None:
         self.hub = MemoryHub(partition_count, clock=self.now)

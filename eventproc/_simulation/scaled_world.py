@@ -1,6 +1,4 @@
-"""Plays a script on virtual time.
-
-A group whose number of processes follows a scaler, under a load that changes.
+"""Runs a script on virtual time; with a scaler, which follows a load that changes.
 
 The scaler is the real one, and reads the simulated store and hub as it would the real ones.
 """
@@ -29,6 +27,17 @@ EVENTS_MAX: Final = 40_000
 
 CALL_S: Final = 0.5
 """How long a call of the handler takes at most, unless one event takes longer."""
+
+
+def run_script(script: Script, make_account: StoreFactory) -> History:
+    """Run a script on virtual time. The same script gives the same history."""
+
+    async def main() -> History:
+        if script.scaling is not None:
+            return await ScaledWorld(script, script.scaling, make_account).run()
+        return await World(script, make_account).run()
+
+    return run_processes(main(), within_s=inf)
 
 
 class Busy(PartitionHandler):
@@ -191,14 +200,3 @@ def _event_count(script: Script, scaling: Scaling) -> float:
     ends_s = [*(at_s for at_s, _ in loads), script.duration.total_seconds()]
     spans_s = (end_s - begin_s for begin_s, end_s in pairwise(ends_s))
     return sum(load * span_s for (_, load), span_s in zip(loads, spans_s, strict=True))
-
-
-def play(script: Script, make_account: StoreFactory) -> History:
-    """Run a script on virtual time. The same script gives the same history."""
-
-    async def main() -> History:
-        if script.scaling is not None:
-            return await ScaledWorld(script, script.scaling, make_account).play()
-        return await World(script, make_account).play()
-
-    return run_processes(main(), within_s=inf)

@@ -1,9 +1,7 @@
-"""The faulty connection of a simulated process to the store.
+"""The store as a simulated process has it: over a faulty connection, under the observer's eyes.
 
 A request is carried out when it arrives, even if its sender is paused, killed or gone by then. The
 answer waits until the sender runs again.
-
-The store of a simulated processor; reports every call that arrives to the observer.
 """
 
 import asyncio

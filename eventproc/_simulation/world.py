@@ -116,7 +116,7 @@ class World(Fleet):
         """Virtual seconds since the beginning, also inside a process."""
         return self._wire.loop.now_s
 
-    async def play(self) -> History:
+    async def run(self) -> History:
         """Run the script and return the history."""
         publishing = asyncio.create_task(self._publish())
         self.observer.happened(f"start:{self._script.processor_count}")

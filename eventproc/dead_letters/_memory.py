@@ -1,7 +1,4 @@
-"""Dead letters in memory, for tests: sink and reader.
-
-A sink that calls a function with each dead letter, for example to write to a table or queue.
-"""
+"""Sinks of dead letters without a service: in memory, for tests, and a function of the user."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,11 +1,9 @@
-"""Replays dead letters one by one, and drops them.
+"""Chooses dead letters, replays them one by one, and drops them.
 
 Rule 1: a letter is removed after the target has taken its event, never before. If the process dies
 in between, the next replay begins with this letter, and only its event is delivered twice.
 Rule 2: events of one partition and key are replayed in order. If the target refuses one, the later
 ones with its key are not replayed either.
-
-Selects dead letters by id, partition, time, error and group.
 """
 
 from abc import abstractmethod

@@ -281,7 +281,9 @@ def test_what_is_pickled_is_read_again():
             assert read == value
 
 
-@pytest.mark.parametrize("module", ["eventproc._delivery.pump", "eventproc._group.pumps.new"])
+@pytest.mark.parametrize(
+    "module", ["eventproc._delivery.partition_pump", "eventproc._group.pumps.new"]
+)
 def test_a_dead_letter_names_no_private_module(module):
     """Error classes may move; the stored word stays the same."""
     moved = type("HiddenError", (Exception,), {"__module__": module})

@@ -11,7 +11,7 @@ from eventproc._command.verbs.simulate import memory_account
 from eventproc._core.placement.ordinal import Ordinal
 from eventproc._core.placement.ring import Ring
 from eventproc._core.placement.weighted import Weighted
-from eventproc._simulation import Script, parse_event, play, report_of
+from eventproc._simulation import Script, parse_event, report_of, run_script
 from eventproc._simulation.history import Membership
 from eventproc._simulation.report import owners_at
 
@@ -32,12 +32,12 @@ def test_one_seed_gives_one_history():
     """All changes, listings, writes and waits are the same."""
     script = script_of("join:1", "crash:1")
 
-    assert play(script, memory_account) == play(script, memory_account)
+    assert run_script(script, memory_account) == run_script(script, memory_account)
 
 
 def test_another_seed_gives_another_history():
     """Otherwise the seed would have no effect."""
-    one, other = (play(script_of("join:1", seed=seed), memory_account) for seed in (1, 2))
+    one, other = (run_script(script_of("join:1", seed=seed), memory_account) for seed in (1, 2))
 
     assert one.listings != other.listings
 
@@ -45,7 +45,7 @@ def test_another_seed_gives_another_history():
 @pytest.mark.parametrize("event", ["join:1", "leave:1", "crash:1", "restart:1", "grow:5"])
 def test_each_change_moves_the_fewest_partitions(event):
     """Without a conflict or a steal, and balanced in the end."""
-    report = report_of(play(script_of(event), memory_account)).events[1]
+    report = report_of(run_script(script_of(event), memory_account)).events[1]
 
     assert report.moves == report.moves_minimum
     assert (report.moved_twice, report.conflicts, report.steals_per_cycle_max) == (0, 0, 0)
@@ -56,21 +56,21 @@ def test_each_change_moves_the_fewest_partitions(event):
 @pytest.mark.parametrize("event", ["join:1", "leave:1", "roll:3"])
 def test_a_planned_change_repeats_no_event(event):
     """After each hand-over delivery begins where the former owner ended."""
-    report = report_of(play(script_of(event), memory_account)).events[1]
+    report = report_of(run_script(script_of(event), memory_account)).events[1]
 
     assert report.duplicates == 0
 
 
 def test_a_rolling_deploy_moves_each_partition_once():
     """New processors have another deployment id, and stand by until an old one leaves."""
-    report = report_of(play(script_of("roll:3"), memory_account)).events[1]
+    report = report_of(run_script(script_of("roll:3"), memory_account)).events[1]
 
     assert (report.moves, report.moved_twice, report.spread_final) == (18, 0, 0)
 
 
 def test_a_restart_with_static_membership_moves_no_partition():
     """A processor that restarts under its owner id keeps its partitions; no event is repeated."""
-    report = report_of(play(script_of("bounce:3"), memory_account)).events[1]
+    report = report_of(run_script(script_of("bounce:3"), memory_account)).events[1]
 
     assert (report.moves, report.duplicates, report.conflicts) == (0, 0, 0)
     assert 5 <= report.worst_gap_seconds < 20
@@ -78,7 +78,7 @@ def test_a_restart_with_static_membership_moves_no_partition():
 
 def test_a_crash_leaves_a_gap_until_the_expiration():
     """The processor's partitions are not served until its records expire."""
-    report = report_of(play(script_of("crash:1"), memory_account)).events[1]
+    report = report_of(run_script(script_of("crash:1"), memory_account)).events[1]
 
     assert 20 < report.worst_gap_seconds < 80
     assert report.duplicates > 0
@@ -87,7 +87,7 @@ def test_a_crash_leaves_a_gap_until_the_expiration():
 def test_the_documented_algorithm_steals_one_partition_per_cycle():
     """Without hand-overs a new processor steals its share one by one."""
     script = script_of("join:1", strategy=LoadBalancingStrategy.BALANCED)
-    report = report_of(play(script, memory_account)).events[1]
+    report = report_of(run_script(script, memory_account)).events[1]
 
     assert (report.moves, report.moves_minimum, report.steals_per_cycle_max) == (4, 4, 1)
     assert report.conflicts == 0
@@ -120,7 +120,7 @@ def test_releases_move_as_many_partitions_as_hand_overs():
             uses_store_thread=False, load_balancing_strategy=LoadBalancingStrategy.RELEASE
         ),
     )
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
     start, join, crash = report_of(history).events
 
     assert shares_at(history, join.at_seconds) == [10, 10, 10, 10]
@@ -145,7 +145,7 @@ def test_on_a_ring_no_processor_is_idle_through_a_rolling_deployment(placement, 
         duration=timedelta(minutes=22),
         config=EventProcessorConfig(uses_store_thread=False, placement=placement),
     )
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
     events = report_of(history).events
     idle = [
         idle_at(history, end_s)
@@ -175,7 +175,7 @@ def test_ordinals_share_by_number(placement, shares):
         duration=timedelta(minutes=12),
         config=EventProcessorConfig(uses_store_thread=False, placement=placement),
     )
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
     first = owners_at(history, 240)
 
     assert [shares_at(history, at_s) for at_s in (240, 480, 720)] == shares
@@ -190,7 +190,7 @@ def test_a_processor_starts_with_the_lowest_free_ordinal():
     """As the pods of a StatefulSet: a new one takes the place of one that is gone."""
     script = script_of("leave:2@2m", "join:1@4m", "restart:1@6m")
     script = replace(script, config=replace(script.config, placement=Ordinal()))
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
     ordinals = [ordinals_of(membership) for membership in history.memberships]
 
     assert ordinals[0] == [0, 1, 2]
@@ -204,7 +204,7 @@ def test_without_standbys_an_old_processor_ends_before_its_successor_starts():
     """In a rolling deployment with ``Ordinal``: the successor has the same ordinal and share."""
     script = script_of("roll:3")
     script = replace(script, config=replace(script.config, placement=Ordinal()))
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
     roll = report_of(history).events[1]
 
     assert max(len(membership.members) for membership in history.memberships) == 3
@@ -217,7 +217,7 @@ def test_weights_belong_to_processors_in_the_order_of_joining():
     """18 partitions by weights 2, 1, 1, then 2 again for one that joins."""
     script = script_of("join:1")
     script = replace(script, weights=(2, 1, 1), config=replace(script.config, placement=Weighted()))
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
 
     assert shares_at(history, 300) == [4, 5, 9]
     assert shares_at(history, history.duration_s) == [3, 3, 6, 6]

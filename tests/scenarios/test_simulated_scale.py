@@ -8,7 +8,7 @@ import pytest
 from benchmarks.scale import by_store, events_of, measure, script
 from eventproc import Even, Published
 from eventproc._command.verbs.simulate import memory_account
-from eventproc._simulation import play
+from eventproc._simulation import run_script
 
 
 @pytest.mark.parametrize("size", ["4x2", "18x4"])
@@ -42,7 +42,7 @@ def test_a_published_plan_makes_the_fewest_moves_without_a_conflict():
     """At a cold start, when a processor joins, and when one crashes; so do 1,000 on 50."""
     events = script(60, 6, 200, "join:1@80", "crash:1@110")
     published = replace(events.config, placement=Published(Even()))
-    rows = events_of(play(replace(events, config=published), memory_account))
+    rows = events_of(run_script(replace(events, config=published), memory_account))
 
     assert [row["event"] for row in rows] == ["start:6", "join:1", "crash:1"]
     assert all(row["moves"] == row["moves_least"] > 0 for row in rows)

@@ -10,7 +10,14 @@ from eventproc import ConfigurationError, EventProcessorConfig
 from eventproc._command.verbs.simulate import memory_account
 from eventproc._core.scaling.decision import Reason, ScalingRules
 from eventproc._core.scaling.readings import PartitionReading, Reading
-from eventproc._simulation import Scaling, Script, parse_event, play, report_of, scaling_report_of
+from eventproc._simulation import (
+    Scaling,
+    Script,
+    parse_event,
+    report_of,
+    run_script,
+    scaling_report_of,
+)
 from eventproc._simulation.scaled_world import magnified
 
 RULES = ScalingRules(
@@ -36,7 +43,7 @@ def script_of(*events, load=8.0, minutes=10, processors=1, **rules) -> Script:
 
 def result_of(script):
     """Play a script; return its history and the report on the scaler."""
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
     return history, scaling_report_of(history, script.scaling.rules)
 
 
@@ -72,7 +79,7 @@ def test_one_seed_gives_one_history():
     """Votes included."""
     script = script_of("load:30", minutes=5)
 
-    assert play(script, memory_account) == play(script, memory_account)
+    assert run_script(script, memory_account) == run_script(script, memory_account)
 
 
 def test_a_restart_of_all_processes_scales_nothing_out():

@@ -1,7 +1,4 @@
-"""The report of the demo: what happened to each event, and how the group balanced.
-
-When a group is balanced, and how many moves that needs. All functions are pure.
-"""
+"""The report of the demo: what happened to each event, and how the group balanced. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,27 +9,6 @@ from rich.text import Text
 
 from eventproc._command.demo.journal import Event
 from eventproc._core.placement.even import even_plan
-
-
-def is_balanced(owner_by_partition: Mapping[str, str | None], live: Collection[str]) -> bool:
-    """Whether live processors own all partitions, evenly and as the plan says."""
-    owners = {p: o for p, o in owner_by_partition.items() if o is not None and o in live}
-    if len(owners) < len(owner_by_partition) or not live:
-        return False
-    return even_plan(list(owners), owners, set(live)) == owners
-
-
-def fewest_moves(owner_by_partition: Mapping[str, str | None], live: Collection[str]) -> int:
-    """Return the fewest partitions that must change owners to balance the ``live`` processors."""
-    owners = {p: o for p, o in owner_by_partition.items() if o is not None and o in live}
-    planned = even_plan(list(owner_by_partition), owners, set(live))
-    return sum(owners.get(p) != owner_id for p, owner_id in planned.items())
-
-
-def shares(owner_by_partition: Mapping[str, str | None]) -> str:
-    """Return how many partitions each owner has: ``A 6, B 5, C 5``."""
-    counts = Counter(owner_id or "unowned" for owner_id in owner_by_partition.values())
-    return ", ".join(f"{owner_id} {count}" for owner_id, count in sorted(counts.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,3 +125,24 @@ class Report:
         for problem in self.problems:
             table.add_row("problem", Text("!", "red"), problem)
         return table
+
+
+def is_balanced(owner_by_partition: Mapping[str, str | None], live: Collection[str]) -> bool:
+    """Whether live processors own all partitions, evenly and as the plan says."""
+    owners = {p: o for p, o in owner_by_partition.items() if o is not None and o in live}
+    if len(owners) < len(owner_by_partition) or not live:
+        return False
+    return even_plan(list(owners), owners, set(live)) == owners
+
+
+def fewest_moves(owner_by_partition: Mapping[str, str | None], live: Collection[str]) -> int:
+    """Return the fewest partitions that must change owners to balance the ``live`` processors."""
+    owners = {p: o for p, o in owner_by_partition.items() if o is not None and o in live}
+    planned = even_plan(list(owner_by_partition), owners, set(live))
+    return sum(owners.get(p) != owner_id for p, owner_id in planned.items())
+
+
+def shares(owner_by_partition: Mapping[str, str | None]) -> str:
+    """Return how many partitions each owner has: ``A 6, B 5, C 5``."""
+    counts = Counter(owner_id or "unowned" for owner_id in owner_by_partition.values())
+    return ", ".join(f"{owner_id} {count}" for owner_id, count in sorted(counts.items()))

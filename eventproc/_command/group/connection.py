@@ -1,9 +1,7 @@
-"""Connect to a group: its store, and its hub unless it is not to be asked.
+"""Connects to a group: its store, and its hub, where single events can be looked up.
 
-Look up single events in the hub: the last one before a position, the first one after it.
-
-Opening a receiver interrupts the owner of the partition in the same consumer group, so the caller
-chooses the consumer group to read through.
+To look an event up, a receiver is opened, which interrupts the owner of the partition in the same
+consumer group. So the caller chooses the consumer group to read through.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -24,6 +22,11 @@ NO_POSITIONS = (
     "skip messages, purge their queue (`rabbitmqctl purge_queue NAME`); to handle messages again, "
     "publish them again. `eventproc status` shows how many messages wait"
 )
+
+WAIT_MAX: Final = timedelta(seconds=15)
+"""How long to wait for an event that is in the hub by its partition properties."""
+
+_BATCH_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +149,6 @@ async def connect(
         with suppress(*([SourceUnavailableError] if hub_may_be_away else [])):
             await connection.check_hub()
         yield connection
-
-
-WAIT_MAX: Final = timedelta(seconds=15)
-"""How long to wait for an event that is in the hub by its partition properties."""
-
-_BATCH_MAX: Final = 100
 
 
 async def event_at_or_before(

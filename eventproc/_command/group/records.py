@@ -1,7 +1,4 @@
-"""``checkpoints list`` and ``checkpoints lag``: read checkpoints, and compare them with the hub.
-
-Nothing in this module writes to the store.
-"""
+"""Checkpoints as they are stored, and how far they are behind the hub; nothing here writes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

@@ -1,7 +1,4 @@
-"""A group on the whole terminal, read again and again.
-
-Which rows of a view are shown, and in which order. Pure.
-"""
+"""A group on the whole terminal, read again and again; which rows are shown, in which order."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

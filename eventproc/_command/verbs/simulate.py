@@ -27,8 +27,8 @@ from eventproc._simulation import (
     ScalingReport,
     Script,
     parse_event,
-    play,
     report_of,
+    run_script,
     scaling_report_of,
 )
 from eventproc.errors import ConfigurationError
@@ -129,7 +129,7 @@ def simulate(
         check_path(plot)
     if weight and "Weighted" not in config.placement.name:
         raise ConfigurationError("--weight has no effect without --placement Weighted: give both")
-    history = play(script, memory_account)
+    history = run_script(script, memory_account)
     report = report_of(history, prices)
     scaling = script.scaling and scaling_report_of(history, script.scaling.rules)
     if plot is not None:

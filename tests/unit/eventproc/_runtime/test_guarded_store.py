@@ -12,7 +12,7 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import CheckpointPolicy, ConsumerGroup, StoreError
 from eventproc._base.logs import get_logger
-from eventproc._runtime.parts import GuardedStore
+from eventproc._runtime.guarded_store import GuardedStore
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.test_blocked_partitions import lines_of

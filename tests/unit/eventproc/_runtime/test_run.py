@@ -1,5 +1,7 @@
-"""When a lease is trusted: by which clock, and by which call."""
+"""A run: its clock of leases, and what it has opened is closed within a time limit."""
 
+import asyncio
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -8,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from eventproc._base.logs import get_logger
+from eventproc._runtime.run import CLOSE_MIN_S, CloseStack
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
@@ -71,3 +75,93 @@ def test_a_call_that_outlives_its_lease_is_not_owned_by_a_later_one():
             return is_claimed_again, is_owned, len(contexts), contexts[1].is_owned
 
     assert run_virtual(scenario()) == (True, False, 2, True)
+
+
+LOG = get_logger("eventproc.processor")
+
+
+class SlowParts:
+    """Adds parts that take time to close, and records when each was closed."""
+
+    def __init__(self):
+        self.stack = CloseStack(LOG)
+        self.closed = []
+
+    def push(self, name, takes_s=0.0, error=None):
+        """Add a part. With ``takes_s=None`` it never closes."""
+
+        async def close():
+            await (asyncio.Event().wait() if takes_s is None else asyncio.sleep(takes_s))
+            if error is not None:
+                raise error
+            self.closed.append((name, asyncio.get_running_loop().time()))
+
+        self.stack.push(name, close)
+
+
+def warned(caplog):
+    """Return the parts that were left open, in order."""
+    return [
+        vars(record)["part"]
+        for record in caplog.records
+        if vars(record).get("event") == "close_timed_out"
+    ]
+
+
+def test_parts_are_closed_in_reverse_order(caplog):
+    """The part that was opened last may still use the others."""
+
+    async def scenario():
+        parts = SlowParts()
+        for name in "abc":
+            parts.push(name, 1)
+        await parts.stack.close(10)
+        return parts.closed
+
+    assert run_virtual(scenario()) == [("c", 1), ("b", 2), ("a", 3)]
+    assert warned(caplog) == []
+
+
+def test_a_part_that_does_not_close_in_time_is_logged_and_left_open(caplog):
+    """Each part below it still gets a moment, so that a quick one is closed."""
+    caplog.set_level(logging.WARNING, "eventproc")
+
+    async def scenario():
+        parts = SlowParts()
+        parts.push("quick", CLOSE_MIN_S / 2)
+        parts.push("hanging", None)
+        parts.push("slow", 4)
+        await parts.stack.close(10)
+        return parts.closed
+
+    assert run_virtual(scenario()) == [("slow", 4), ("quick", pytest.approx(10 + CLOSE_MIN_S / 2))]
+    assert warned(caplog) == ["hanging"]
+
+
+def test_several_hanging_parts_share_the_limit(caplog):
+    """Together they take no longer than the limit, and a moment for each."""
+
+    async def scenario():
+        parts = SlowParts()
+        for name in "abc":
+            parts.push(name, None)
+        await parts.stack.close(10)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(scenario()) == pytest.approx(10 + 2 * CLOSE_MIN_S)
+    assert warned(caplog) == ["c", "b", "a"]
+
+
+def test_an_error_is_raised_after_everything_was_closed(caplog):
+    """Also a ``TimeoutError`` of a part itself."""
+
+    async def scenario():
+        parts = SlowParts()
+        parts.push("a")
+        parts.push("b", error=TimeoutError("of its own"))
+        with pytest.raises(TimeoutError, match="of its own"):
+            await parts.stack.close(10)
+        return [name for name, _ in parts.closed]
+
+    assert run_virtual(scenario()) == ["a"]
+    assert warned(caplog) == []
