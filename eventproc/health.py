@@ -151,7 +151,7 @@ class _Watch:
             return self._entry([_UNREAD], phase=phase.value)
         member = self._member
         reasons = [*self.live(beats_max)["reasons"]] or [
-            *readiness(phase, statistics, member.shown, member.awaited())
+            *readiness(phase, statistics, member.display_name, member.awaited())
         ]
         return self._entry(reasons, phase=phase.value)
 
@@ -162,7 +162,7 @@ class _Watch:
             return self._entry([_UNREAD], partitions=[])
         owned = [
             {"name": part.name, "ok": not part.reasons, "reasons": [*part.reasons], **part.facts}
-            for part in parts(statistics, self._member.shown)
+            for part in parts(statistics, self._member.display_name)
         ]
         red = [f"{part['name']}: {part['reasons'][0]}" for part in owned if part["reasons"]]
         return self._entry(red, partitions=owned)
@@ -194,7 +194,7 @@ class _Watch:
             "is_balanced": statistics.is_balanced,
             "lease_margin_s": _rounded(statistics.lease_margin_seconds),
             "store_error": statistics.store_error,
-            "prepared": [self._member.shown(name) for name in statistics.prepared],
+            "prepared": [self._member.display_name(name) for name in statistics.prepared],
         }
         if isinstance(statistics, ProcessorStatistics | ResourceProcessorStatistics):
             figures["counters"] = asdict(statistics.counters)

@@ -50,7 +50,7 @@ _processors: WeakSet[object] = WeakSet()
 """The processors that have been started."""
 
 
-def shown(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the ``repr`` of an error, or its class if that fails, as a user's may."""
     try:
         return repr(error)

@@ -17,7 +17,7 @@ from tenacity import (
     stop_before_delay,
 )
 
-from eventproc._base.settings import PositiveSpan, check_settings, shown
+from eventproc._base.settings import PositiveSpan, check_settings, value_text
 from eventproc.errors import ConfigurationError
 
 P = ParamSpec("P")
@@ -46,8 +46,8 @@ class Backoff:
             raise ConfigurationError(
                 "give at most as long",
                 setting="initial",
-                value=shown(self.initial),
-                beside={"maximum": shown(self.maximum)},
+                value=value_text(self.initial),
+                beside={"maximum": value_text(self.maximum)},
             )
 
     def wait_s(self, failure_count: int, chance: float) -> float:

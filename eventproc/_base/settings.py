@@ -56,13 +56,13 @@ class Within:
 
     def __str__(self) -> str:
         if self.least is not None and self.most is not None:
-            return f"{shown(self.least)} to {shown(self.most)}"
+            return f"{value_text(self.least)} to {value_text(self.most)}"
         parts = [
             text
             for bound, text in (
-                (self.least, f"{shown(self.least)} or more"),
-                (self.above, f"more than {shown(self.above)}"),
-                (self.most, f"{shown(self.most)} or less"),
+                (self.least, f"{value_text(self.least)} or more"),
+                (self.above, f"more than {value_text(self.above)}"),
+                (self.most, f"{value_text(self.most)} or less"),
             )
             if bound is not None
         ]
@@ -84,7 +84,7 @@ Span: TypeAlias = Annotated[timedelta, Within(least=timedelta(0))]
 PositiveSpan: TypeAlias = Annotated[timedelta, Within(above=timedelta(0))]
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value for a message: a ``timedelta`` as ``0.5 s``, anything else as its ``repr``."""
     return f"{value.total_seconds():g} s" if isinstance(value, timedelta) else _SHORT.repr(value)
 
@@ -158,7 +158,7 @@ def _take(name: str, value: Any, kinds: list[_Kind]) -> object:  # noqa: ANN401 
     raise ConfigurationError(
         f"give {wanted or _wanted(kinds)}",
         setting=name,
-        value=f"a {type(value).__name__}" if _has_secret(kinds) else shown(value),
+        value=f"a {type(value).__name__}" if _has_secret(kinds) else value_text(value),
     )
 
 

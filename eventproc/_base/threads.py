@@ -20,7 +20,7 @@ T = TypeVar("T")
 def in_own_thread(function: Callable[[], object], thread_name: str) -> asyncio.Future[None]:
     """Call a function in a daemon thread of its own, with the context variables of the caller."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    work = partial(call_and_settle, partial(copy_context().run, function), done)
+    work = partial(call_into, partial(copy_context().run, function), done)
     threading.Thread(target=work, name=thread_name, daemon=True).start()
     return done
 
@@ -42,7 +42,7 @@ async def to_its_end(
         raise
 
 
-def call_and_settle(function: Callable[[], object], done: asyncio.Future[None]) -> bool:
+def call_into(function: Callable[[], object], done: asyncio.Future[None]) -> bool:
     """Call a function in this thread, and set its outcome in a future of another thread's loop.
 
     Returns whether that loop still runs.
@@ -57,13 +57,13 @@ def call_and_settle(function: Callable[[], object], done: asyncio.Future[None]) 
     except BaseException as raised:  # noqa: BLE001 - raised in the waiting task
         error = raised
     try:
-        done.get_loop().call_soon_threadsafe(_settle, done, error)
+        done.get_loop().call_soon_threadsafe(_set_outcome, done, error)
     except RuntimeError:  # The event loop is closed, so no task waits for this call.
         return False
     return True
 
 
-def _settle(done: asyncio.Future[None], error: BaseException | None) -> None:
+def _set_outcome(done: asyncio.Future[None], error: BaseException | None) -> None:
     if done.cancelled():
         return
     if error is None:

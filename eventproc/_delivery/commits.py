@@ -16,7 +16,7 @@ from contextlib import (
 from dataclasses import replace
 from datetime import timedelta
 
-from eventproc._base.logs import Logger, shown
+from eventproc._base.logs import Logger, error_text
 from eventproc._delivery.checkpointer import Checkpointer
 from eventproc.errors import (
     CommitUnknownError,
@@ -62,7 +62,7 @@ class Commits:
                         raise
                     raise StoreUnavailableError(
                         "the connection was lost in a transaction, which is rolled back: "
-                        f"{shown(error)}"
+                        f"{error_text(error)}"
                     ) from error
         except OwnershipLostError:
             # After the rollback: the calls of a pump that is lost are cancelled.

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Annotated, Final, TypeAlias
 
 from eventproc._base.retries import Backoff
-from eventproc._base.settings import Count, PositiveSpan, Wanted, Within, check_settings, shown
+from eventproc._base.settings import Count, PositiveSpan, Wanted, Within, check_settings, value_text
 from eventproc._group.config import GroupConfig
 from eventproc.errors import ConfigurationError
 from eventproc.models import COMPLETED_RANGES_MAX, EventPosition, ReceivedEvent
@@ -260,7 +260,7 @@ class EventProcessorConfig(GroupConfig):
                 "a lane takes the events of one key as soon as it is free. Leave the first out, or "
                 "handle one key at a time",
                 setting="batch_wait",
-                value=shown(self.batch_wait),
+                value=value_text(self.batch_wait),
                 beside={"key_concurrency": str(self.key_concurrency)},
             )
 

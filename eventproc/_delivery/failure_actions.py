@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import assert_never
 
-from eventproc._base.logs import ConditionLogger, shown
+from eventproc._base.logs import ConditionLogger, error_text
 from eventproc._base.tasks import users_call
 from eventproc._delivery.config import FailureAction
 from eventproc._delivery.scope import PartitionScope
@@ -49,7 +49,7 @@ class FailureActions:
         facts = {
             "sequence_number": event.sequence_number,
             "attempt_count": attempt_count,
-            "error": shown(error) if error is not None else describe_error(None)[1],
+            "error": error_text(error) if error is not None else describe_error(None)[1],
         }
         match self._action:
             case FailureAction.DEAD_LETTER:
@@ -90,7 +90,7 @@ class FailureActions:
                 failure.note(
                     is_error=True,
                     attempt=failure.count + 1,
-                    error=str(refusal) if is_expected else shown(refusal),
+                    error=str(refusal) if is_expected else error_text(refusal),
                     exc_info=None if is_expected else refusal,
                 )
                 await asyncio.sleep(self._wait_s(failure.count))

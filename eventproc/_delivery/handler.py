@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from operator import index
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
-from eventproc._base.logs import shown
+from eventproc._base.logs import error_text
 from eventproc._base.settings import Wanted
 from eventproc._base.tasks import CallEndedEarlyError
 from eventproc.decoders import Decoder
@@ -365,7 +365,8 @@ class BatchError(EventProcError):
             raise ValueError("no event failed: return instead of raising BatchError")
         event, error = failed[0]
         super().__init__(
-            f"{len(failed)} of the events failed, first {event.sequence_number}: {shown(error)}"
+            f"{len(failed)} of the events failed, first {event.sequence_number}: "
+            f"{error_text(error)}"
         )
         self.failed = tuple(failed)
         self.untried = tuple(untried)
@@ -399,7 +400,7 @@ class RowError(EventProcError):
         if self.rows[0] < 0:
             raise ValueError(f"there is no row {self.rows[0]}: count from 0, the first row")
         message = f"{len(self.rows)} of the rows failed, first row {self.rows[0]}"
-        super().__init__(message if error is None else f"{message}: {shown(error)}")
+        super().__init__(message if error is None else f"{message}: {error_text(error)}")
         self.error = error
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from eventproc._base.logs import shown
+from eventproc._base.logs import error_text
 from eventproc._base.tasks import users_call
 from eventproc._core.delivery.failure import FailureReport, RetryState, next_part
 from eventproc._core.delivery.window import frozen
@@ -160,7 +160,9 @@ class HandlerCalls:
             else:
                 failure = error
         if failure is not None:
-            self._log.warning("handler_failed", attempt=1, error=shown(failure), exc_info=failure)
+            self._log.warning(
+                "handler_failed", attempt=1, error=error_text(failure), exc_info=failure
+            )
 
     async def _process(
         self,
@@ -178,7 +180,7 @@ class HandlerCalls:
         outcome = await self._call(context, lambda: self._handler.process_error(context, error))
         if (second := outcome.error) is not None:
             log = self._log.warning if attempt == 1 else self._log.debug
-            log("error_handler_failed", error=shown(second), exc_info=second)
+            log("error_handler_failed", error=error_text(second), exc_info=second)
 
     async def give_up(self, event: ReceivedEvent, count: int, context: CallContext) -> None:
         """Give up an event without calling the handler, after *count* processes died with it."""
@@ -285,7 +287,7 @@ class HandlerCalls:
             "handler_failed",
             sequence_number=sequence_number,
             attempt=attempt,
-            error=shown(error),
+            error=error_text(error),
             exc_info=error,
         )
         await self.report_error(context, error, attempt)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from eventproc._base.tasks import to_the_end
-from eventproc._base.threads import call_and_settle
+from eventproc._base.threads import call_into
 from eventproc._delivery.call_context import CallContext
 from eventproc._delivery.handler import (
     BlockingPartitionContext,
@@ -200,7 +200,7 @@ class HandlerThread:
             if done.cancelled():
                 continue
             self._current = done
-            if not call_and_settle(function, done):
+            if not call_into(function, done):
                 return
 
 

@@ -12,7 +12,7 @@ from eventproc._base.settings import (
     Wanted,
     Within,
     check_settings,
-    shown,
+    value_text,
 )
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.placement import Placement
@@ -112,15 +112,15 @@ class GroupConfig:
                 f"give at least {INTERVALS_PER_EXPIRATION_MIN} intervals, that is {least_s:g} s: a "
                 "processor that misses one poll must not count as dead",
                 setting="ownership_expiration",
-                value=shown(self.ownership_expiration),
-                beside={"load_balancing_interval": shown(self.load_balancing_interval)},
+                value=value_text(self.ownership_expiration),
+                beside={"load_balancing_interval": value_text(self.load_balancing_interval)},
             )
         if self.rebalance_interval > self.load_balancing_interval:
             raise ConfigurationError(
                 "give at most as long",
                 setting="rebalance_interval",
-                value=shown(self.rebalance_interval),
-                beside={"load_balancing_interval": shown(self.load_balancing_interval)},
+                value=value_text(self.rebalance_interval),
+                beside={"load_balancing_interval": value_text(self.load_balancing_interval)},
             )
         if self.placement.needs_leader:
             name = self.placement.name

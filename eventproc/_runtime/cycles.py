@@ -28,7 +28,7 @@ class Cycles:
         config = parts.config
         self._parts = parts
         self._wake = asyncio.Event()
-        self._settles_in_s = 0.0
+        self._stable_in_s = 0.0
         self._store_failure = ConditionLogger(parts.log, "store_failed", "store_recovered")
         self._store_wait_s = waits(
             Backoff(initial=config.rebalance_interval, maximum=config.load_balancing_interval),
@@ -63,8 +63,8 @@ class Cycles:
                 config.load_balancing_interval if self.is_balanced else config.rebalance_interval
             )
             pause_s = interval.total_seconds() * self._parts.rng.uniform(1 - JITTER, 1 + JITTER)
-            if self._settles_in_s and self._parts.store.tells_changes:
-                pause_s = min(pause_s, self._settles_in_s)  # The others have been told by now.
+            if self._stable_in_s and self._parts.store.tells_changes:
+                pause_s = min(pause_s, self._stable_in_s)  # The others have been told by now.
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._wake.wait()
@@ -76,7 +76,7 @@ class Cycles:
         self._store_failure.end(failure_count=self._store_failure.count)
         self.store_error = None
         self.count += 1
-        self.seconds, self._settles_in_s = seconds, done.actions.settles_in_s
+        self.seconds, self._stable_in_s = seconds, done.actions.stable_in_s
         self.unplaced_count = len(done.actions.plan.unplaced)
         self.claim_count += len(done.claimed)
         self.steal_count += len(done.stolen)

@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self
 
-from eventproc._base.logs import logging_for, shown
+from eventproc._base.logs import error_text, logging_for
 from eventproc._base.resource import require_process
 from eventproc._base.tasks import CancellableBlock, end, is_loop_running
 from eventproc._base.threads import ping
@@ -49,7 +49,7 @@ class GroupProcessor(Generic[PumpT]):
         self._parts = parts
         self._work = work
         self._log = parts.log
-        self._watching = Watching(parts, work.shown)
+        self._watching = Watching(parts, work.display_name)
         self._owner_id = parts.member.owner_id
         self._run: ProcessorRun[PumpT] | None = None
         self._newest_run: ProcessorRun[PumpT] | None = None
@@ -306,10 +306,10 @@ class GroupProcessor(Generic[PumpT]):
 class Watching:
     """Reports a processor to its health reporter, if it has one, from start to end of a run."""
 
-    def __init__(self, parts: MemberParts, shown: Callable[[str], str]) -> None:
-        """*shown* returns the user's name for a partition or resource."""
+    def __init__(self, parts: MemberParts, display_name: Callable[[str], str]) -> None:
+        """*display_name* returns the user's name for a partition or resource."""
         self._parts = parts
-        self._shown = shown
+        self._display_name = display_name
         self._member: WatchedMember | None = None
         self.phase = Phase.STARTING
         self._failure = ""
@@ -338,7 +338,7 @@ class Watching:
             awaited=awaited,
             failure=lambda: self._failure,
             statistics=self._parts.reported.read,
-            shown=self._shown,
+            display_name=self._display_name,
             ping_loop=partial(ping, asyncio.get_running_loop()),
             ping_store=executor.ping,
             meter_provider=self._parts.reported.meter_provider,
@@ -352,7 +352,7 @@ class Watching:
 
     def fail(self, error: Exception) -> None:
         """Report that the processor has failed: it serves nothing more, until it is started."""
-        self.phase, self._failure = Phase.STOPPING, f"it has failed: {shown(error)}"
+        self.phase, self._failure = Phase.STOPPING, f"it has failed: {error_text(error)}"
 
     async def end(self) -> None:
         """Report no more."""

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from eventproc._base.logs import (
     ConditionLogger,
     Logger,
-    shown,
+    error_text,
 )
 from eventproc._base.tasks import cancellation_kept, users_code
 from eventproc.errors import ConfigurationError, StoreError
@@ -87,11 +87,11 @@ class GuardedStore(ForwardingStore):
 
     def _refuse(self, name: str, error: BaseException) -> NoReturn:
         translated = StoreError(
-            f"{self._name}.{name} raised {shown(error)}, which no checkpoint store may raise: "
+            f"{self._name}.{name} raised {error_text(error)}, which no checkpoint store may raise: "
             "raise one of the errors of eventproc.errors instead (StoreUnavailableError: no answer)"
         )
         failure = self._failure_by_method.setdefault(
             name, ConditionLogger(self._log, "store_call_failed", "store_call_recovered")
         )
-        failure.note(is_error=True, call=name, error=shown(error), exc_info=error)
+        failure.note(is_error=True, call=name, error=error_text(error), exc_info=error)
         raise translated from error

@@ -100,7 +100,7 @@ class Partitions(Work[PartitionPump]):
         """Return a new handler."""
         return self._handler()
 
-    def shown(self, name: str) -> str:
+    def display_name(self, name: str) -> str:
         """Return the partition's id."""
         return name
 

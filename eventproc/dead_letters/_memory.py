@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Self
 
-from eventproc._base.logs import shown
+from eventproc._base.logs import error_text
 from eventproc._base.settings import checked
 from eventproc.errors import DeadLetterError
 from eventproc.models import DeadLetter, StoredLetter
@@ -104,5 +104,5 @@ class FunctionDeadLetterSink(DeadLetterSink):
             await self._function(letter)
         except Exception as error:
             raise DeadLetterError(
-                f"the function for dead letters failed: {shown(error)}"
+                f"the function for dead letters failed: {error_text(error)}"
             ) from error

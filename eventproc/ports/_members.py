@@ -71,7 +71,7 @@ class WatchedMember:
     statistics: Callable[[], GroupStatistics | None]
     """Returns a snapshot; ``None`` if it changed during each attempt to read it."""
 
-    shown: Callable[[str], str]
+    display_name: Callable[[str], str]
     """Returns the user's name for a partition or resource."""
 
     ping_loop: Ping

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eventproc._base.http.address import ListenAddress
-from eventproc._base.logs import ConditionLogger, get_logger, shown
+from eventproc._base.logs import ConditionLogger, error_text, get_logger
 from eventproc._base.tasks import end
 
 BACKLOG: Final = 128
@@ -134,7 +134,7 @@ class Listener:
             except ConnectionError:
                 continue  # The client has gone already.
             except OSError as error:
-                self._refusing.note(error=shown(error))
+                self._refusing.note(error=error_text(error))
                 await asyncio.sleep(RETRY_S)
                 continue
             self._take(accepted)

@@ -17,7 +17,7 @@ from eventproc._base.extras import needing
 from eventproc._base.http.address import Answer, ListenAddress, Request, Respond, Routes
 from eventproc._base.http.guard import is_own_host, own_names
 from eventproc._base.http.listener import Listener
-from eventproc._base.logs import Logger, shown
+from eventproc._base.logs import Logger, error_text
 from eventproc._base.tasks import end
 from eventproc._base.threads import LoopThread
 from eventproc.errors import ConfigurationError
@@ -287,6 +287,6 @@ class ServerThread:
                     beside.result()  # Raises its error.
         except Exception as error:  # noqa: BLE001 - a thread has no caller
             if self._bound.done():
-                self._log.error("http_server_failed", error=shown(error), exc_info=error)
+                self._log.error("http_server_failed", error=error_text(error), exc_info=error)
             else:
                 self._bound.set_exception(error)

@@ -38,7 +38,7 @@ from eventproc._core.ownership.members import (
 from eventproc._core.ownership.memory import GroupMemory
 from eventproc._core.ownership.rules import Rules
 from eventproc._core.ownership.schemas import Publication, leads, publication
-from eventproc._core.ownership.stability import settles_in_s
+from eventproc._core.ownership.stability import stable_in_s
 from eventproc.models import Member, OwnershipClaim
 
 NO_MOVES: Final = Moves()
@@ -83,7 +83,7 @@ class Actions:
     others: tuple[str, ...] = ()
     """The other members that accept a hand-over."""
 
-    settles_in_s: float = 0.0
+    stable_in_s: float = 0.0
     """In how many seconds the membership has been unchanged for long enough to act; 0: already."""
 
     others_move: bool = False
@@ -154,7 +154,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
             )
         ),
-        settles_in_s=settles_in_s([memory.membership, memory.schema_age], rules, now_s),
+        stable_in_s=stable_in_s([memory.membership, memory.schema_age], rules, now_s),
         others_move=any(
             owner_id not in {rules.owner_id, plan.owner_by_partition.get(p)}
             and standings[owner_id].lets_go

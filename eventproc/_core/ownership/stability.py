@@ -37,7 +37,7 @@ class PlanInputObservation:
     unconfirmed_count: int = 0
     """How many inputs in a row, before this one, were each shown by a single poll."""
 
-    def settles_at_s(self, rules: Rules) -> float:
+    def stable_at_s(self, rules: Rules) -> float:
         """Return when to act: the input is not new any more, or the wait has been long."""
         if self.unconfirmed_count >= UNSTABLE_CYCLES_MAX:
             return self.since_s
@@ -49,7 +49,7 @@ class PlanInputObservation:
 
     def is_unstable(self, now_s: float, rules: Rules) -> bool:
         """Whether to wait before acting."""
-        return now_s < self.settles_at_s(rules)
+        return now_s < self.stable_at_s(rules)
 
 
 UNSEEN: Final = PlanInputObservation(
@@ -61,9 +61,9 @@ UNSEEN: Final = PlanInputObservation(
 """What is known before an input was seen: nothing to wait for."""
 
 
-def settles_in_s(seen: Sequence[PlanInputObservation], rules: Rules, now_s: float) -> float:
+def stable_in_s(seen: Sequence[PlanInputObservation], rules: Rules, now_s: float) -> float:
     """Return in how many seconds the first of them has lasted long enough; 0 if all have."""
-    waits_s = [one.settles_at_s(rules) - now_s for one in seen]
+    waits_s = [one.stable_at_s(rules) - now_s for one in seen]
     return min((wait_s for wait_s in waits_s if wait_s > 0), default=0.0)
 
 

@@ -30,7 +30,7 @@ def plan(state: GroupState, placement: Placement) -> dict[str, str]:
     order = placement.order(state)
     planned: dict[str, str] = {}
     if placement.is_sticky:
-        if _is_settled(state, quotas, order):
+        if _is_balanced(state, quotas, order):
             return dict(state.owner_by_resource)  # The common case: the plan changes nothing.
         planned = _kept(state, quotas, order)
     left = dict(quotas)
@@ -44,7 +44,7 @@ def plan(state: GroupState, placement: Placement) -> dict[str, str]:
     return planned
 
 
-def _is_settled(state: GroupState, quotas: Mapping[str, int | None], order: Order) -> bool:
+def _is_balanced(state: GroupState, quotas: Mapping[str, int | None], order: Order) -> bool:
     """Whether each member owns as many resources as its quota, and may own any resource."""
     return (
         isinstance(order, Clockwise)

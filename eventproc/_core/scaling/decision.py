@@ -20,7 +20,7 @@ from enum import Enum
 from math import ceil, inf
 from typing import Annotated, Final
 
-from eventproc._base.settings import Within, check_settings, shown
+from eventproc._base.settings import Within, check_settings, value_text
 from eventproc._core.scaling.readings import Rates, Reading, extended, rates_between
 from eventproc.errors import ConfigurationError
 
@@ -77,8 +77,8 @@ class ScalingRules:
                 "no backlog can be drained before a process has started. Raise the second, or "
                 "lower the first if processes start sooner",
                 setting="start_time",
-                value=shown(self.start_time),
-                beside={"drain_target": shown(self.drain_target)},
+                value=value_text(self.start_time),
+                beside={"drain_target": value_text(self.drain_target)},
             )
 
 
@@ -178,13 +178,13 @@ def decide(
     if limited != replicas and memory.replicas in {limited, replicas}:
         reason = Reason.LIMITS
     memory = replace(memory, replicas=limited)
-    shown = rates or rates_between(readings, written_within_s=span_s)
+    known = rates or rates_between(readings, written_within_s=span_s)
     return memory, Decision(
         replicas=limited,
         reason=reason,
         backlog=reading.backlog,
-        arrival_per_s=None if shown is None else shown.arrival,
-        drain_per_s=None if shown is None else shown.drain,
+        arrival_per_s=None if known is None else known.arrival,
+        drain_per_s=None if known is None else known.drain,
         rate_of_one=memory.rate_of_one,
     )
 

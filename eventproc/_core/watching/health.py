@@ -44,32 +44,32 @@ class PartHealth:
 
 
 def readiness(
-    phase: Phase, statistics: GroupStatistics, shown: Callable[[str], str], awaited: str = ""
+    phase: Phase, statistics: GroupStatistics, display_name: Callable[[str], str], awaited: str = ""
 ) -> Sequence[str]:
     """Return why the processor is not ready.
 
     Args:
         phase: What it is doing.
         statistics: The current ones.
-        shown: Returns the user's name of what it owns.
+        display_name: Returns the user's name of what it owns.
         awaited: What it waits for while it starts, if it waits.
     """
     if phase is not Phase.SERVING:
         is_waiting = phase is Phase.STARTING and awaited
         return [f"{phase.value}: it waits for {awaited}" if is_waiting else phase.value]
     what = "resource" if isinstance(statistics, ResourceProcessorStatistics) else "partition"
-    unserved = _unserved(statistics, shown)
+    unserved = _unserved(statistics, display_name)
     return [f"{what} {name} is not served: {reason}" for name, reason in unserved.items()]
 
 
-def parts(statistics: GroupStatistics, shown: Callable[[str], str]) -> Sequence[PartHealth]:
+def parts(statistics: GroupStatistics, display_name: Callable[[str], str]) -> Sequence[PartHealth]:
     """Return the health of each partition or resource that is owned, in the order of names."""
     healths: dict[str, PartHealth] = {}
     if isinstance(statistics, ProcessorStatistics):
         healths = {pump.partition_id: _partition(pump) for pump in statistics.pumps}
     elif isinstance(statistics, ResourceProcessorStatistics):
         healths = {each.name: _resource(each) for each in statistics.resources}
-    for name, reason in _unserved(statistics, shown).items():
+    for name, reason in _unserved(statistics, display_name).items():
         known = healths.get(name, PartHealth(name=name))
         reasons = [f"not served: {reason}", *known.reasons]
         healths[name] = PartHealth(name=name, reasons=reasons, facts=known.facts)
@@ -81,10 +81,11 @@ def _order(name: str) -> tuple[int, str]:
     return (len(name) if name.isdecimal() else sys.maxsize, name)
 
 
-def _unserved(statistics: GroupStatistics, shown: Callable[[str], str]) -> dict[str, str]:
+def _unserved(statistics: GroupStatistics, display_name: Callable[[str], str]) -> dict[str, str]:
     """Return what is owned and not served, and why; without what is being handed over."""
     obstacles: dict[str, str | None] = {
-        shown(each): "it failed, and is tried again after a wait" for each in statistics.restarting
+        display_name(each): "it failed, and is tried again after a wait"
+        for each in statistics.restarting
     }
     if isinstance(statistics, ProcessorStatistics):
         obstacles |= dict.fromkeys(statistics.stopped, "the failure policy stopped it, see resume")
@@ -92,7 +93,7 @@ def _unserved(statistics: GroupStatistics, shown: Callable[[str], str]) -> dict[
     elif isinstance(statistics, ResourceProcessorStatistics):
         obstacles |= {r.name: None if r.is_trusted else UNTRUSTED for r in statistics.resources}
     owned = set(statistics.owned) - set(statistics.handing_over)
-    found = {name: obstacles.get(name, "it was just claimed") for name in map(shown, owned)}
+    found = {name: obstacles.get(name, "it was just claimed") for name in map(display_name, owned)}
     return {name: found[name] or "" for name in sorted(found, key=_order) if found[name]}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from eventproc._base.logs import Logger, shown
+from eventproc._base.logs import Logger, error_text
 from eventproc.models import WriteOutcome
 
 Transfer = Callable[[str, str | None], Awaitable[WriteOutcome]]
@@ -73,7 +73,7 @@ class HandOvers:
                 self._log.error(
                     "hand_over_failed",
                     partition_id=partition_id,
-                    error=shown(error),
+                    error=error_text(error),
                     exc_info=error,
                 )
             finally:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from eventproc._base.logs import Logger, shown
+from eventproc._base.logs import Logger, error_text
 from eventproc._base.tasks import end, users_call, users_code
 from eventproc._base.threads import in_own_thread, to_its_end
 from eventproc._group.pumps.pump import Preparable, PumpT, Work
@@ -30,7 +30,7 @@ class Preparations:
     def __init__(self, work: Work[PumpT], wait_s: Callable[[int], float], log: Logger) -> None:
         """Prepare nothing yet; *wait_s* returns the wait after the n-th failure in a row."""
         self._make = work.make_handler
-        self._shown = work.shown
+        self._display_name = work.display_name
         self._kinds = work.handler_kinds
         self._wait_s = wait_s
         self._log = log
@@ -105,7 +105,7 @@ class Preparations:
                 self._log.warning("prepare_failed", **self._fields(name, error))
                 await asyncio.sleep(self._wait_s(failure_count))
             else:
-                self._log.info("handler_prepared", handler_of=self._shown(name))
+                self._log.info("handler_prepared", handler_of=self._display_name(name))
                 return
 
     def _discard(self, name: str) -> None:
@@ -124,7 +124,7 @@ class Preparations:
 
     async def _call(self, handler: Preparable, method: Callable[[str], object], name: str) -> None:
         """Await a coroutine method, or run a blocking one in a thread: to its end if cancelled."""
-        call: Callable[[], Any] = partial(method, self._shown(name))
+        call: Callable[[], Any] = partial(method, self._display_name(name))
         if self._kind_of(handler) is self._kinds[1]:
             blocking = call
             call = lambda: to_its_end(in_own_thread(blocking, "eventproc-prepare"))  # noqa: E731
@@ -135,4 +135,8 @@ class Preparations:
         return blocking_kind if isinstance(handler, blocking_kind) else coroutine_kind
 
     def _fields(self, name: str, error: Exception) -> dict[str, Any]:
-        return {"handler_of": self._shown(name), "error": shown(error), "exc_info": error}
+        return {
+            "handler_of": self._display_name(name),
+            "error": error_text(error),
+            "exc_info": error,
+        }

@@ -163,5 +163,5 @@ class Work(ABC, Generic[PumpT]):
         """Return a pump that runs under this lease, with a handler that ``make_handler`` made."""
 
     @abstractmethod
-    def shown(self, name: str) -> str:
+    def display_name(self, name: str) -> str:
         """Return the user's name for what has this name in the store."""

@@ -8,7 +8,7 @@ Rule 2: after an error, a refusal of the source or a stall, the next pump waits 
 import asyncio
 from collections.abc import Callable, Collection
 
-from eventproc._base.logs import Logger, shown
+from eventproc._base.logs import Logger, error_text
 from eventproc.models import CloseReason
 
 
@@ -79,7 +79,7 @@ class Restarts:
             "pump_failed",
             partition_id=partition_id,
             reason=reason.value,
-            error=None if error is None else shown(error),
+            error=None if error is None else error_text(error),
             retry_after_s=round(wait_s, 3),
             exc_info=error,
         )

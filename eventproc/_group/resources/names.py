@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 from urllib.parse import quote, unquote
 
-from eventproc._base.logs import shown
+from eventproc._base.logs import error_text
 from eventproc._base.settings import PositiveSpan, checked
 from eventproc._base.tasks import users_code
 from eventproc.errors import ConfigurationError, SourceUnavailableError
@@ -60,7 +60,9 @@ class Resources:
             with users_code():
                 return _ids_of(await self._list())
         except Exception as error:
-            raise SourceUnavailableError(f"listing the resources failed: {shown(error)}") from error
+            raise SourceUnavailableError(
+                f"listing the resources failed: {error_text(error)}"
+            ) from error
 
 
 def _ids_of(names: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from eventproc._base.logs import Logger, shown
+from eventproc._base.logs import Logger, error_text
 from eventproc._base.tasks import end, users_call
 from eventproc._core.ownership.pauses import Pause
 from eventproc._core.placement.loads import WorkDone
@@ -102,7 +102,7 @@ class ResourcePump:
             epoch=self._held.epoch,
             is_trusted=self._held.is_held,
             failing_seconds=0.0 if failure is None else now_s - failure.since_s,
-            error=None if failure is None else shown(failure.error),
+            error=None if failure is None else error_text(failure.error),
             counters=self.counters.copy(),
         )
 
@@ -205,7 +205,7 @@ class ResourcePump:
         has_returned = isinstance(error, HoldReturnedError)
         log(
             "hold_failed",
-            error=shown(error),
+            error=error_text(error),
             failure_count=failure.count,
             exc_info=None if has_returned else error,
         )
@@ -223,7 +223,7 @@ class ResourcePump:
                 await users_call(lambda: self._handler.drain(self._held))
         except Exception as error:  # noqa: BLE001 - the user's code
             timed_out = limit.expired()
-            what = "the time was over" if timed_out else shown(error)
+            what = "the time was over" if timed_out else error_text(error)
             self._log.warning("drain_failed", error=what, exc_info=None if timed_out else error)
         finally:
             self._stop_scope.abort(reason)

@@ -77,7 +77,7 @@ class NamedResources(Work[ResourcePump]):
         """Return a new handler."""
         return self._handler()
 
-    def shown(self, name: str) -> str:
+    def display_name(self, name: str) -> str:
         """Return the resource's name."""
         return name_of(name)
 

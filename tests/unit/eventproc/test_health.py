@@ -40,7 +40,7 @@ class Member:
             awaited=lambda: "",
             failure=lambda: self.failure,
             statistics=lambda: self.newest,
-            shown=str,
+            display_name=str,
             ping_loop=ping,
             ping_store=lambda answer: answer(),
             meter_provider=None,

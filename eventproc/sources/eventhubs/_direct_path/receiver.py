@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final, Protocol
 
-from eventproc._base.logs import shown
+from eventproc._base.logs import error_text
 from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
@@ -282,7 +282,7 @@ class EventHubReceiver(PartitionReceiver):
         except SourceError as error:
             self._end(error)
         except Exception as error:  # noqa: BLE001 - from the client; ``receive`` raises it
-            failure = SourceUnavailableError(f"the reader of the link failed: {shown(error)}")
+            failure = SourceUnavailableError(f"the reader of the link failed: {error_text(error)}")
             failure.__cause__ = error
             self._end(failure)
         finally:

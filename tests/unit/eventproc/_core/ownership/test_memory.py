@@ -11,7 +11,7 @@ from eventproc._core.ownership.stability import (
     UNSEEN,
     longer_than,
     observe_plan_input,
-    settles_in_s,
+    stable_in_s,
 )
 from eventproc._core.placement.ordinal import Ordinal
 from eventproc._core.placement.placement import MemberFacts
@@ -37,9 +37,9 @@ def test_a_membership_is_stable_after_it_lasted_for_the_interval():
 
     assert seen.is_unstable(10.9, SECOND)
     assert not seen.is_unstable(11.0, SECOND)
-    assert settles_in_s([UNSEEN, seen], SECOND, 10.75) == 0.25
-    assert settles_in_s([seen], SECOND, 11.0) == 0
-    assert settles_in_s([seen, observe_plan_input(UNSEEN, two, SECOND, 10.5)], SECOND, 11.0) == 0.5
+    assert stable_in_s([UNSEEN, seen], SECOND, 10.75) == 0.25
+    assert stable_in_s([seen], SECOND, 11.0) == 0
+    assert stable_in_s([seen, observe_plan_input(UNSEEN, two, SECOND, 10.5)], SECOND, 11.0) == 0.5
     again = observe_plan_input(seen, one, SECOND, 10.5)
     assert again == replace(seen, seen_s=10.5)
 

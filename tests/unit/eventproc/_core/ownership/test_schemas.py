@@ -331,7 +331,7 @@ def test_a_change_of_members_or_schema_gives_these_actions(before, then, at_once
     changed = polled(watched([earlier]), later, RULES_P, BEGIN_S + 2)
 
     assert described(decide(changed, RULES_P)) == at_once
-    assert decide(changed, RULES_P).settles_in_s == pytest.approx(0.2)
+    assert decide(changed, RULES_P).stable_in_s == pytest.approx(0.2)
     assert described(decide(watched([earlier, later]), RULES_P)) == settled
 
 

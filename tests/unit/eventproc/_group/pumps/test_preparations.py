@@ -21,7 +21,7 @@ class StubWork:
     def __init__(self, make):
         self.make_handler = make
 
-    def shown(self, name):
+    def display_name(self, name):
         """Return the name in capitals."""
         return name.upper()
 
