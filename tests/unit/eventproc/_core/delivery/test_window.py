@@ -77,27 +77,6 @@ def test_a_batch_stays_a_batch_and_a_list_becomes_a_tuple(batch):
     assert frozen(frozen(given_events)) == tuple(given_events)
 
 
-def test_events_are_the_first_ones_only_without_a_gap():
-    """Otherwise the position would pass an event that is not done."""
-    window = window_of(events([1, 2, 3]), events([5, 6]))
-
-    for others in ([2], [1, 3], [1, 2, 5], [1, 2, 3, 5], [5]):
-        assert not window.drop_first(events(others))
-    assert window.drop_first(events([1, 2]))
-    assert window.drop_first(events([3]))
-    assert window.drop_first(events([5, 6]))
-    assert not window.drop_first(events([7]))
-
-
-def test_events_of_a_former_owner_do_not_hold_the_position():
-    """The state of this owner does not cover them."""
-    window = window_of(events([1, 2, 3, 4]))
-    window.mark_done(events([2]), before=True)
-    assert not window.is_held
-    window.mark_done(events([4]))
-    assert window.is_held
-
-
 @st.composite
 def windows(draw):
     """Draw runs of events with gaps, and things that happen to them."""

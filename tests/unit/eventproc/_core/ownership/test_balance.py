@@ -185,15 +185,6 @@ def test_balanced_claims_all_partitions_whose_records_name_the_processor():
     assert len(decide(view, BALANCED).claims) == 6
 
 
-@pytest.mark.parametrize("strategy", LoadBalancingStrategy)
-def test_a_processor_does_not_steal_from_itself(strategy):
-    """A partition whose record names the processor is claimed instead, with every strategy."""
-    group = group_holding(6, [6])
-    view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
-
-    assert decide(view, strategy).steal is None
-
-
 @given(views(), strategies)
 def test_an_unstable_membership_holds_up_steals_and_new_hand_overs(view, strategy):
     """Only partitions whose records name the processor are claimed; hand-overs under way go on."""
@@ -210,17 +201,6 @@ def test_an_unstable_membership_holds_up_steals_and_new_hand_overs(view, strateg
     assert moves.steal is None
     assert moves.hand_overs == {p: to for p, to in stable_moves.hand_overs.items() if p in begun}
     assert moves.is_balanced == stable_moves.is_balanced
-
-
-def test_a_hand_over_under_way_goes_on_while_the_membership_is_unstable():
-    """No other hand-over begins."""
-    group = group_holding(4, [4, 0])
-    view = group.view("o0", cooperative=group.members)
-    first, second = decide(view, COOPERATIVE).hand_overs
-    unstable = replace(view, is_unsure=True, handing_over=frozenset({first}))
-
-    assert decide(unstable, COOPERATIVE).hand_overs == {first: "o1"}
-    assert second not in decide(unstable, COOPERATIVE).hand_overs
 
 
 @given(groups())

@@ -1,4 +1,4 @@
-"""The plan: rules 1 to 4 of its module, for every placement and for some of a user's; backups."""
+"""The plan: rules 2 and 4 of its module, and backups. The contract of placements has the others."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from eventproc._core.placement.placement import GroupState, MemberFacts, Placeme
 from eventproc._core.placement.plan import backed_up_by, plan
 from eventproc._core.placement.ring import Ring
 from eventproc._core.placement.weighted import Weighted
-from eventproc.testing._placement_contract.drawing import with_members, with_owners
+from eventproc.testing._placement_contract.drawing import with_owners
 from tests.unit.eventproc._core.placement.states import counts, shares, state, states
 
 ONE = MemberFacts()
@@ -69,35 +69,10 @@ class Newest(Placement):
         return lambda resource: names[int(resource) % len(names) :] + names
 
 
-PLACEMENTS = (
-    Even(),
-    Weighted(),
-    Ordinal(),
-    Ordinal(replicas=4, literal=True),
-    Ring(),
-    Ring(bound=1.5),
-    Ring(literal=True),
-    Capacities(),
-    FixedCapacities(),
-    Newest(),
-)
-each_placement = pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda p: p.name)
+STICKY = (Even(), Weighted(), Capacities(), Newest())
 
 
-@each_placement
-@given(data=st.data())
-def test_the_plan_is_the_same_whatever_the_order_of_records(placement, data):
-    """Rule 1: listings arrive in a different order on each processor."""
-    group = data.draw(states(placement))
-    owned = data.draw(st.permutations(list(group.owner_by_resource.items())))
-    members = data.draw(st.permutations(list(group.members.items())))
-
-    assert plan(with_members(with_owners(group, dict(owned)), dict(members)), placement) == plan(
-        group, placement
-    )
-
-
-@pytest.mark.parametrize("placement", [p for p in PLACEMENTS if p.is_sticky], ids=lambda p: p.name)
+@pytest.mark.parametrize("placement", STICKY, ids=lambda p: p.name)
 @given(data=st.data())
 def test_a_sticky_placement_takes_only_the_surplus(placement, data):
     """Rule 2: each owner keeps what it may have, up to its quota."""
@@ -109,51 +84,6 @@ def test_a_sticky_placement_takes_only_the_surplus(placement, data):
         kept = [r for r in held if planned.get(r) == member]
 
         assert len(kept) == min(len(may_keep), len(held) if quota is None else quota)
-
-
-@each_placement
-@given(data=st.data())
-def test_the_rest_of_the_plan_stays_while_a_part_is_carried_out(placement, data):
-    """Rule 3: whichever resources moved first, and whichever were released meanwhile."""
-    group = data.draw(states(placement))
-    planned = plan(group, placement)
-    moving = [r for r in group.resources if planned.get(r) not in {None, owner_of(group, r)}]
-    done = data.draw(st.sets(st.sampled_from(moving or ["-"])).map(lambda drawn: drawn - {"-"}))
-    released = data.draw(st.sets(st.sampled_from(moving or ["-"]))) - done
-    owned = {**group.owner_by_resource, **{r: planned[r] for r in done}}
-    for resource in released:
-        owned.pop(resource, None)
-
-    assert plan(with_owners(group, owned), placement) == planned
-
-
-@each_placement
-@given(data=st.data())
-def test_a_plan_that_was_carried_out_is_the_next_one(placement, data):
-    """Rule 3: a group at rest stays as it is."""
-    group = data.draw(states(placement))
-    planned = plan(group, placement)
-
-    assert plan(with_owners(group, {**group.owner_by_resource, **planned}), placement) == planned
-
-
-@each_placement
-@given(data=st.data())
-def test_no_place_is_left_that_a_resource_could_have(placement, data):
-    """And no member gets more than its quota, or what its order leaves out."""
-    group = data.draw(states(placement))
-    planned, quotas, order = plan(group, placement), placement.quotas(group), placement.order(group)
-    found = counts(group, placement)
-    full = {m for m, quota in quotas.items() if quota is not None and found[m] >= quota}
-
-    assert all(quota is None or found[m] <= quota for m, quota in quotas.items())
-    assert all(owner in order(resource) for resource, owner in planned.items())
-    assert all(full.issuperset(order(r)) for r in group.resources if r not in planned)
-
-
-def owner_of(group: GroupState, resource: str) -> str | None:
-    """The live owner of a resource."""
-    return group.owner_by_resource.get(resource)
 
 
 def test_resources_without_an_owner_get_too_few_places_first():
@@ -252,7 +182,7 @@ def test_names_in_an_order_that_are_no_members_are_passed_over(is_circle):
 
 def test_without_members_nothing_is_planned():
     """Whatever the placement."""
-    for placement in PLACEMENTS:
+    for placement in (*STICKY, Ordinal(), Ring()):
         assert plan(state(2, "gone:0"), placement) == {}
 
 
