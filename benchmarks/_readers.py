@@ -154,23 +154,21 @@ async def read_bare(conn_str: str, counters: ReadCounters) -> None:
     done = asyncio.Event()
 
     async def drain(source: EventHubSource, partition_id: str) -> None:
-        def count(payloads: Sequence[bytes]) -> None:
-            if payloads and counters.add(partition_id, payloads):
-                done.set()
-
         client = source._client("$Default")  # noqa: SLF001 - below the library
         link = await PartitionLink.open(
             client,
             "$Default",
             partition_id,
             EventPosition.earliest(),
-            count,
             owner_level=OWNER_LEVEL,
         )
         while not done.is_set():
             if link.credit < 5000:  # noqa: PLR2004
                 await link.grant(10_000)
-            await link.pass_on(await link.listen())
+            payloads = link.events_in(await link.listen())
+            if payloads and counters.add(partition_id, payloads):
+                done.set()
+            await link.attend()
 
     async with EventHubSource.from_connection_string(conn_str) as source:
         drains = [

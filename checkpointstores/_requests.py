@@ -5,20 +5,15 @@ Rule 2: after such an attempt a failed condition may be the effect of this call'
 so the record is read again: if it has this call's write, the write is won. Otherwise another
 processor was first.
 Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
-
-How the stores repeat single requests.
-
-The limit is a number of attempts and not a time, because the callers repeat their calls
-periodically.
-
-Log events for a store that does not answer, or refuses requests.
+Rule 4: the limit of repetitions is a number of attempts and not a time, because the callers repeat
+their calls periodically.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
-from datetime import timedelta
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right
 from eventproc._base.azure_storage.connection import Connection
@@ -35,6 +30,9 @@ from eventproc.models import (
     CheckpointResult,
     CheckpointUpdate,
     ConsumerGroup,
+    Member,
+    OwnershipClaim,
+    PartitionOwnership,
     WriteOutcome,
 )
 
@@ -47,46 +45,54 @@ retried: Final = Attempts(
 )
 """``await retried(call, ...)`` awaits the call up to three times."""
 
-
-class Reachability:
-    """Logs two events for each outage or refusal: its start and its end."""
-
-    def __init__(self, log: Logger) -> None:
-        """*log* has the store as a bound field."""
-        self._log = log
-        self._outage = ConditionLogger(log, "store_requests_failed", "store_requests_recovered")
-        self._refusal_by_right: dict[str, str] = {}
-
-    def failed(self, error: Exception) -> None:
-        """Note a call that failed temporarily."""
-        self._outage.note(error=str(error))
-
-    def refused(self, right: str, error: Exception) -> None:
-        """Note a call that the service refused permanently.
-
-        A refusal for the same reason, such as an expired token, is logged once for all rights.
-        """
-        self._outage.end(failures=self._outage.count)
-        if str(error) not in self._refusal_by_right.values():
-            self._log.error("store_refused", error=str(error))
-        self._refusal_by_right[right] = str(error)
-
-    def answered(self, right: str) -> None:
-        """Note a successful call that needed *right*."""
-        self._outage.end(failures=self._outage.count)
-        refusal = self._refusal_by_right.pop(right, None)
-        if refusal is not None and refusal not in self._refusal_by_right.values():
-            self._log.info("store_refused_no_longer", error=refusal)
-
-
 T = TypeVar("T")
+FoundT = TypeVar("FoundT")
+RecordT = TypeVar("RecordT", Checkpoint, Member)
 
 
-class Requests:
-    """Makes requests, each again if it is not answered, while it is open."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The version of a record that a write created."""
 
-    def __init__(self, log: Logger, *, concurrency_max: int) -> None:
+    etag: str
+    last_modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAnswer(Generic[FoundT]):
+    """The outcome of a conditional write."""
+
+    outcome: WriteOutcome
+    written: Written | None = None
+    """Set if the write was won."""
+
+    error: StoreError | None = None
+    found: FoundT | None = None
+    """What is stored instead, if the write was lost and that was read."""
+
+
+class Vendor(Protocol):
+    """A container or a table through Azure's client."""
+
+    async def open(self) -> None:
+        """Connect, and check that it can be used."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+VendorT = TypeVar("VendorT", bound=Vendor)
+
+
+class Requests(Generic[VendorT]):
+    """Makes requests to a container or a table, each again if it is not answered, while it is open.
+
+    A subclass has a method for each kind of request, as one call that ends with an outcome.
+    """
+
+    def __init__(self, vendor: VendorT, log: Logger, *, concurrency_max: int) -> None:
         """*log* has the store as a bound field."""
+        self.vendor = vendor
         self._log = log
         self._concurrency_max = concurrency_max
         self._reachability = Reachability(log)
@@ -96,18 +102,16 @@ class Requests:
         self._has_written = False
         self._malformed_etag_by_place: dict[object, str] = {}
 
-    @property
-    def is_open(self) -> bool:
-        """Whether requests can be made."""
-        return self._slots is not None
+    async def open(self) -> None:
+        """Connect, unless it is open."""
+        if self._slots is None:
+            await self.vendor.open()
+            self._slots = asyncio.Semaphore(self._concurrency_max)
 
-    def open(self) -> None:
-        """Make requests from now on."""
-        self._slots = asyncio.Semaphore(self._concurrency_max)
-
-    def close(self) -> None:
-        """Make no more requests."""
+    async def close(self) -> None:
+        """Make no more requests, and disconnect."""
         self._slots = None
+        await self.vendor.close()
 
     async def ask(self, right: Right, call: Callable[[], Awaitable[T]]) -> T:
         """Make a request that needs *right*, up to ``ATTEMPTS`` times if it is not answered.
@@ -148,6 +152,37 @@ class Requests:
         if self._malformed_etag_by_place.get(key) != etag:
             self._malformed_etag_by_place[key] = etag
             self._log.warning("store_record_malformed", **place, etag=etag, reason=reason)
+
+
+class Reachability:
+    """Logs two events for each outage or refusal: its start and its end."""
+
+    def __init__(self, log: Logger) -> None:
+        """*log* has the store as a bound field."""
+        self._log = log
+        self._outage = ConditionLogger(log, "store_requests_failed", "store_requests_recovered")
+        self._refusal_by_right: dict[str, str] = {}
+
+    def failed(self, error: Exception) -> None:
+        """Note a call that failed temporarily."""
+        self._outage.note(error=str(error))
+
+    def refused(self, right: str, error: Exception) -> None:
+        """Note a call that the service refused permanently.
+
+        A refusal for the same reason, such as an expired token, is logged once for all rights.
+        """
+        self._outage.end(failures=self._outage.count)
+        if str(error) not in self._refusal_by_right.values():
+            self._log.error("store_refused", error=str(error))
+        self._refusal_by_right[right] = str(error)
+
+    def answered(self, right: str) -> None:
+        """Note a successful call that needed *right*."""
+        self._outage.end(failures=self._outage.count)
+        refusal = self._refusal_by_right.pop(right, None)
+        if refusal is not None and refusal not in self._refusal_by_right.values():
+            self._log.info("store_refused_no_longer", error=refusal)
 
 
 async def connect(
@@ -211,3 +246,23 @@ async def replacing_whole(
     if whole is None or whole.etag != replaces.etag:
         return CheckpointResult(outcome=WriteOutcome.LOST)
     return replace(update, replaces=whole)
+
+
+def stamped(record: RecordT, written: Written | None) -> RecordT | None:
+    """Return a record with its ETag and time; ``None`` if it was not written."""
+    if written is None:
+        return None
+    return replace(record, etag=written.etag, last_modified=written.last_modified)
+
+
+def claimed(claim: OwnershipClaim, written: Written | None) -> PartitionOwnership | None:
+    """Return the ownership record that a claim wrote; ``None`` if it was not written."""
+    if written is None:
+        return None
+    return PartitionOwnership(
+        partition_id=claim.partition_id,
+        owner_id=claim.owner_id,
+        epoch=claim.epoch,
+        etag=written.etag,
+        last_modified=written.last_modified,
+    )

@@ -19,8 +19,8 @@ from azure.core.rest import AsyncHttpResponse, HttpRequest
 from azure.storage.blob import BlobProperties
 from azure.storage.blob.aio import BlobClient, ContainerClient
 
-from checkpointstores._requests import connect
-from checkpointstores.blob._container import BlobItem, Listing, Written
+from checkpointstores._requests import Written, connect
+from checkpointstores.blob._container import BlobItem, Listing
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right
 from eventproc._base.azure_storage.connection import Connection, code_of, if_is
 from eventproc._base.logs import Logger

@@ -11,7 +11,7 @@ from checkpointstores.blob import _layout as layout
 from checkpointstores.blob._body import CheckpointBody
 from checkpointstores.blob._container import BlobItem
 from checkpointstores.blob._layout import Position
-from checkpointstores.blob._round_trips import RoundTrips
+from checkpointstores.blob._requests import BlobRequests
 from eventproc._base.tasks import together
 from eventproc._core.delivery.checkpoints import completed_above
 from eventproc.models import NOT_BEGUN, Checkpoint, CheckpointUpdate, ConsumerGroup
@@ -88,7 +88,7 @@ def etag_to_replace(checkpoint: Checkpoint | None) -> str | None:
 class LegacyLeases:
     """The leases below one prefix; none if there is no prefix."""
 
-    def __init__(self, blobs: RoundTrips, prefix: str | None) -> None:
+    def __init__(self, blobs: BlobRequests, prefix: str | None) -> None:
         self._blobs = blobs
         self._prefix = prefix
 

@@ -1,6 +1,6 @@
 """The requests that the blob store makes to a container.
 
-``store.py`` uses this interface, so it does not depend on Azure's client.
+The store uses this interface, so it does not depend on Azure's client.
 """
 
 from collections.abc import Mapping
@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """The version that a write created."""
-
-    etag: str
-    last_modified: datetime
+from checkpointstores._requests import Vendor, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,19 +36,13 @@ class Listing:
     can only appear younger than they are, never older."""
 
 
-class BlobContainer(Protocol):
+class BlobContainer(Vendor, Protocol):
     """A container of blobs. Each method is one request, or one for each page of a listing.
 
     All methods raise ``StoreUnavailableError`` if there is no answer or a temporary failure, and
     ``StoreRejectedError`` if the service refuses permanently. Writes also raise
     ``ConditionFailedError``.
     """
-
-    async def open(self) -> None:
-        """Connect, and check that the container can be used."""
-
-    async def close(self) -> None:
-        """Close all connections."""
 
     async def list(self, prefix: str) -> Listing:
         """Return all blobs whose names begin with *prefix*, with metadata."""

@@ -23,7 +23,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from checkpointstores._fields import MEMBER, Field
-from checkpointstores.blob._container import BlobItem, Written
+from checkpointstores.blob._container import BlobItem
 from eventproc._base.bounded_json import read_json
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError, StoreCorruptError
@@ -135,17 +135,15 @@ def owner_in(metadata: Mapping[str, str | None]) -> tuple[str | None, int]:
     return _unquoted(values.get(_OWNER_ID, "")) or None, _count_in(values.get(_EPOCH, "")) or 0
 
 
-def as_ownership(
-    partition_id: str, metadata: Mapping[str, str | None], version: BlobItem | Written
-) -> PartitionOwnership:
-    """Return the ownership record in a blob with this metadata."""
-    owner_id, epoch = owner_in(metadata)
+def as_ownership(partition_id: str, item: BlobItem) -> PartitionOwnership:
+    """Return the ownership record in a blob."""
+    owner_id, epoch = owner_in(item.metadata)
     return PartitionOwnership(
         partition_id=partition_id,
         owner_id=owner_id,
         epoch=epoch,
-        etag=version.etag,
-        last_modified=version.last_modified,
+        etag=item.etag,
+        last_modified=item.last_modified,
     )
 
 

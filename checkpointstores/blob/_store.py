@@ -1,17 +1,16 @@
 """The checkpoint store in an Azure Blob container, which Azure's own processors can share.
 
-Each record is one blob; ``_round_trips.py`` makes the requests, and finds out the outcomes of
-writes.
+Each record is one blob; ``_requests.py`` makes the requests, and finds out the outcomes of writes.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Final, Self, TypeVar
+from typing import Annotated, Final, Self
 
 from checkpointstores._fields import new_name, require_partition_id
-from checkpointstores._requests import replacing_whole
+from checkpointstores._requests import claimed, replacing_whole, stamped
 from checkpointstores.blob import _layout as layout
 from checkpointstores.blob._azure_container import AzureContainer
 from checkpointstores.blob._body import BODY_BYTES_MAX, CheckpointBody, frame_body, unframe_body
@@ -22,14 +21,14 @@ from checkpointstores.blob._checkpoint import (
     is_written_by,
     may_keep_body,
 )
-from checkpointstores.blob._container import BlobItem, Written
+from checkpointstores.blob._container import BlobItem
 from checkpointstores.blob._layout import (
     RECORD_BODY_BYTES_MAX,
     RecordKind,
     frame_record,
     unframe_record,
 )
-from checkpointstores.blob._round_trips import RoundTrips
+from checkpointstores.blob._requests import BlobRequests
 from checkpointstores.blob._spelling import SpellingWatch
 from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential
 from eventproc._base.azure_storage.connection import Connection, account_in
@@ -54,8 +53,6 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.ports import CheckpointStore
-
-RecordT = TypeVar("RecordT", Checkpoint, Member)
 
 RESOLUTION: Final = timedelta(seconds=1)  # HTTP dates have whole seconds
 
@@ -120,7 +117,7 @@ class BlobCheckpointStore(CheckpointStore):
         self._namespace = namespace
         log = get_logger("eventproc.stores.blob", container=self._connection.place)
         azure = AzureContainer(self._connection, is_created=create_container, log=log)
-        self._blobs = RoundTrips(azure, log, concurrency_max=concurrency_max)
+        self._blobs = BlobRequests(azure, log, concurrency_max=concurrency_max)
         self._legacy = LegacyLeases(self._blobs, legacy_prefix)
         self._spelling = SpellingWatch(self._blobs.list, log)
 
@@ -192,7 +189,7 @@ class BlobCheckpointStore(CheckpointStore):
                 continue
             if not any(key.lower() == "ownerid" for key in item.metadata):
                 self._note_malformed(item, "it names no owner, and counts as released")
-            ownerships.append(layout.as_ownership(partition_id, item.metadata, item))
+            ownerships.append(layout.as_ownership(partition_id, item))
         return OwnershipSnapshot(
             ownerships=tuple(ownerships), as_of=listing.as_of, resolution=RESOLUTION
         )
@@ -213,11 +210,11 @@ class BlobCheckpointStore(CheckpointStore):
             etag=claim.expected_etag,
             is_mine=lambda found: layout.owner_in(found.metadata) == (claim.owner_id, claim.epoch),
         )
-        ownership = None
-        if answer.written is not None:
-            ownership = layout.as_ownership(claim.partition_id, metadata, answer.written)
         return ClaimResult(
-            claim=claim, outcome=answer.outcome, ownership=ownership, error=answer.error
+            claim=claim,
+            outcome=answer.outcome,
+            ownership=claimed(claim, answer.written),
+            error=answer.error,
         )
 
     # --- members ---------------------------------------------------------------------------------
@@ -254,7 +251,7 @@ class BlobCheckpointStore(CheckpointStore):
             etag=member.etag,
             is_mine=lambda found: found.metadata == metadata,
         )
-        stored = _stamped(member, answer.written)
+        stored = stamped(member, answer.written)
         return MemberResult(outcome=answer.outcome, member=stored, error=answer.error)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
@@ -309,7 +306,7 @@ class BlobCheckpointStore(CheckpointStore):
         )
         return CheckpointResult(
             outcome=answer.outcome,
-            checkpoint=_stamped(stored, answer.written),
+            checkpoint=stamped(stored, answer.written),
             error=answer.error,
         )
 
@@ -353,10 +350,3 @@ def _check_namespace(namespace: str) -> None:
         # Name the parameter that was given: the namespace in the blobs' names.
         error.name_settings({"fully_qualified_namespace": "namespace"})
         raise
-
-
-def _stamped(record: RecordT, written: Written | None) -> RecordT | None:
-    """Return a record with its ETag and time; ``None`` if it was not written."""
-    if written is None:
-        return None
-    return replace(record, etag=written.etag, last_modified=written.last_modified)

@@ -12,8 +12,8 @@ from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty, TableEntity, UpdateMode
 from azure.data.tables.aio import TableClient
 
-from checkpointstores._requests import connect
-from checkpointstores.tables._table import Entity, Key, Listing, Value, Values, Write, Written
+from checkpointstores._requests import Written, connect
+from checkpointstores.tables._table import Entity, Key, Listing, Value, Values, Write
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right, Service
 from eventproc._base.azure_storage.connection import Connection, code_of, if_is
 
@@ -117,7 +117,7 @@ class AzureTable:
         except ConditionFailedError:
             return None
 
-    async def write(self, write: Write) -> Written:
+    async def write(self, write: Write) -> Written | None:
         client, entity = self._connection.client, _encoded(write.key, write.values)
         call: Any
         if write.etag is None:
@@ -126,7 +126,7 @@ class AzureTable:
             call = partial(client.update_entity, entity, UpdateMode.MERGE, **_if_is(write.etag))
         return _as_written(await self._connection.ask(Right.WRITE, call))
 
-    async def write_together(self, writes: Sequence[Write]) -> Sequence[Written]:
+    async def write_together(self, writes: Sequence[Write]) -> Sequence[Written | None]:
         operations: list[Any] = []
         for write in writes:
             entity = _encoded(write.key, write.values)
@@ -191,9 +191,10 @@ def _utc(instant: Any) -> datetime:  # noqa: ANN401 - the client's own subclass
     return datetime.combine(instant.date(), instant.time(), UTC)
 
 
-def _as_written(answer: Mapping[str, Any]) -> Written:
+def _as_written(answer: Mapping[str, Any]) -> Written | None:
     etag = _plain(answer["etag"])
-    return Written(etag=etag, last_modified=time_in(etag))
+    written_at = time_in(etag)
+    return None if written_at is None else Written(etag=etag, last_modified=written_at)
 
 
 def _plain(etag: object) -> str:

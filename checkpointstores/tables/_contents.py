@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
-from checkpointstores.tables._round_trips import RoundTrips
+from checkpointstores.tables._requests import TableRequests
 from checkpointstores.tables._table import Entity, Value, part_key
 from eventproc._base.tasks import together
 from eventproc.errors import StoreCorruptError, StoreError
@@ -52,7 +52,7 @@ def parts_of(values: Any) -> Parts | None:  # noqa: ANN401 - properties of an en
 
 
 async def write_parts(
-    table: RoundTrips, group: ConsumerGroup, content: bytes, version: str
+    table: TableRequests, group: ConsumerGroup, content: bytes, version: str
 ) -> None:
     """Write the parts of a content, if it is a large one.
 
@@ -69,7 +69,7 @@ async def write_parts(
         await table.put(key, values)
 
 
-async def delete_parts(table: RoundTrips, group: ConsumerGroup, parts: Parts | None) -> None:
+async def delete_parts(table: TableRequests, group: ConsumerGroup, parts: Parts | None) -> None:
     """Delete parts that no record refers to. After an error the rest stays."""
     if parts is None:
         return
@@ -80,7 +80,7 @@ async def delete_parts(table: RoundTrips, group: ConsumerGroup, parts: Parts | N
             return
 
 
-async def read_content(table: RoundTrips, group: ConsumerGroup, entity: Entity) -> bytes | None:
+async def read_content(table: TableRequests, group: ConsumerGroup, entity: Entity) -> bytes | None:
     """Return the content of an entity; ``None`` if parts of it were deleted after it was read.
 
     Raises:

@@ -6,7 +6,6 @@ with that id shows that the write succeeded.
 
 import struct
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Final
 
 from checkpointstores._fields import MEMBER
@@ -54,17 +53,6 @@ def as_ownership(entity: Entity) -> PartitionOwnership:
         epoch=int(values.get("epoch", 0)),
         etag=entity.etag,
         last_modified=entity.last_modified,
-    )
-
-
-def claimed(claim: OwnershipClaim, etag: str, last_modified: datetime) -> PartitionOwnership:
-    """Return the ownership record that a claim wrote."""
-    return PartitionOwnership(
-        partition_id=claim.partition_id,
-        owner_id=claim.owner_id,
-        epoch=claim.epoch,
-        etag=etag,
-        last_modified=last_modified,
     )
 
 

@@ -11,8 +11,9 @@ has the id of its last write.
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from checkpointstores.tables._round_trips import WriteAnswer, answer_in
-from checkpointstores.tables._table import TRANSACTION_MAX, Entity, Write, Written
+from checkpointstores._requests import WriteAnswer, Written
+from checkpointstores.tables._requests import EntityAnswer, answer_in
+from checkpointstores.tables._table import TRANSACTION_MAX, Entity, Write
 from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc._base.tasks import together
 from eventproc.errors import StoreError
@@ -22,14 +23,14 @@ _ROUNDS: Final = 4
 """Most transactions for a renewal. In each failed one, another processor took at least one
 partition; after the last one, the rest is written one by one."""
 
-Transact = Callable[[Sequence[Write]], Coroutine[Any, Any, Sequence[Written]]]
+Transact = Callable[[Sequence[Write]], Coroutine[Any, Any, Sequence[Written | None]]]
 ReadAll = Callable[[], Coroutine[Any, Any, Mapping[str, Entity]]]
-WriteOne = Callable[[Write], Coroutine[Any, Any, WriteAnswer]]
+WriteOne = Callable[[Write], Coroutine[Any, Any, EntityAnswer]]
 
 
 async def renew(
     writes: Mapping[str, Write], transact: Transact, read_all: ReadAll, write_one: WriteOne
-) -> dict[str, WriteAnswer]:
+) -> dict[str, EntityAnswer]:
     """Make these writes, and return their outcomes; both by partition id.
 
     Args:
@@ -38,7 +39,7 @@ async def renew(
         read_all: Returns the ownership entities of the group, by partition id.
         write_one: Makes one write by itself.
     """
-    answers: dict[str, WriteAnswer] = {}
+    answers: dict[str, EntityAnswer] = {}
     for _ in range(_ROUNDS):
         pending = {key: write for key, write in writes.items() if key not in answers}
         errors = await together(
@@ -55,7 +56,7 @@ async def renew(
 
 
 async def _one_transaction(
-    batch: Mapping[str, Write], transact: Transact, answers: dict[str, WriteAnswer]
+    batch: Mapping[str, Write], transact: Transact, answers: dict[str, EntityAnswer]
 ) -> StoreError | None:
     """Make one transaction; return its error if it has no answer."""
     try:
@@ -65,14 +66,14 @@ async def _one_transaction(
     except StoreError as error:
         return error
     for key, version in zip(batch, written, strict=True):
-        if version.last_modified is not None:
-            answers[key] = WriteAnswer(WriteOutcome.WON, version.etag, version.last_modified)
+        if version is not None:
+            answers[key] = WriteAnswer(WriteOutcome.WON, version)
     return None
 
 
 async def _listed_outcomes(
     pending: Mapping[str, Write], read_all: ReadAll, error: StoreError | None
-) -> dict[str, WriteAnswer]:
+) -> dict[str, EntityAnswer]:
     """Return the outcomes that a listing shows; those it does not show are unknown if *error*."""
     try:
         stored = await read_all()

@@ -1,6 +1,6 @@
 """The checkpoint store in an Azure Storage table: each record is one entity.
 
-``_round_trips.py`` makes the requests and finds out the outcomes of writes, ``_renewals.py`` puts
+``_requests.py`` makes the requests and finds out the outcomes of writes, ``_renewals.py`` puts
 renewals into transactions, ``_contents.py`` stores what is too large for an entity.
 """
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
 from checkpointstores._fields import new_name, require_partition_id
-from checkpointstores._requests import replacing_whole
+from checkpointstores._requests import claimed, replacing_whole, stamped
 from checkpointstores.tables import _entities as entities
 from checkpointstores.tables._azure_table import TABLES, AzureTable
 from checkpointstores.tables._contents import (
@@ -26,7 +26,7 @@ from checkpointstores.tables._contents import (
     write_parts,
 )
 from checkpointstores.tables._renewals import renew
-from checkpointstores.tables._round_trips import RoundTrips, WriteAnswer
+from checkpointstores.tables._requests import EntityAnswer, TableRequests
 from checkpointstores.tables._table import (
     Entity,
     Key,
@@ -126,7 +126,7 @@ class TableCheckpointStore(CheckpointStore):
             raise ConfigurationError(
                 "give a credential, or a SAS token as the query", setting="account_url"
             )
-        self._entities = RoundTrips(
+        self._entities = TableRequests(
             AzureTable(self._connection, is_created=create_table),
             get_logger("eventproc.stores.tables", table=self._connection.place),
             concurrency_max=concurrency_max,
@@ -229,7 +229,7 @@ class TableCheckpointStore(CheckpointStore):
 
     async def _renew(
         self, group: ConsumerGroup, renewals: Mapping[str, Write]
-    ) -> dict[str, WriteAnswer]:
+    ) -> dict[str, EntityAnswer]:
         async def read_all() -> dict[str, Entity]:
             listing = await self._list(group, RecordKind.OWNERSHIP, *entities.OWNERSHIP_COLUMNS)
             found = self._well_formed(listing.entities, "partition_id")
@@ -267,11 +267,8 @@ class TableCheckpointStore(CheckpointStore):
         key = record_key(group, RecordKind.MEMBER, member.owner_id)
         values = entities.member_values(member, new_name())
         answer = await self._entities.write(Write(key=key, values=values, etag=member.etag))
-        is_won = answer.outcome is WriteOutcome.WON
-        stored = replace(member, etag=answer.etag, last_modified=answer.last_modified)
-        return MemberResult(
-            outcome=answer.outcome, member=stored if is_won else None, error=answer.error
-        )
+        stored = stamped(member, answer.written)
+        return MemberResult(outcome=answer.outcome, member=stored, error=answer.error)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
         key = record_key(group, RecordKind.MEMBER, member.owner_id)
@@ -304,14 +301,11 @@ class TableCheckpointStore(CheckpointStore):
         elif replaces is None:
             state = b""
         answer = await self._write_whole(group, key, values, state, etag)
-        if answer.outcome is not WriteOutcome.WON or answer.last_modified is None:
-            return CheckpointResult(outcome=answer.outcome, error=answer.error)
-        stored = replace(
-            checkpoint_after(known, replaces),
-            etag=answer.etag,
-            last_modified=answer.last_modified,
+        return CheckpointResult(
+            outcome=answer.outcome,
+            checkpoint=stamped(checkpoint_after(known, replaces), answer.written),
+            error=answer.error,
         )
-        return CheckpointResult(outcome=answer.outcome, checkpoint=stored)
 
     # --- group records ---------------------------------------------------------------------------
 
@@ -328,8 +322,7 @@ class TableCheckpointStore(CheckpointStore):
             entities.WRITE: new_name(),
         }
         answer = await self._write_whole(group, key, values, record.content, record.etag)
-        is_won = answer.outcome is WriteOutcome.WON
-        stored = replace(record, etag=answer.etag) if is_won else None
+        stored = replace(record, etag=answer.written.etag) if answer.written else None
         return RecordResult(outcome=answer.outcome, record=stored, error=answer.error)
 
     # --- entities with content -------------------------------------------------------------------
@@ -356,7 +349,7 @@ class TableCheckpointStore(CheckpointStore):
         values: dict[str, Value],
         content: bytes | None,
         etag: str | None,
-    ) -> WriteAnswer:
+    ) -> EntityAnswer:
         """Write an entity and its content; ``None`` keeps the content that is stored."""
         parts = former = self._parts.get(key)
         if content is not None:
@@ -366,7 +359,7 @@ class TableCheckpointStore(CheckpointStore):
             try:
                 await write_parts(self._entities, group, content, version)
             except StoreError as error:
-                return WriteAnswer(WriteOutcome.UNKNOWN, error=error)
+                return EntityAnswer(WriteOutcome.UNKNOWN, error=error)
         answer = await self._entities.write(Write(key=key, values=values, etag=etag))
         if answer.outcome is WriteOutcome.WON:
             self._parts[key] = parts
@@ -398,10 +391,8 @@ def _claim_write(group: ConsumerGroup, claim: OwnershipClaim) -> Write:
     )
 
 
-def _claim_result(claim: OwnershipClaim, answer: WriteAnswer) -> ClaimResult:
-    ownership = None
-    if answer.last_modified is not None:
-        ownership = entities.claimed(claim, answer.etag, answer.last_modified)
-    elif answer.found is not None and "partition_id" in answer.found.values:
+def _claim_result(claim: OwnershipClaim, answer: EntityAnswer) -> ClaimResult:
+    ownership = claimed(claim, answer.written)
+    if answer.found is not None and "partition_id" in answer.found.values:
         ownership = entities.as_ownership(answer.found)
     return ClaimResult(claim=claim, outcome=answer.outcome, ownership=ownership, error=answer.error)

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Final, Protocol
 from urllib.parse import quote
 
+from checkpointstores._requests import Vendor, Written
 from eventproc.models import ConsumerGroup
 
 TRANSACTION_MAX: Final = 100
@@ -44,15 +45,6 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """The version that a write created."""
-
-    etag: str
-    last_modified: datetime | None
-    """``None`` if the ETag does not contain it: then the entity has to be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """A conditional write: the stored entity must have this ETag; ``None``: must not exist.
 
@@ -74,19 +66,13 @@ class Listing:
     can only appear younger than they are, never older."""
 
 
-class Table(Protocol):
+class Table(Vendor, Protocol):
     """A table. Each method is one request, or one for each page of a listing.
 
     All methods raise ``StoreUnavailableError`` if there is no answer or a temporary failure, and
     ``StoreRejectedError`` if the service refuses permanently. Writes also raise
     ``ConditionFailedError``.
     """
-
-    async def open(self) -> None:
-        """Connect, and check that the table can be used."""
-
-    async def close(self) -> None:
-        """Close all connections."""
 
     async def list(
         self, partition: str, columns: Sequence[str], *, row_prefix: str = ""
@@ -96,10 +82,10 @@ class Table(Protocol):
     async def read(self, key: Key) -> Entity | None:
         """Return an entity with all properties, or ``None``."""
 
-    async def write(self, write: Write) -> Written:
-        """Make one conditional write."""
+    async def write(self, write: Write) -> Written | None:
+        """Make one conditional write. ``None``: the version that it created has to be read."""
 
-    async def write_together(self, writes: Sequence[Write]) -> Sequence[Written]:
+    async def write_together(self, writes: Sequence[Write]) -> Sequence[Written | None]:
         """Make up to ``TRANSACTION_MAX`` conditional writes, all or none of them."""
 
     async def put(self, key: Key, values: Values) -> None:

@@ -133,7 +133,7 @@ async def test_checkpoints_of_every_known_format_are_read(azure, store, lists_ra
     put(azure, f"{HOME}/checkpoint", {"hdi_isfolder": "true"})
     put(azure, f"{HOME}/checkpoint/stub", {"hdi_isfolder": "true"})
     async with store:
-        store._blobs.container._lists_raw = lists_raw
+        store._blobs.vendor._lists_raw = lists_raw
         listed = await store.list_checkpoints(GROUP)
         one_by_one = {
             name: await store.read_checkpoint(GROUP, name) for name in [*UNUSABLE, *USABLE]
@@ -159,7 +159,7 @@ async def test_ownership_records_of_every_known_format_are_read(azure, store, li
     put(azure, f"{HOME}/ownership/5/deeper", {"ownerid": "x"})
     put(azure, f"{HOME}/ownership", {"hdi_isfolder": "true"})
     async with store:
-        store._blobs.container._lists_raw = lists_raw
+        store._blobs.vendor._lists_raw = lists_raw
         snapshot = await store.list_ownership(GROUP)
         held = {record.partition_id: record for record in snapshot.ownerships}
         [taken] = await store.claim_ownership(
@@ -185,7 +185,7 @@ async def test_both_listing_paths_return_the_same_records(azure, store):
         put(azure, f"{HOME}/ownership/{name}", {"ownerid": f"{len(name)}"})
     async with store:
         fast = await store.list_ownership(GROUP)
-        store._blobs.container._lists_raw = False
+        store._blobs.vendor._lists_raw = False
         slow = await store.list_ownership(GROUP)
 
     assert set(fast.ownerships) == set(slow.ownerships)

@@ -73,7 +73,7 @@ async def test_a_listing_of_several_pages_is_as_old_as_its_first(lists_raw):
     """With a later time, records of the first page would look older than they are: expired."""
     async with served(Service()) as store:
         await store.open()
-        azure: Any = store._blobs.container
+        azure: Any = store._blobs.vendor
         azure._lists_raw = lists_raw
         snapshot = await store.list_ownership(GROUP)
 

@@ -16,8 +16,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from checkpointstores._requests import Written
 from checkpointstores.blob import BlobCheckpointStore
-from checkpointstores.blob._container import BlobItem, Listing, Written
+from checkpointstores.blob._container import BlobItem, Listing
 from checkpointstores.postgres import PostgresCheckpointStore
 from checkpointstores.postgres import _store as postgres_store
 from checkpointstores.sqlite import SqliteCheckpointStore
@@ -83,7 +84,7 @@ class MemoryContainer:
 async def blob_store(container):
     """Open a blob store over a ``MemoryContainer``."""
     store = BlobCheckpointStore("https://golden.blob.core.windows.net", "golden")
-    store._blobs.container = container
+    store._blobs.vendor = container
     async with store:
         yield store
 
@@ -156,7 +157,7 @@ class MemoryTable:
 
     async def write(self, write):
         await self.put(write.key, write.values)
-        return table.Written(etag="version", last_modified=NOW)
+        return Written(etag="version", last_modified=NOW)
 
     async def write_together(self, writes):
         return [await self.write(write) for write in writes]
@@ -179,7 +180,7 @@ class MemoryTable:
 async def table_store_over(entities):
     """Open a table store over a ``MemoryTable``."""
     store = TableCheckpointStore("https://golden.table.core.windows.net?sig=x", "golden")
-    store._entities.table = entities
+    store._entities.vendor = entities
     async with store:
         yield store
 

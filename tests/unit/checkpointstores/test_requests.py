@@ -1,13 +1,14 @@
-"""Requests of the stores in a storage account: their limit, and which errors are logged."""
+"""Requests of the stores: their limit, their repetition, and which errors are logged."""
 
 import asyncio
+import logging
 
 import pytest
 
-from checkpointstores._requests import Requests
+from checkpointstores._requests import ATTEMPTS, Reachability, Requests, retried
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right
 from eventproc._base.logs import get_logger
-from eventproc.errors import StoreRejectedError
+from eventproc.errors import StoreCorruptError, StoreRejectedError, StoreUnavailableError
 
 
 class Service:
@@ -16,6 +17,12 @@ class Service:
     def __init__(self, *answers):
         self._answers = list(answers)
         self.most = self._count = 0
+
+    async def open(self):
+        """Connect to nothing."""
+
+    async def close(self):
+        """Disconnect from nothing."""
 
     async def request(self):
         """Return the next answer, or raise it."""
@@ -29,17 +36,17 @@ class Service:
         return answer
 
 
-def opened(concurrency_max=2):
+async def opened(service, concurrency_max=2):
     """Return requests that can be made."""
-    requests = Requests(get_logger("test.requests"), concurrency_max=concurrency_max)
-    requests.open()
+    requests = Requests(service, get_logger("test.requests"), concurrency_max=concurrency_max)
+    await requests.open()
     return requests
 
 
 async def test_no_more_requests_than_the_limit_are_under_way():
     """Others wait."""
     service = Service()
-    requests = opened()
+    requests = await opened(service)
     await asyncio.gather(*(requests.ask(Right.READ, service.request) for _ in range(9)))
 
     assert service.most == 2
@@ -47,10 +54,11 @@ async def test_no_more_requests_than_the_limit_are_under_way():
 
 async def test_requests_need_an_open_store():
     """Before it is opened, and after it is closed."""
-    requests = opened()
-    requests.close()
+    service = Service()
+    requests = await opened(service)
+    await requests.close()
     with pytest.raises(RuntimeError, match="not open"):
-        await requests.ask(Right.READ, Service().request)
+        await requests.ask(Right.READ, service.request)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,8 @@ async def test_requests_need_an_open_store():
 async def test_a_refusal_is_logged_unless_it_is_the_first_write(caplog, rights, is_logged):
     """The caller of the first write raises the error itself."""
     refusal = StoreRejectedError("no right")
-    requests, service = opened(), Service(*[None] * (len(rights) - 1), refusal)
+    service = Service(*[None] * (len(rights) - 1), refusal)
+    requests = await opened(service)
     for right in rights[:-1]:
         await requests.ask(right, service.request)
     with pytest.raises(StoreRejectedError):
@@ -72,10 +81,104 @@ async def test_a_refusal_is_logged_unless_it_is_the_first_write(caplog, rights, 
 async def test_a_failed_condition_ends_a_refusal(caplog):
     """It is an answer of a service that accepts the credential."""
     caplog.set_level("INFO")
-    requests = opened()
     service = Service(StoreRejectedError("no right"), ConditionFailedError())
+    requests = await opened(service)
     for error in (StoreRejectedError, ConditionFailedError):
         with pytest.raises(error):
             await requests.ask(Right.READ, service.request)
 
     assert "store_refused_no_longer" in caplog.text
+
+
+class Failing:
+    """A call that fails *failures* times, and then returns."""
+
+    def __init__(self, failures, error):
+        self.failures = failures
+        self.error = error
+        self.calls = 0
+
+    async def __call__(self):
+        """Fail or return."""
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise self.error
+        return "answer"
+
+
+async def test_a_call_is_repeated_until_it_succeeds():
+    """Up to the last of three attempts."""
+    assert ATTEMPTS == 3
+    call = Failing(ATTEMPTS - 1, StoreUnavailableError("no answer"))
+
+    assert await retried(call) == "answer"
+    assert call.calls == ATTEMPTS
+
+
+async def test_the_last_error_is_raised_unchanged():
+    """Not wrapped into another error."""
+    call = Failing(ATTEMPTS, StoreUnavailableError("no answer"))
+    with pytest.raises(StoreUnavailableError, match="no answer"):
+        await retried(call)
+
+    assert call.calls == ATTEMPTS
+
+
+async def test_a_refusal_is_not_repeated():
+    """It would only be refused again."""
+    call = Failing(1, StoreCorruptError("refused"))
+    with pytest.raises(StoreCorruptError):
+        await retried(call)
+
+    assert call.calls == 1
+
+
+def test_an_outage_and_its_end_are_logged_once_each(caplog):
+    """While everything works nothing is logged."""
+    caplog.set_level(logging.INFO, "eventproc")
+    reachability = Reachability(get_logger("eventproc.stores.test", container="c"))
+    reachability.answered("read blobs")
+    for _ in range(5):
+        reachability.failed(RuntimeError("gone"))
+    reachability.answered("read blobs")
+    reachability.answered("read blobs")
+    first, second = caplog.records
+
+    assert (first.event, first.error, first.container) == ("store_requests_failed", "gone", "c")
+    assert (second.event, second.failures) == ("store_requests_recovered", 5)
+
+
+def test_each_reason_of_a_refusal_and_its_end_are_logged_once(caplog):
+    """Successful calls that need another right do not end it."""
+    caplog.set_level(logging.INFO, "eventproc")
+    reachability = Reachability(get_logger("eventproc.stores.test"))
+    for _ in range(3):
+        reachability.refused("delete blobs", RuntimeError("no right to delete"))
+        reachability.answered("read blobs")
+    for right in ("read blobs", "write blobs"):
+        reachability.refused(right, RuntimeError("expired"))
+    reachability.answered("read blobs")
+    between = [(r.event, r.error) for r in caplog.records]
+    caplog.clear()
+    reachability.answered("write blobs")
+    reachability.answered("delete blobs")
+
+    assert between == [("store_refused", "no right to delete"), ("store_refused", "expired")]
+    assert [(r.event, r.error) for r in caplog.records] == [
+        ("store_refused_no_longer", "expired"),
+        ("store_refused_no_longer", "no right to delete"),
+    ]
+
+
+def test_a_refusal_ends_an_outage(caplog):
+    """The store answers again, even if it refuses."""
+    caplog.set_level(logging.INFO, "eventproc")
+    reachability = Reachability(get_logger("eventproc.stores.test"))
+    reachability.failed(RuntimeError("gone"))
+    reachability.refused("read blobs", RuntimeError("expired"))
+
+    assert [r.event for r in caplog.records] == [
+        "store_requests_failed",
+        "store_requests_recovered",
+        "store_refused",
+    ]

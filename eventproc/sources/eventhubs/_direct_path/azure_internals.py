@@ -12,7 +12,7 @@ Rule: every exception of Azure's client leaves this module as one of ``eventproc
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, Final, cast
 
@@ -133,17 +133,14 @@ class AmqpClient:
 class PartitionLink:
     """One AMQP link to one partition, for one caller at a time.
 
-    The service sends no events before ``grant``. Bytes are read in large pieces. Encoded events are
-    extracted and passed to *on_payloads*. All other frames go into the client's read buffer, and
-    the client processes them as if it had read them itself.
+    The service sends no events before ``grant``. Bytes are read in large pieces, by ``listen``.
+    ``events_in`` extracts the encoded events. All other frames go into the client's read buffer,
+    and ``attend`` lets the client process them as if it had read them itself.
     """
 
-    def __init__(
-        self, amqp_client: AmqpClient, on_payloads: Callable[[Sequence[bytes]], None]
-    ) -> None:
+    def __init__(self, amqp_client: AmqpClient) -> None:
         """Take over an AMQP client whose link is attached."""
         self._amqp_client = amqp_client
-        self._on_payloads = on_payloads
         handler = amqp_client.handler
         _expect(handler, "_link")
         self._authenticator = handler._cbs_authenticator
@@ -165,6 +162,8 @@ class PartitionLink:
         )
         self.parser: Parser = FrameParser(channel, link.remote_handle)
         self._maintained_at = 0.0
+        self._unattended_count = 0
+        """How many frames in the client's read buffer are for the client."""
 
     @classmethod
     async def open(
@@ -173,7 +172,6 @@ class PartitionLink:
         group: str,
         partition_id: str,
         position: EventPosition,
-        on_payloads: Callable[[Sequence[bytes]], None],
         *,
         owner_level: int | None,
         tracks_last_enqueued: bool = True,
@@ -203,7 +201,7 @@ class PartitionLink:
         await amqp_client.open()
         amqp_client.what = f"receiving from partition {partition_id!r} of consumer group {group!r}"
         try:
-            return cls(amqp_client, on_payloads)
+            return cls(amqp_client)
         except BaseException:
             await amqp_client.close()
             raise
@@ -255,7 +253,7 @@ class PartitionLink:
             raise self._amqp_client.refusal from error
 
     async def listen(self) -> bytes:
-        """Wait for bytes and return them, for ``pass_on``. A cancelled call loses no bytes.
+        """Wait for bytes and return them, for ``events_in``. A cancelled call loses no bytes.
 
         Raises:
             SourceUnavailableError: the connection broke.
@@ -271,29 +269,42 @@ class PartitionLink:
                 )
         return cast("bytes", data)
 
-    async def pass_on(self, data: bytes) -> None:
-        """Parse bytes of ``listen``: pass the events to *on_payloads*, and the rest to the client.
+    def events_in(self, data: bytes) -> Sequence[bytes]:
+        """Return the encoded events in bytes of ``listen``; the rest is for ``attend``.
 
         Raises:
-            ReceiverDisplacedError: another receiver took the link.
-            SourceUnavailableError: the link broke, or the bytes are not AMQP.
-            SourceRejectedError: the service refuses permanently.
+            SourceUnavailableError: the bytes are not AMQP.
         """
-        transport, connection, session = self._transport, self._connection, self._session
+        transport = self._transport
         with translated(self._amqp_client.what):
             data = transport._read_buffer.read() + data
             found = self.parser.parse(data)
-            others = b"".join(found.others)
-            transport._read_buffer = BytesIO(others + data[found.used :])
-            connection._last_frame_received_time = time.time()
+            transport._read_buffer = BytesIO(b"".join(found.others) + data[found.used :])
+            self._connection._last_frame_received_time = time.time()
             self._count(found)
-            self._on_payloads(found.payloads)
-            if session.incoming_window <= session.target_incoming_window // 2:
+        self._unattended_count += len(found.others)
+        return found.payloads
+
+    async def attend(self) -> None:
+        """Let the client process its frames, and open the session's window if that is due.
+
+        Raises:
+            ReceiverDisplacedError: another receiver took the link.
+            SourceUnavailableError: the link broke.
+            SourceRejectedError: the service refuses permanently.
+        """
+        session, count = self._session, self._unattended_count
+        is_window_due = session.incoming_window <= session.target_incoming_window // 2
+        if not count and not is_window_due:
+            return
+        with translated(self._amqp_client.what):
+            if is_window_due:
                 session.incoming_window = session.target_incoming_window
                 await session._outgoing_flow()
-            for _ in found.others:
-                await connection._read_frame(wait=True)
-            if found.others:
+            self._unattended_count = 0
+            for _ in range(count):
+                await self._connection._read_frame(wait=True)
+            if count:
                 self._check()
 
     def _count(self, found: ParsedFrames) -> None:

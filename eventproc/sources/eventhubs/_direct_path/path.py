@@ -6,7 +6,6 @@ sleeps eight times 50 ms, and connects for each request.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, ClassVar, Final, cast
 
 from eventproc.models import EventPosition, PartitionProperties
@@ -75,8 +74,7 @@ class DirectPath:
     ) -> EventHubReceiver:
         """Open a link and start to read ahead."""
         options = self._options
-        open_link = partial(
-            azure_internals.PartitionLink.open,
+        link = await azure_internals.PartitionLink.open(
             client,
             group,
             partition_id,
@@ -84,23 +82,22 @@ class DirectPath:
             owner_level=OWNER_LEVEL if options.is_exclusive else None,
             tracks_last_enqueued=options.tracks_last_enqueued,
         )
-        return await EventHubReceiver.open(
-            open_link,
+        return EventHubReceiver(
+            link,
             room=options.prefetch or PREFETCH,
             room_for_columns=options.prefetch or PREFETCH_MAX,
             room_bytes=options.prefetch_bytes,
         )
 
     async def check_readable(self, client: Client, group: str, partition_id: str) -> None:
-        """Raise if the service refuses to let the group read. No other receiver is displaced."""
+        """Raise if the service refuses to let the group read. No other receiver is displaced.
+
+        The service sends no events, because the link has no credit.
+        """
         link = await azure_internals.PartitionLink.open(
-            client, group, partition_id, EventPosition.latest(), _drop, owner_level=None
+            client, group, partition_id, EventPosition.latest(), owner_level=None
         )
         await link.close()
-
-
-def _drop(payloads: Sequence[bytes]) -> None:
-    """Do nothing. The service sends no events, because it has no credit."""
 
 
 _FIRST_STATUS_OF_REFUSAL: Final = 400

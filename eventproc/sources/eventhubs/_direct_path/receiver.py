@@ -14,7 +14,7 @@ Rule 4: the buffer holds encoded messages. ``receive`` turns them into events, o
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -150,18 +150,29 @@ class Credit:
 LISTEN_MAX_S: Final = 2.0
 """Longest wait for bytes before ``maintain`` runs; heartbeats are due about every minute."""
 
-OnPayloads = Callable[[Sequence[bytes]], None]
-OpenLink = Callable[[OnPayloads], Awaitable[PartitionLink]]
-"""Opens a link that passes encoded events to the given function."""
-
 
 class EventHubReceiver(PartitionReceiver):
-    """An open link to one partition. Build it with ``open``."""
+    """Reads one partition ahead, from a link that is open."""
 
-    def __init__(self, credit: Credit, room_for_columns: int) -> None:
-        """Buffer what *credit* allows; after ``read_columns``, up to *room_for_columns* events."""
-        self._credit = credit
-        self._room_for_columns = room_for_columns
+    def __init__(
+        self,
+        link: PartitionLink,
+        *,
+        room: int,
+        room_bytes: int,
+        room_for_columns: int | None = None,
+    ) -> None:
+        """Start to read.
+
+        Args:
+            link: The link.
+            room: Most events to hold.
+            room_bytes: Most bytes to hold.
+            room_for_columns: Most events to hold after ``read_columns``; by default ``room``.
+        """
+        self._link = link
+        self._credit = Credit(room, room_bytes)
+        self._room_for_columns = room_for_columns or room
         self._buffer: ReceiveBuffer = EventBuffer()
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
@@ -173,30 +184,7 @@ class EventHubReceiver(PartitionReceiver):
         """The reader task's wait for bytes, which ends early if there is room again."""
 
         self._is_resting = False
-        self._link: PartitionLink | None = None
-        self._reader: asyncio.Task[None] | None = None
-
-    @classmethod
-    async def open(
-        cls,
-        open_link: OpenLink,
-        *,
-        room: int,
-        room_bytes: int,
-        room_for_columns: int | None = None,
-    ) -> "EventHubReceiver":
-        """Open the link and start to read ahead.
-
-        Args:
-            open_link: Opens the link.
-            room: Most events to hold.
-            room_bytes: Most bytes to hold.
-            room_for_columns: Most events to hold after ``read_columns``; by default ``room``.
-        """
-        receiver = cls(Credit(room, room_bytes), room_for_columns or room)
-        receiver._link = await open_link(receiver._keep)
-        receiver._reader = asyncio.create_task(receiver._read(receiver._link))
-        return receiver
+        self._reader = asyncio.create_task(self._read())
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
@@ -219,7 +207,6 @@ class EventHubReceiver(PartitionReceiver):
 
     def read_columns(self) -> None:
         link, buffer = self._link, self._buffer
-        assert link is not None, "the receiver is open"
         if not (isinstance(buffer, EventBuffer) and isinstance(link.parser, FrameParser)):
             return
         # Imported here: handlers of single events need neither numpy nor Arrow.
@@ -234,10 +221,9 @@ class EventHubReceiver(PartitionReceiver):
     async def close(self) -> None:
         self._end(SourceUnavailableError("the receiver is closed"))
         self._buffer.clear()
-        if self._reader is not None and self._link is not None:
-            self._reader.cancel()
-            await asyncio.wait((self._reader,))
-            await self._link.close()  # a reader task that never ran did not close it
+        self._reader.cancel()
+        await asyncio.wait((self._reader,))
+        await self._link.close()  # a reader task that never ran did not close it
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:
@@ -255,14 +241,15 @@ class EventHubReceiver(PartitionReceiver):
         return self._error is not None
 
     def _keep(self, payloads: Sequence[bytes]) -> None:
-        """Put encoded events into the buffer; the link calls this as they arrive."""
+        """Put encoded events into the buffer."""
         if payloads:
             self._credit.add(len(payloads), self._buffer.add(payloads))
             self._newest = payloads[-1]
             self._arrived.set()
 
-    async def _read(self, link: PartitionLink) -> None:
+    async def _read(self) -> None:
         """Read until the link ends or the receiver is closed; then close the link."""
+        link = self._link
         try:
             while self._error is None:  # Azure's client may have suppressed a cancellation.
                 self._is_resting = self._credit.is_too_full
@@ -277,7 +264,8 @@ class EventHubReceiver(PartitionReceiver):
                     continue
                 finally:
                     self._waiting = None
-                await link.pass_on(data)  # calls ``_keep``
+                self._keep(link.events_in(data))
+                await link.attend()
                 await asyncio.sleep(0)  # let other tasks run, even if there is more to read
         except SourceError as error:
             self._end(error)
@@ -298,7 +286,7 @@ class EventHubReceiver(PartitionReceiver):
     def _wake_reader(self) -> None:
         """Wake the reader task if there is room for more events, so that it grants credit."""
         link, waiting, credit = self._link, self._waiting, self._credit
-        if link is None or waiting is None or credit.is_too_full:
+        if waiting is None or credit.is_too_full:
             return
         if self._is_resting or credit.to_grant(link.credit) is not None:
             self._waiting = None  # do not wake it twice

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from typing import Any
 
+from checkpointstores._requests import Written
 from checkpointstores.blob import BlobCheckpointStore
-from checkpointstores.blob._container import BlobItem, Listing, Written
+from checkpointstores.blob._container import BlobItem, Listing
 from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import Checkpoint, CheckpointUpdate, ConsumerGroup, Member, OwnershipClaim
@@ -149,7 +150,7 @@ class MemoryBlobStore(BlobCheckpointStore):
     def __init__(self, container: MemoryContainer, *, legacy_prefix: str | None = None) -> None:
         url = "https://memory.blob.core.windows.net"
         super().__init__(url, "memory", legacy_prefix=legacy_prefix)
-        self._blobs.container = container
+        self._blobs.vendor = container
 
 
 Scenario = Callable[[MemoryContainer, MemoryBlobStore], Coroutine[object, object, Any]]

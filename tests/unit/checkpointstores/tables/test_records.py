@@ -4,9 +4,10 @@ from itertools import count
 
 import pytest
 
+from checkpointstores._requests import Written
 from checkpointstores.tables import TableCheckpointStore
 from checkpointstores.tables._contents import INLINE_MAX
-from checkpointstores.tables._table import Entity, Key, Listing, Written
+from checkpointstores.tables._table import Entity, Key, Listing
 from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
@@ -71,7 +72,7 @@ class MemoryTable:
 async def opened(table):
     """Return an open store over a ``MemoryTable``."""
     store = TableCheckpointStore("https://memory.table.core.windows.net?sig=x", "memory")
-    store._entities.table = table
+    store._entities.vendor = table
     await store.open()
     return store
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkpointstores._requests import WriteAnswer, Written
 from checkpointstores.tables._renewals import renew
-from checkpointstores.tables._round_trips import WriteAnswer, answer_in
-from checkpointstores.tables._table import TRANSACTION_MAX, Entity, Key, Write, Written
+from checkpointstores.tables._requests import answer_in
+from checkpointstores.tables._table import TRANSACTION_MAX, Entity, Key, Write
 from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import WriteOutcome
@@ -76,7 +77,7 @@ class Rows:
             await self.transact([write])
         except ConditionFailedError:
             return answer_in(write, self.stored.get(write.key.row))
-        return WriteAnswer(WON, "alone", NOW)
+        return WriteAnswer(WON, Written(etag="alone", last_modified=NOW))
 
     async def renew(self, batch):
         """Renew; return the outcomes by partition."""

@@ -15,7 +15,12 @@ from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, Source
 from eventproc.models import EventBatch, LastEnqueued
 from eventproc.sources.eventhubs._direct_path.frames import FrameParser
 from eventproc.sources.eventhubs._direct_path.lazy_event import last_enqueued_in
-from eventproc.sources.eventhubs._direct_path.receiver import Credit, EventHubReceiver
+from eventproc.sources.eventhubs._direct_path.receiver import (
+    TOO_FULL,
+    UNKNOWN_SIZE,
+    Credit,
+    EventHubReceiver,
+)
 from tests.unit.eventproc.sources.eventhubs.messages import message, section
 
 SOON = timedelta(seconds=5)
@@ -25,9 +30,8 @@ NOW = timedelta(0)
 class FakeLink:
     """A link to a list of events, which delivers none without credit."""
 
-    def __init__(self, sizes: list[int], deliver: Any) -> None:
+    def __init__(self, sizes: list[int]) -> None:
         self.remaining = list(enumerate(sizes))
-        self.deliver = deliver
         self.credit = 0
         self.grants: list[int] = []
         self.error: Exception | None = None
@@ -53,12 +57,15 @@ class FakeLink:
             raise self.error
         return b"something"
 
-    async def pass_on(self, data: bytes) -> None:
+    def events_in(self, data: bytes) -> list[bytes]:
         assert data == b"something"
         arrived = self.remaining[: min(self.credit, 5)]
         del self.remaining[: len(arrived)]
         self.credit -= len(arrived)
-        self.deliver([message(number, b"%d".ljust(size) % number) for number, size in arrived])
+        return [message(number, b"%d".ljust(size) % number) for number, size in arrived]
+
+    async def attend(self) -> None:
+        """Do nothing: there are no other frames."""
 
     def end(self, error: Exception) -> None:
         self.error = error
@@ -68,18 +75,12 @@ class FakeLink:
         self.is_closed = True
 
 
-async def opened(
+def opened(
     count: int, room: int, *, size: int = 0, room_bytes: int = 10**6
 ) -> tuple[EventHubReceiver, FakeLink]:
     """A receiver, and the link that it reads."""
-    links = []
-
-    async def open_link(deliver: Any) -> Any:
-        links.append(FakeLink([size] * count, deliver))
-        return links[0]
-
-    receiver = await EventHubReceiver.open(open_link, room=room, room_bytes=room_bytes)
-    return receiver, links[0]
+    link: Any = FakeLink([size] * count)
+    return EventHubReceiver(link, room=room, room_bytes=room_bytes), link
 
 
 async def turns(count: int = 20) -> None:
@@ -99,7 +100,7 @@ def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes
     """For every size of buffer, number of events and batch size; as batches from any turn on."""
 
     async def run() -> None:
-        receiver, link = await opened(count, room)
+        receiver, link = opened(count, room)
         numbers: list[int] = []
         turn = 0
         while len(numbers) < count:
@@ -132,7 +133,7 @@ def test_all_events_arrive_in_order_and_the_buffer_is_bounded(room, count, sizes
 
 async def test_credit_is_renewed_before_it_is_used_up():
     """Otherwise the link would be idle for a round trip after each buffer."""
-    receiver, link = await opened(1000, 100)
+    receiver, link = opened(1000, 100)
     while link.remaining:
         await receiver.receive(events_max=10, wait_max=SOON)
     await receiver.close()
@@ -143,7 +144,7 @@ async def test_credit_is_renewed_before_it_is_used_up():
 
 async def test_large_events_are_bounded_by_their_bytes():
     """No more are buffered than fit, and all arrive in the end."""
-    receiver, link = await opened(200, 100, size=10_000, room_bytes=100_000)
+    receiver, link = opened(200, 100, size=10_000, room_bytes=100_000)
     await turns(100)
     held = len(receiver._buffer)
     numbers: list[int] = []
@@ -162,7 +163,7 @@ async def test_large_events_are_bounded_by_their_bytes():
 
 async def test_an_event_larger_than_the_buffer_is_received_alone():
     """Otherwise it would never arrive."""
-    receiver, link = await opened(5, 100, size=10_000, room_bytes=3000)
+    receiver, link = opened(5, 100, size=10_000, room_bytes=3000)
     for number in range(5):
         await turns()
 
@@ -179,7 +180,7 @@ async def test_an_event_larger_than_the_buffer_is_received_alone():
 
 async def test_events_beyond_the_room_are_not_read_from_the_link(monkeypatch):
     """A service may use credit that was granted while events were small."""
-    receiver, link = await opened(300, 100, size=10_000, room_bytes=20_000)
+    receiver, link = opened(300, 100, size=10_000, room_bytes=20_000)
     link.credit = 100  # as granted while events were small
     monkeypatch.setattr(link, "grant", AsyncMock())  # it ignores new credit
     await turns(100)
@@ -199,7 +200,7 @@ async def test_events_beyond_the_room_are_not_read_from_the_link(monkeypatch):
 
 async def test_reading_resumes_as_soon_as_there_is_room(monkeypatch):
     """Not only when the idle link is checked, or when more credit is due."""
-    receiver, link = await opened(11, 100, size=10_000, room_bytes=40_000)
+    receiver, link = opened(11, 100, size=10_000, room_bytes=40_000)
     link.credit = 11
     monkeypatch.setattr(link, "grant", AsyncMock())
     await turns()
@@ -214,7 +215,7 @@ async def test_reading_resumes_as_soon_as_there_is_room(monkeypatch):
 
 async def test_a_receiver_with_a_full_buffer_notices_its_displacement():
     """So a slow handler is stopped at once."""
-    receiver, link = await opened(1000, 10)
+    receiver, link = opened(1000, 10)
     await turns()
     full = len(receiver._buffer)
     link.end(ReceiverDisplacedError("another receiver"))
@@ -230,7 +231,7 @@ async def test_a_receiver_with_a_full_buffer_notices_its_displacement():
 @pytest.mark.parametrize("error", [SourceUnavailableError("cut"), SourceRejectedError("gone")])
 async def test_events_received_before_the_link_broke_are_delivered(error):
     """The next link begins after them."""
-    receiver, link = await opened(7, 10)
+    receiver, link = opened(7, 10)
     await turns()
     link.end(error)
     await turns()
@@ -249,7 +250,7 @@ async def test_events_received_before_the_link_broke_are_delivered(error):
 
 async def test_closing_before_the_reader_has_started_closes_the_link():
     """A task that never started runs no ``finally``."""
-    receiver, link = await opened(5, 10)
+    receiver, link = opened(5, 10)
     await receiver.close()
 
     assert link.is_closed
@@ -259,7 +260,7 @@ async def test_closing_before_the_reader_has_started_closes_the_link():
 
 async def test_closing_ends_a_reader_whose_client_suppresses_the_cancellation(monkeypatch):
     """The reader does not read on after a call that returned instead of being cancelled."""
-    receiver, link = await opened(0, 4)
+    receiver, link = opened(0, 4)
     waits = [asyncio.Event(), asyncio.Event()]
 
     async def listen() -> bytes:
@@ -279,7 +280,7 @@ async def test_closing_ends_a_reader_whose_client_suppresses_the_cancellation(mo
 
 async def test_an_unexpected_error_of_the_reader_is_raised_by_receive():
     """Instead of returning no events for ever."""
-    receiver, link = await opened(0, 10)
+    receiver, link = opened(0, 10)
     await turns()
     link.end(KeyError("a bug"))
     await turns()
@@ -298,7 +299,7 @@ async def test_an_event_received_while_a_thread_decodes_an_older_one_is_the_newe
         section(0x71, {Symbol("last_enqueued_sequence_number"): Long(number)}) + message(number)
         for number in (7, 8)
     )
-    receiver = EventHubReceiver(Credit(10, 10**9), 10)
+    receiver, _ = opened(0, 10)
 
     def receive_meanwhile(payload: bytes) -> LastEnqueued | None:
         if payload is first:
@@ -312,3 +313,93 @@ async def test_an_event_received_while_a_thread_decodes_an_older_one_is_the_newe
     answers = [receiver.last_enqueued for _ in range(2)]
 
     assert [answer and answer.sequence_number for answer in answers] == [7, 8]
+
+    await receiver.close()
+
+
+MEGABYTE = 1024 * 1024
+
+
+def test_the_first_grant_assumes_events_of_medium_size():
+    """Their real size is not known yet."""
+    assert Credit(1000, 8 * MEGABYTE).to_grant(0) == 8 * MEGABYTE // UNKNOWN_SIZE
+    assert Credit(100, 8 * MEGABYTE).to_grant(0) == 100
+
+
+def test_small_events_are_bounded_by_their_number():
+    """As soon as the first ones have arrived."""
+    account = Credit(1000, 8 * MEGABYTE)
+    account.add(128, 128 * 100)
+
+    assert account.to_grant(0) == 1000 - 128
+
+
+def test_credit_is_reduced_when_events_become_larger():
+    """What was granted for small events would fill the memory."""
+    account = Credit(1000, 8 * MEGABYTE)
+    account.add(1, 100)
+    account.add(1, MEGABYTE)
+
+    assert account.to_grant(998) == 6
+
+
+def test_small_changes_of_size_do_not_change_the_credit():
+    """So they cost no frames."""
+    account = Credit(1000, MEGABYTE)
+    account.add(1, 2000)
+    granted = account.to_grant(0)
+    account.add(1, 2600)
+
+    assert granted is not None
+    assert account.to_grant(granted - 1) is None
+
+
+def test_credit_grows_again_when_events_become_smaller():
+    """One large event among small ones slows the link down for a while only."""
+    account = Credit(1000, MEGABYTE)
+    account.add(1, MEGABYTE)
+    account.remove(1, MEGABYTE)
+    account.add(1, 100)
+    account.remove(1, 100)
+
+    assert account.capacity == 1
+
+    for _ in range(40):
+        account.add(10, 1000)
+        account.remove(10, 1000)
+
+    assert account.capacity == 1000
+
+
+@given(
+    events_max=st.integers(1, 1000),
+    bytes_max=st.integers(1, 10_000),
+    sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=60),
+    batch_size=st.integers(1, 9),
+)
+def test_a_service_that_obeys_credit_never_fills_the_memory(
+    events_max, bytes_max, sizes, batch_size
+):
+    """Whatever the sizes, in whatever order; and every event arrives in the end."""
+    account, granted = Credit(events_max, bytes_max), 0
+    held: list[int] = []
+    left = list(sizes)
+    most = max(sizes)
+    while left or held:
+        wanted = account.to_grant(granted)
+        if wanted is not None:
+            granted = wanted
+
+        assert granted + len(held) <= events_max or granted <= 1
+
+        if granted and left and not account.is_too_full:
+            held.append(left.pop(0))
+            account.add(1, held[-1])
+            granted -= 1
+        else:
+            assert held, "no credit is granted although nothing is held"
+            taken, held = held[:batch_size], held[batch_size:]
+            account.remove(len(taken), sum(taken))
+
+        assert account.held_bytes == sum(held)
+        assert account.held_bytes < TOO_FULL * bytes_max + most + 1

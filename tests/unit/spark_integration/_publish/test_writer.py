@@ -18,7 +18,7 @@ from spark_integration._publish.options import PublishOptions
 from spark_integration._publish.targets import FunctionTarget
 from spark_integration._publish.writer import publish_rows
 
-PLACE = "tests.unit.spark_integration._publish.test_task"
+PLACE = "tests.unit.spark_integration._publish.test_writer"
 
 
 class Service:

@@ -1,56 +1,26 @@
 """Requests to a blob container: repeated, and with the outcomes of conditional writes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
-from checkpointstores._requests import Requests, outcome_of_deletion
-from checkpointstores.blob._container import BlobContainer, BlobItem, Listing, Written
+from checkpointstores._requests import Requests, WriteAnswer, Written, outcome_of_deletion
+from checkpointstores.blob._container import BlobContainer, BlobItem, Listing
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right
-from eventproc._base.logs import Logger
 from eventproc.errors import StoreError
 from eventproc.models import WriteOutcome
 
 
-@dataclass(frozen=True, slots=True)
-class WriteAnswer:
-    """The outcome of a conditional write."""
-
-    outcome: WriteOutcome
-    written: Written | None = None
-    error: StoreError | None = None
-
-
-class RoundTrips:
-    """The requests of a store to one container, each as one call that ends with an outcome.
-
-    ``Requests`` repeats each one; the container makes it.
-    """
-
-    def __init__(self, container: BlobContainer, log: Logger, *, concurrency_max: int) -> None:
-        self.container = container
-        self._requests = Requests(log, concurrency_max=concurrency_max)
-        self.note_malformed = self._requests.note_malformed
-
-    async def open(self) -> None:
-        """Open the container, unless it is open."""
-        if not self._requests.is_open:
-            await self.container.open()
-            self._requests.open()
-
-    async def close(self) -> None:
-        """Close the container."""
-        self._requests.close()
-        await self.container.close()
+class BlobRequests(Requests[BlobContainer]):
+    """The requests of a store to one container."""
 
     async def list(self, prefix: str) -> Listing:
         """Return all blobs whose names begin with *prefix*, with metadata."""
-        return await self._requests.ask(Right.LIST, partial(self.container.list, prefix))
+        return await self.ask(Right.LIST, partial(self.vendor.list, prefix))
 
     async def read(self, name: str, *, body_bytes_max: int = 0) -> BlobItem | None:
         """Return a blob, as ``BlobContainer.read`` does."""
-        call = partial(self.container.read, name, body_bytes_max=body_bytes_max)
-        return await self._requests.ask(Right.READ, call)
+        call = partial(self.vendor.read, name, body_bytes_max=body_bytes_max)
+        return await self.ask(Right.READ, call)
 
     async def write(
         self,
@@ -60,7 +30,7 @@ class RoundTrips:
         *,
         etag: str | None,
         is_mine: Callable[[BlobItem], bool],
-    ) -> WriteAnswer:
+    ) -> WriteAnswer[BlobItem]:
         """Make a conditional write, and return its outcome.
 
         Args:
@@ -70,9 +40,9 @@ class RoundTrips:
             etag: Of the blob to replace; ``None``: only if there is none.
             is_mine: Returns whether a blob, read after a lost answer, is what this call wrote.
         """
-        put = partial(self.container.put, name, metadata, body, etag=etag)
+        put = partial(self.vendor.put, name, metadata, body, etag=etag)
         try:
-            written = await self._requests.ask(Right.WRITE, put)
+            written = await self.ask(Right.WRITE, put)
         except ConditionFailedError as error:
             if not error.was_repeated:
                 return WriteAnswer(WriteOutcome.LOST)
@@ -96,8 +66,6 @@ class RoundTrips:
         """Delete a blob if it still has *etag*; ``WON`` too if there is none."""
         return await outcome_of_deletion(
             etag,
-            lambda etag: self._requests.ask(
-                Right.DELETE, partial(self.container.delete, name, etag=etag)
-            ),
+            lambda etag: self.ask(Right.DELETE, partial(self.vendor.delete, name, etag=etag)),
             partial(self.read, name),
         )
