@@ -3,13 +3,13 @@
     .venv/bin/python benchmarks/scale.py [SIZE ...] [--format json]
     .venv/bin/python benchmarks/scale.py --by-store [SIZE ...]
 
-A size is PARTITIONSxPROCESSORS; without any, all sizes are played: some two minutes of work.
+A size is PARTITIONSxPROCESSORS; without any, all sizes are simulated: some two minutes of work.
 Every figure comes from the production processors, as many as are named, on virtual time. Each size
-is played twice. First: all start at once; after a rest one joins; then one in ten crashes. Second:
+is simulated twice. First: all start at once; after a rest one joins; then one in ten crashes. Then:
 all start, and a few of them are replaced one after the other, as in a rolling deploy. The first row
 of a size has the operations while nothing changes, each of the others those of one event, until the
 group was balanced again.
-With ``--by-store`` only the rest is played: the table of ``docs/stores.md``.
+With ``--by-store`` only the rest is simulated: the table of ``docs/stores.md``.
 """
 
 from collections.abc import Iterable

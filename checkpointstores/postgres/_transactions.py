@@ -65,8 +65,8 @@ class BlockingHandlerConnection(Connection[TupleRow]):
         _refuse("rollback")
 
 
-class Link(ABC):
-    """A connection that can send several statements in one message."""
+class HandlerSession(ABC):
+    """A handler's connection, which can send several statements in one message."""
 
     db: HandlerConnection | BlockingHandlerConnection
 
@@ -91,8 +91,8 @@ class Link(ABC):
         """Close; the server rolls back an open transaction."""
 
 
-class AsyncLink(Link):
-    """The link of a handler whose methods are coroutines."""
+class AsyncHandlerSession(HandlerSession):
+    """The session of a handler whose methods are coroutines."""
 
     def __init__(self, db: HandlerConnection) -> None:
         self.db: HandlerConnection = db
@@ -110,8 +110,8 @@ class AsyncLink(Link):
         await self.db.close()
 
 
-class BlockingLink(Link):
-    """The link of a handler whose methods block; each call here runs in a thread."""
+class BlockingHandlerSession(HandlerSession):
+    """The session of a handler whose methods block; each call here runs in a thread."""
 
     def __init__(self, db: BlockingHandlerConnection) -> None:
         self.db: BlockingHandlerConnection = db
@@ -139,9 +139,11 @@ T = TypeVar("T")
 class PostgresTransaction(Transaction):
     """One transaction on one connection."""
 
-    def __init__(self, link: Link, records: Records, *, limit_s: float, place: str) -> None:
-        self.db = link.db
-        self._link = link
+    def __init__(
+        self, session: HandlerSession, records: Records, *, limit_s: float, place: str
+    ) -> None:
+        self.db = session.db
+        self._session = session
         self._records = records
         self._limit_s = limit_s
         self._place = place
@@ -159,11 +161,11 @@ class PostgresTransaction(Transaction):
     async def begin(self, idle_max: timedelta) -> None:
         """Begin; raise ``psycopg.Error`` if the connection is lost."""
         idle_ms = round(idle_max.total_seconds() * 1000)
-        if self._link.idle_ms != idle_ms:
+        if self._session.idle_ms != idle_ms:
             setting = f"SET idle_in_transaction_session_timeout = {idle_ms}"
-            await self.within_limit(self._link.run(setting.encode()))
-            self._link.idle_ms = idle_ms
-        await self.within_limit(self._link.run(b"BEGIN"))
+            await self.within_limit(self._session.run(setting.encode()))
+            self._session.idle_ms = idle_ms
+        await self.within_limit(self._session.run(b"BEGIN"))
 
     async def commit(self, group: ConsumerGroup, update: CheckpointUpdate) -> CheckpointResult:
         """Write the checkpoint and commit."""
@@ -175,7 +177,7 @@ class PostgresTransaction(Transaction):
         etag = new_name()
         write, values = self._records.checkpoint_in_transaction(group, update, etag)
         try:
-            row = await self.within_limit(self._link.run(write + b"; COMMIT", values))
+            row = await self.within_limit(self._session.run(write + b"; COMMIT", values))
         except psycopg.Error as error:
             if error.sqlstate == CHECKPOINT_LOST:
                 return CheckpointResult(outcome=WriteOutcome.LOST)
@@ -190,7 +192,7 @@ class PostgresTransaction(Transaction):
     async def roll_back(self) -> None:
         """Roll back if the transaction is still open."""
         if not self.is_over and not self.is_broken:
-            await self.within_limit(self._link.run(b"ROLLBACK"))
+            await self.within_limit(self._session.run(b"ROLLBACK"))
 
     async def within_limit(self, call: Awaitable[T]) -> T:
         """Await *call*; after the timeout or a cancellation, shut the connection down to end it."""
@@ -215,10 +217,13 @@ class PostgresTransactions(Transactions):
         self._limit_s = limit.total_seconds()
         self._place = place
         self._connections_max = connections_max
-        self._slots = asyncio.Semaphore(
-            connections_max
-        )  # Renewed by ``open``: it belongs to a loop.
-        self._idle: dict[type[Link], list[Link]] = {AsyncLink: [], BlockingLink: []}
+        self._slots = asyncio.Semaphore(connections_max)
+        """Renewed by ``open``: it belongs to a loop."""
+
+        self._idle: dict[type[HandlerSession], list[HandlerSession]] = {
+            AsyncHandlerSession: [],
+            BlockingHandlerSession: [],
+        }
         self._is_open = False
 
     async def open(self) -> None:
@@ -227,17 +232,17 @@ class PostgresTransactions(Transactions):
 
     async def close(self) -> None:
         self._is_open = False
-        for links in self._idle.values():
-            while links:
-                await links.pop().close()
+        for sessions in self._idle.values():
+            while sessions:
+                await sessions.pop().close()
 
     @asynccontextmanager
     async def begin(
         self, *, is_blocking: bool, idle_max: timedelta
     ) -> AsyncIterator[PostgresTransaction]:
-        kind = BlockingLink if is_blocking else AsyncLink
+        kind = BlockingHandlerSession if is_blocking else AsyncHandlerSession
         async with self._slots:
-            link, transaction = await self._begun(kind, idle_max)
+            session, transaction = await self._begun(kind, idle_max)
             is_good = False
             try:
                 try:
@@ -249,9 +254,9 @@ class PostgresTransactions(Transactions):
                 is_good = True
             finally:
                 if is_good and transaction.is_over and self._is_open:
-                    self._idle[kind].append(link)
+                    self._idle[kind].append(session)
                 else:
-                    await link.close()
+                    await session.close()
 
     async def _roll_back(self, transaction: PostgresTransaction) -> None:
         try:
@@ -260,31 +265,31 @@ class PostgresTransactions(Transactions):
             shut_down(transaction.db)  # The handler's own error is the one to report.
 
     async def _begun(
-        self, kind: type[Link], idle_max: timedelta
-    ) -> tuple[Link, PostgresTransaction]:
+        self, kind: type[HandlerSession], idle_max: timedelta
+    ) -> tuple[HandlerSession, PostgresTransaction]:
         """Begin on an idle connection, or on a new one; close idle connections that were lost."""
         try:
             while self._idle[kind]:
-                link = self._idle[kind].pop()
+                session = self._idle[kind].pop()
                 try:
-                    return link, await self._begin_on(link, idle_max)
+                    return session, await self._begin_on(session, idle_max)
                 except psycopg.Error:
-                    await link.close()
+                    await session.close()
             async with asyncio.timeout(self._limit_s):
-                link = await kind.connect(self._dsn)
-            return link, await self._begin_on(link, idle_max)
+                session = await kind.connect(self._dsn)
+            return session, await self._begin_on(session, idle_max)
         except psycopg.Error as error:
             raise as_store_error(error, self._place) from error
         except TimeoutError:
             raise StoreUnavailableError(f"{self._place} did not answer") from None
 
-    async def _begin_on(self, link: Link, idle_max: timedelta) -> PostgresTransaction:
+    async def _begin_on(self, session: HandlerSession, idle_max: timedelta) -> PostgresTransaction:
         transaction = PostgresTransaction(
-            link, self._records, limit_s=self._limit_s, place=self._place
+            session, self._records, limit_s=self._limit_s, place=self._place
         )
         try:
             await transaction.begin(idle_max)
         except BaseException:
-            await link.close()
+            await session.close()
             raise
         return transaction

@@ -111,16 +111,6 @@ def identity_of(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
-def require_in_place(path: Path, identity: Identity) -> None:
-    """Check that the open file is the one that other processes find at the path.
-
-    Raises:
-        StoreReplacedError: the file was deleted, moved or replaced.
-    """
-    if identity_of(path) != identity:
-        raise _replaced(path, "was replaced by another file")
-
-
 def _replaced(path: Path, what: str) -> StoreReplacedError:
     return StoreReplacedError(
         f"{path} {what} while this process had it open: what is written now is lost, and processes "
@@ -231,8 +221,13 @@ class OpenFile:
         self.require_in_place()
 
     def require_in_place(self) -> None:
-        """Raise ``StoreReplacedError`` unless the path still leads to this file."""
-        require_in_place(self.path, self.identity)
+        """Check that the open file is the one that other processes find at the path.
+
+        Raises:
+            StoreReplacedError: the file was deleted, moved or replaced.
+        """
+        if identity_of(self.path) != self.identity:
+            raise _replaced(self.path, "was replaced by another file")
 
 
 def open_file(path: Path, host_clock: HostClock, *, busy_timeout_s: float, log: Logger) -> OpenFile:

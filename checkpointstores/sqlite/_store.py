@@ -55,7 +55,9 @@ class _QueuedWrite(Generic[T]):
 
     def __init__(self, work: Callable[[sqlite3.Connection, int], T]) -> None:
         self._work = work
-        self.result: T | None = None
+        self.result: T
+        """Set when the write has run without an error."""
+
         self.error: Exception | None = None
 
     def run(self, db: sqlite3.Connection, now_us: int) -> None:
@@ -200,20 +202,26 @@ class SqliteCheckpointStore(CheckpointStore):
             return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
     def transactions(self) -> Transactions:
-        return SqliteTransactions(self._opened)
+        return SqliteTransactions(self._another)
 
     # --- the thread ------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         try:
-            self._file = self._opened()
+            self._file = self._another()
         except StoreCorruptError as error:
             raise ConfigurationError(str(error)) from error
 
-    def _opened(self) -> OpenFile:
+    def _another(self) -> OpenFile:
+        """Open the file, beside the connection of this store if there is one."""
         timeout_s = self._busy_timeout.total_seconds()
         path = self._path.absolute()
         return open_file(path, self._host_clock, busy_timeout_s=timeout_s, log=_log)
+
+    def _opened_file(self) -> OpenFile:
+        if self._file is None:
+            raise _not_open()
+        return self._file
 
     def _disconnect(self) -> None:
         file, self._file = self._file, None
@@ -222,7 +230,7 @@ class SqliteCheckpointStore(CheckpointStore):
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         if self._thread is None:
-            raise RuntimeError("the store is not open: use `async with store` or `await open()`")
+            raise _not_open()
         run = copy_context().run  # For what the thread logs.
         return await asyncio.get_running_loop().run_in_executor(self._thread, run, call)
 
@@ -230,8 +238,7 @@ class SqliteCheckpointStore(CheckpointStore):
         """Run *query* on one snapshot; also return the store's time of that snapshot."""
 
         def read() -> tuple[T, datetime]:
-            file = self._file
-            assert file is not None, "the thread runs only while the file is open"
+            file = self._opened_file()
             with file.transaction("BEGIN") as db:
                 # The first read fixes the transaction's snapshot. Read the clock first: after a
                 # slow listing the records would appear older than they are.
@@ -253,15 +260,13 @@ class SqliteCheckpointStore(CheckpointStore):
         await self._in_thread(self._write_queued)
         if queued.error is not None:
             raise queued.error
-        assert queued.result is not None, "every write returns its outcome"
         return queued.result
 
     def _write_queued(self) -> None:
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         if not batch:
             return
-        file = self._file
-        assert file is not None, "the thread runs only while the file is open"
+        file = self._opened_file()
         try:
             with file.transaction("BEGIN IMMEDIATE") as db:
                 now_us = file.clock.advance(db)
@@ -273,3 +278,7 @@ class SqliteCheckpointStore(CheckpointStore):
             self._unknown.note(is_error=error.is_final, path=str(self._path), error=str(error))
         else:
             self._unknown.end(path=str(self._path))
+
+
+def _not_open() -> RuntimeError:
+    return RuntimeError("the store is not open: use `async with store` or `await open()`")

@@ -83,22 +83,27 @@ class GroupRecipe:
     def __post_init__(self) -> None:
         """Check that either a connection string or a namespace with a hub is given."""
         check_settings(self)
-        if (self.connection is None) == (self.namespace is None):
+        if self.connection is None or self.namespace is not None:
+            self.make()  # It reads no secret.
+
+    def make(self) -> ConsumerGroup:
+        """Return the group, without connecting.
+
+        Raises:
+            ConfigurationError: the names are missing, or this machine does not have the secret.
+        """
+        if self.connection is not None and self.namespace is None:
+            hub = parse_connection_string(self.connection.read(), self.eventhub_name)
+            namespace, eventhub_name = hub.fully_qualified_namespace, hub.eventhub_name
+        elif self.connection is not None or self.namespace is None:
             raise ConfigurationError(
                 "which hub's checkpoints? Give the sink fullyQualifiedNamespace and eventHubName, "
                 "or the source's connectionString (env:NAME, file:PATH, or the string itself)"
             )
-        if self.namespace is not None and self.eventhub_name is None:
+        elif self.eventhub_name is None:
             raise ConfigurationError("fullyQualifiedNamespace needs the option eventHubName, too")
-
-    def make(self) -> ConsumerGroup:
-        """Return the group, without connecting."""
-        namespace, eventhub_name = self.namespace, self.eventhub_name
-        if self.connection is not None:
-            hub = parse_connection_string(self.connection.read(), eventhub_name)
-            namespace, eventhub_name = hub.fully_qualified_namespace, hub.eventhub_name
-        assert namespace is not None
-        assert eventhub_name is not None
+        else:
+            namespace, eventhub_name = self.namespace, self.eventhub_name
         return ConsumerGroup(
             fully_qualified_namespace=namespace,
             eventhub_name=eventhub_name,

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iter
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import aio_pika
@@ -124,16 +124,11 @@ def without_client_cancellations() -> Iterator[None]:
         raise ConnectionError("the connection ended before the answer") from error
 
 
-class Delivery(Protocol):
-    """A message that was delivered; ``event.Message`` has the rest of its fields."""
+Delivery: TypeAlias = DeliveredMessage
+"""A message that a consumer gets."""
 
-    @property
-    def body(self) -> bytes:
-        """What was published."""
-
-    @property
-    def delivery_tag(self) -> int | None:
-        """The number of the delivery on its channel."""
+HeldMessage: TypeAlias = aio_pika.abc.AbstractIncomingMessage
+"""A message that no other consumer gets until it is acknowledged, or its channel is closed."""
 
 
 class Consumer:
@@ -168,7 +163,7 @@ class Consumer:
     async def begin(self, queue: str, deliver: Callable[[Delivery], None]) -> None:
         """Register with the broker; *deliver* is called with each message, in order."""
 
-        async def on_message(message: DeliveredMessage) -> None:
+        async def on_message(message: Delivery) -> None:
             deliver(message)
 
         answer = await self._raw.basic_consume(queue, on_message)

@@ -6,7 +6,7 @@ The reader holds the messages of its queue: it has received them and not yet ack
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 
 from eventproc._base.settings import SECRET, checked
 from eventproc.errors import (
@@ -24,6 +24,7 @@ from eventproc.sources.rabbitmq._amqp import (
     FAILED,
     LIMITED_FROM,
     Broker,
+    HeldMessage,
     without_client_cancellations,
 )
 from eventproc.sources.rabbitmq._event import ACQUIRED_COUNT_HEADER, DELIVERY_COUNT_HEADER
@@ -34,21 +35,6 @@ delivered more often. Each reading is a delivery."""
 
 _NO_GET: Final = "NOT_IMPLEMENTED"
 """The broker's answer to a request for a single message of a stream."""
-
-
-class HeldMessage(Protocol):
-    """A message that no other consumer gets while it is held."""
-
-    @property
-    def body(self) -> bytes:
-        """What was published."""
-
-    @property
-    def headers(self) -> dict[str, Any]:
-        """The headers of publisher and broker."""
-
-    async def ack(self) -> None:
-        """Acknowledge the message; the broker deletes it."""
 
 
 class HeldMessages:

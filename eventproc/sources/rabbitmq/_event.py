@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from eventproc._core.delivery.offset_format import QUEUE_OFFSET_PREFIX
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
 from eventproc.sources._lazy_event import LazyEvent, setter_of
+from eventproc.sources.rabbitmq._amqp import Delivery
 from eventproc.sources.rabbitmq._frames import UNREADABLE_HEADER
 
 KEY_HEADER: Final = "x-partition-key"
@@ -27,48 +28,14 @@ UNREADABLE: Final = "rabbitmq-unreadable"
 sent cannot be read."""
 
 
-class Properties(Protocol):
-    """The properties of a message, by AMQP 0-9-1."""
-
-    headers: Mapping[str, object] | None
-    timestamp: datetime | None
-    content_type: str | None
-    correlation_id: str | None
-    message_id: str | None
-
-
-class Header(Protocol):
-    """What precedes the body of a message."""
-
-    @property
-    def properties(self) -> Properties:
-        """The properties of the message."""
-
-
-class Message(Protocol):
-    """A message of the client."""
-
-    @property
-    def body(self) -> bytes:
-        """What was published."""
-
-    @property
-    def header(self) -> Header:
-        """What precedes the body."""
-
-    @property
-    def redelivered(self) -> bool | None:
-        """Whether the broker may have delivered it before."""
-
-
 class QueueEvent(LazyEvent, filled=("sequence_number",)):
     """A ``ReceivedEvent`` over a message of a queue."""
 
     __slots__ = ("_arrived_at", "_message")
-    _message: Message
+    _message: Delivery
     _arrived_at: datetime
 
-    def __init__(self, message: Message, sequence_number: int, arrived_at: datetime) -> None:
+    def __init__(self, message: Delivery, sequence_number: int, arrived_at: datetime) -> None:
         """Keep the message, and when it arrived."""
         _set_message(self, message)
         _set_sequence_number(self, sequence_number)
@@ -95,7 +62,7 @@ def offset_text(sequence_number: int) -> str:
     return f"{QUEUE_OFFSET_PREFIX}{sequence_number}"
 
 
-def _attached(message: Message) -> dict[str, object]:
+def _attached(message: Delivery) -> dict[str, object]:
     properties = message.header.properties
     headers = dict(properties.headers or {})
     key = headers.pop(KEY_HEADER, None)

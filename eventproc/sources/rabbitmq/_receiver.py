@@ -77,7 +77,7 @@ class RabbitReceiver(QueueReceiver):
             # messages.
             self.end(SourceUnavailableError(f"delivery {message.delivery_tag}, expected was {tag}"))
             return
-        event = QueueEvent(message, self._following, datetime.now(UTC))  # type: ignore[arg-type]
+        event = QueueEvent(message, self._following, datetime.now(UTC))
         self._following += 1
         self._waiting.append(event)
         self._arrived.set()

@@ -1,8 +1,9 @@
 """The receiver of a queue, with a fake of the consumer."""
 
 import asyncio
-from dataclasses import dataclass
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,12 +17,9 @@ from eventproc.testing._virtual_time import run_virtual
 SOON = timedelta(seconds=1)
 
 
-@dataclass
-class Delivery:
-    """A message of the client."""
-
-    delivery_tag: int | None
-    body: bytes = b"x"
+def delivery(tag: int) -> Any:
+    """Return as much of a message as the receiver reads."""
+    return SimpleNamespace(delivery_tag=tag, body=b"x")
 
 
 class FakeConsumer:
@@ -48,7 +46,7 @@ def opened(first: int, count: int) -> tuple[RabbitReceiver, FakeConsumer]:
     receiver, consumer = RabbitReceiver(first, timeout=timedelta(seconds=3)), FakeConsumer()
     receiver.attach(consumer)  # type: ignore[arg-type]
     for number in range(count):
-        receiver.deliver(Delivery(number + 1))
+        receiver.deliver(delivery(number + 1))
     return receiver, consumer
 
 
@@ -88,7 +86,7 @@ def test_a_message_or_the_end_of_the_link_wakes_a_waiting_receiver():
         receiver, _ = opened(0, 0)
         loop = asyncio.get_running_loop()
         began_s = loop.time()
-        loop.call_later(0.25, receiver.deliver, Delivery(1))
+        loop.call_later(0.25, receiver.deliver, delivery(1))
         loop.call_later(0.75, receiver.end, SourceUnavailableError("ended"))
         numbers, got_s = await received(receiver), loop.time() - began_s
         with pytest.raises(SourceUnavailableError, match="ended"):
@@ -128,8 +126,8 @@ def test_a_delivery_with_an_unexpected_tag_ends_the_link():
 
     async def scenario():
         receiver, consumer = opened(0, 2)
-        receiver.deliver(Delivery(4))
-        receiver.deliver(Delivery(5))
+        receiver.deliver(delivery(4))
+        receiver.deliver(delivery(5))
         receiver.settle(1)
         with pytest.raises(SourceUnavailableError, match="delivery 4, expected was 3"):
             await received(receiver)
