@@ -334,27 +334,6 @@ async def test_an_unopened_store_can_be_pickled(storage, container):
     assert await works(copy)
 
 
-async def test_using_an_unopened_store_is_a_clear_error(storage, container):
-    """A call before ``open`` raises a ``RuntimeError`` that names the cause."""
-    store = BlobCheckpointStore.from_connection_string(storage, container)
-    with pytest.raises(RuntimeError, match="the store is not open"):
-        await store.list_ownership(GROUP)
-
-
-async def test_a_write_refused_after_an_earlier_write_is_logged_once(storage, container, caplog):
-    """Once a store has written, only the log says why later writes are ``UNKNOWN``."""
-    url, name, key = account_of(storage)
-    async with BlobCheckpointStore(url, container, AzureNamedKeyCredential(name, key)) as store:
-        [first] = await store.claim_ownership(GROUP, [CLAIM])
-        store._connection.client.credential.account_key = KEY
-        claim = OwnershipClaim(partition_id="1", owner_id="me", expected_etag=None)
-        refused = [(await store.claim_ownership(GROUP, [claim]))[0] for _ in range(2)]
-
-    assert first.outcome is WriteOutcome.WON
-    assert [result.outcome for result in refused] == [WriteOutcome.UNKNOWN] * 2
-    assert [getattr(record, "event", "") for record in caplog.records] == ["store_refused"]
-
-
 async def test_a_blob_that_another_program_leases_is_named_with_the_remedy(storage, container):
     """Its record cannot be written; all others can."""
     claims = [

@@ -52,19 +52,6 @@ async def test_a_change_of_the_wall_clock_does_not_change_the_accounts_time(monk
     assert snapshot.as_of - won.ownership.last_modified < timedelta(minutes=5)
 
 
-async def test_stores_of_one_account_share_their_records():
-    """As blob stores of one container do."""
-    account = MemoryAccount()
-    async with MemoryCheckpointStore(account) as one, MemoryCheckpointStore(account) as two:
-        await one.claim_ownership(GROUP, [CLAIM])
-        shared = await two.list_ownership(GROUP)
-    async with MemoryCheckpointStore() as other:
-        separate = await other.list_ownership(GROUP)
-
-    assert [record.owner_id for record in shared.ownerships] == ["a"]
-    assert separate.ownerships == ()
-
-
 def test_a_store_of_an_account_takes_no_clock_of_its_own():
     """The account has one."""
     with pytest.raises(ConfigurationError, match="give account or now"):

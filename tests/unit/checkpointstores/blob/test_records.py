@@ -229,30 +229,6 @@ def test_times_are_whole_seconds():
     assert result_of(scenario) == (timedelta(seconds=1),) * 2
 
 
-async def test_a_closed_store_raises():
-    """It has no connection any more."""
-    store = MemoryBlobStore(MemoryContainer())
-    await store.open()
-    await store.close()
-    with pytest.raises(RuntimeError, match="not open"):
-        await store.list_ownership(GROUP)
-
-
-def test_a_refused_write_is_logged_once_there_was_one_that_was_not(caplog):
-    """Before that, the result alone says why: the program may stop with this error."""
-
-    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        with container.failing([REFUSED], is_carried_out=False):
-            await store.claim_ownership(GROUP, [CLAIM])
-        assert caplog.records == []
-        await store.claim_ownership(GROUP, [CLAIM])
-        with container.failing([REFUSED], is_carried_out=False):
-            await store.announce_member(GROUP, MEMBER)
-
-    result_of(scenario)
-    assert [vars(record)["event"] for record in caplog.records] == ["store_refused"]
-
-
 def test_a_damaged_member_record_is_left_out_and_logged_once(caplog):
     """A folder, which accounts with a hierarchical namespace have, is left out in silence."""
     below = folder(GROUP, RecordKind.MEMBER)

@@ -4,7 +4,6 @@ import pytest
 
 from checkpointstores.tables import TableCheckpointStore
 from eventproc.errors import ConfigurationError
-from eventproc.models import ConsumerGroup
 
 URL = "https://contoso.table.core.windows.net"
 SAS = f"{URL}?sv=2019-02-02&sig=hush"
@@ -31,10 +30,3 @@ def test_an_address_that_cannot_work_is_refused(url, table, message):
     """The message says what is wanted."""
     with pytest.raises(ConfigurationError, match=message):
         TableCheckpointStore(url, table)
-
-
-async def test_a_store_that_is_not_open_says_so():
-    """A forgotten ``async with``."""
-    store = TableCheckpointStore(SAS, "leases")
-    with pytest.raises(RuntimeError, match="not open"):
-        await store.list_ownership(ConsumerGroup.of_resources("jobs"))

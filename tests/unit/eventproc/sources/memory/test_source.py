@@ -62,24 +62,6 @@ async def drain(receiver: PartitionReceiver, events_max: int = 7) -> list[int]:
 bodies = st.lists(st.integers(0, 50), min_size=1, max_size=30)
 
 
-@given(bodies, st.data(), st.booleans())
-def test_sequence_number_offset_and_time_of_an_event_are_the_same_position(
-    sizes, data, is_inclusive
-):
-    """Reading begins at the same event."""
-    hub = filled(sizes)
-    index = data.draw(st.integers(0, len(sizes) - 1))
-    event = hub.events("0")[index]
-    positions = [
-        EventPosition.from_sequence_number(event.sequence_number, is_inclusive=is_inclusive),
-        EventPosition.from_offset(event.offset, is_inclusive=is_inclusive),
-        EventPosition(enqueued_time=event.enqueued_time, is_inclusive=is_inclusive),
-    ]
-    expected = list(range(index + (not is_inclusive), len(sizes)))
-    for position in positions:
-        assert asyncio.run(read_from(hub, position)) == expected
-
-
 @given(bodies)
 def test_offsets_rise_and_differ_from_sequence_numbers(sizes):
     """So code that confuses the two fails at the first event."""
@@ -275,18 +257,3 @@ def test_a_hub_needs_a_partition_and_cannot_shrink():
         MemoryHub(0)
     with pytest.raises(ValueError, match="shrink"):
         MemoryHub(2).grow(1)
-
-
-@pytest.mark.parametrize(
-    "position",
-    [
-        EventPosition.from_sequence_number(1),
-        EventPosition.from_sequence_number(2, is_inclusive=True),
-        EventPosition.from_offset("4097"),
-        EventPosition.from_offset("@latest"),
-    ],
-)
-async def test_a_position_after_the_end_is_refused(position):
-    """It belongs to another hub, and waiting for it would never end."""
-    with pytest.raises(SourceRejectedError):
-        await read_from(filled([1]), position)
