@@ -1,8 +1,9 @@
-"""The body of a checkpoint blob: state, completed ranges and isolation.
+"""The bodies of blobs: what a checkpoint has besides its position, and a group record's content.
 
-The body has a frame with magic, version and digest, and contains the sequence numbers that it
-belongs to. An Azure SDK that moves the checkpoint writes metadata only and keeps the body; the
-sequence numbers show that the body belongs to another position.
+A checkpoint's body is state, completed ranges and isolation. It has a frame with magic, version and
+digest, and contains the sequence numbers that it belongs to. An Azure SDK that moves the checkpoint
+writes metadata only and keeps the body; the sequence numbers show that the body belongs to another
+position.
 """
 
 import json
@@ -17,14 +18,16 @@ from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     COMPLETED_RANGES_MAX,
     NOT_BEGUN,
+    RECORD_BYTES_MAX,
     STATE_BYTES_MAX,
     Checkpoint,
     Isolation,
     SequenceRange,
 )
 
-_MAGIC: Final = b"evpstate"
 _DIGEST_BYTES: Final = 16
+
+_MAGIC: Final = b"evpstate"
 
 _VERSION: Final = 1
 _FRAME: Final = struct.Struct(f">8sHI{_DIGEST_BYTES}s")
@@ -108,7 +111,44 @@ def _unframe(body: bytes) -> CheckpointBody:
     )
 
 
-def _digest(head: bytes, state: bytes) -> bytes:
-    digest = blake2b(head, digest_size=_DIGEST_BYTES)
-    digest.update(state)
+# --- group records -------------------------------------------------------------------------------
+
+_RECORD_MAGIC: Final = b"evprecrd"
+_RECORD_VERSION: Final = 1
+_RECORD_FRAME: Final = struct.Struct(f">8sH{_DIGEST_BYTES}s")
+"""Magic, version, digest of the content. The content follows."""
+
+RECORD_BODY_BYTES_MAX: Final = _RECORD_FRAME.size + RECORD_BYTES_MAX
+
+
+def frame_record(content: bytes) -> bytes:
+    """Encode the content of a group record."""
+    return _RECORD_FRAME.pack(_RECORD_MAGIC, _RECORD_VERSION, _digest(content)) + content
+
+
+def unframe_record(body: bytes, name: str) -> bytes:
+    """Decode the content of a group record.
+
+    Raises:
+        StoreCorruptError: the body is damaged, of another program, or of a later version.
+    """
+    content = body[_RECORD_FRAME.size :]
+    version, digest = 0, b""
+    if len(body) >= _RECORD_FRAME.size and body.startswith(_RECORD_MAGIC):
+        _, version, digest = _RECORD_FRAME.unpack_from(body)
+    if version > _RECORD_VERSION:
+        raise StoreCorruptError(
+            f"the record {name} has version {version}, written by a later eventproc: use that"
+        )
+    if digest != _digest(content):
+        raise StoreCorruptError(
+            f"the record {name} is damaged: delete the blob, and the group writes it again"
+        )
+    return content
+
+
+def _digest(*parts: bytes) -> bytes:
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        digest.update(part)
     return digest.digest()

@@ -12,12 +12,10 @@ All functions are pure. The layout was taken from the stores of azure-eventhub-c
 """
 
 import hashlib
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from hashlib import blake2b
 from string import ascii_letters, digits, punctuation
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -26,8 +24,8 @@ from checkpointstores._fields import MEMBER, Field
 from checkpointstores.blob._container import BlobItem
 from eventproc._base.bounded_json import read_json
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
-from eventproc.errors import ConfigurationError, StoreCorruptError
-from eventproc.models import NO_OFFSET, RECORD_BYTES_MAX, ConsumerGroup, Member, PartitionOwnership
+from eventproc.errors import ConfigurationError
+from eventproc.models import NO_OFFSET, ConsumerGroup, Member, PartitionOwnership
 
 _DIGITS_MAX: Final = 100
 """Most digits of a number in metadata: Python converts no number of thousands of digits."""
@@ -335,46 +333,3 @@ def _unquoted(value: str) -> str:
         return value
     plain = unquote(value)
     return plain if _quoted(plain) == value else value
-
-
-_MAGIC: Final = b"evprecrd"
-_VERSION: Final = 1
-_DIGEST_BYTES: Final = 16
-_FRAME: Final = struct.Struct(f">8sH{_DIGEST_BYTES}s")
-"""Magic, version, digest of the content. The content follows."""
-
-RECORD_BODY_BYTES_MAX: Final = _FRAME.size + RECORD_BYTES_MAX
-
-
-def frame_record(content: bytes) -> bytes:
-    """Encode the content of a group record."""
-    return _FRAME.pack(_MAGIC, _VERSION, _digest(content)) + content
-
-
-def unframe_record(body: bytes, name: str) -> bytes:
-    """Decode the content of a group record.
-
-    Raises:
-        StoreCorruptError: the body is damaged, of another program, or of a later version.
-    """
-    content = body[_FRAME.size :]
-    if len(body) < _FRAME.size or not body.startswith(_MAGIC):
-        raise _damaged(name)
-    _, version, digest = _FRAME.unpack_from(body)
-    if version > _VERSION:
-        raise StoreCorruptError(
-            f"the record {name} has version {version}, written by a later eventproc: use that"
-        )
-    if digest != _digest(content):
-        raise _damaged(name)
-    return content
-
-
-def _damaged(name: str) -> StoreCorruptError:
-    return StoreCorruptError(
-        f"the record {name} is damaged: delete the blob, and the group writes it again"
-    )
-
-
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=_DIGEST_BYTES).digest()

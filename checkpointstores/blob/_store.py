@@ -13,7 +13,15 @@ from checkpointstores._fields import new_name, require_partition_id
 from checkpointstores._requests import claimed, replacing_whole, stamped
 from checkpointstores.blob import _layout as layout
 from checkpointstores.blob._azure_container import AzureContainer
-from checkpointstores.blob._body import BODY_BYTES_MAX, CheckpointBody, frame_body, unframe_body
+from checkpointstores.blob._body import (
+    BODY_BYTES_MAX,
+    RECORD_BODY_BYTES_MAX,
+    CheckpointBody,
+    frame_body,
+    frame_record,
+    unframe_body,
+    unframe_record,
+)
 from checkpointstores.blob._checkpoint import (
     LegacyLeases,
     as_checkpoint,
@@ -22,12 +30,7 @@ from checkpointstores.blob._checkpoint import (
     may_keep_body,
 )
 from checkpointstores.blob._container import BlobItem
-from checkpointstores.blob._layout import (
-    RECORD_BODY_BYTES_MAX,
-    RecordKind,
-    frame_record,
-    unframe_record,
-)
+from checkpointstores.blob._layout import RecordKind
 from checkpointstores.blob._requests import BlobRequests
 from checkpointstores.blob._spelling import SpellingWatch
 from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential

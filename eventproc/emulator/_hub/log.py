@@ -43,34 +43,17 @@ class StartPosition:
 
 
 EARLIEST: Final = StartPosition(PositionKind.OFFSET, -1)
+
 LATEST: Final = StartPosition(PositionKind.LATEST, 0)
-
-_SELECTOR: Final = re.compile(
-    r"\s*amqp\.annotation\.(x-opt-offset|x-opt-sequence-number|x-opt-enqueued-time)"
-    r"\s*(>=?)\s*'?(@latest|-?\d{1,19})'?\s*"
-)
-
-
-def parse_selector(selector: str) -> StartPosition:
-    """Parse the selector expression in the filter of a receiver's source.
-
-    Raises:
-        RefusedError: Event Hubs does not support the expression.
-    """
-    match = _SELECTOR.fullmatch(selector)
-    if match is None:
-        raise RefusedError(ARGUMENT_ERROR, f"The selector '{selector[:200]}' is not valid.")
-    name, operator, value = match.groups()
-    if value == PositionKind.LATEST:
-        return LATEST
-    return StartPosition(PositionKind(name), int(value), inclusive=operator == ">=")
 
 
 NEVER_MS: Final = -62_135_596_800_000
 """The year 1 in milliseconds: the service's last enqueued time of an empty partition."""
 
 _OFFSET: Final[Callable[[StoredEvent], int]] = attrgetter("offset")
+
 _NUMBER: Final[Callable[[StoredEvent], int]] = attrgetter("sequence_number")
+
 _ENQUEUED: Final[Callable[[StoredEvent], int]] = attrgetter("enqueued_ms")
 
 
@@ -270,3 +253,24 @@ class PartitionLog:
             del self._events[: self._dead]
             self._dead = 0
         return count
+
+
+_SELECTOR: Final = re.compile(
+    r"\s*amqp\.annotation\.(x-opt-offset|x-opt-sequence-number|x-opt-enqueued-time)"
+    r"\s*(>=?)\s*'?(@latest|-?\d{1,19})'?\s*"
+)
+
+
+def parse_selector(selector: str) -> StartPosition:
+    """Parse the selector expression in the filter of a receiver's source.
+
+    Raises:
+        RefusedError: Event Hubs does not support the expression.
+    """
+    match = _SELECTOR.fullmatch(selector)
+    if match is None:
+        raise RefusedError(ARGUMENT_ERROR, f"The selector '{selector[:200]}' is not valid.")
+    name, operator, value = match.groups()
+    if value == PositionKind.LATEST:
+        return LATEST
+    return StartPosition(PositionKind(name), int(value), inclusive=operator == ">=")

@@ -25,41 +25,12 @@ from eventproc.emulator._amqp.message import StoredEvent
 from eventproc.emulator._hub.log import PartitionLog
 from eventproc.errors import ConfigurationError
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: IO[bytes]) -> None:
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-class DirectoryLock:
-    """Locks a directory until ``release``. The system releases the lock when the process ends."""
-
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self._file = (directory / ".lock").open("ab")
-        try:
-            _lock(self._file)
-        except OSError as error:
-            self._file.close()
-            raise ConfigurationError(
-                f"{directory} is in use by another emulator that is running: stop it, or "
-                "choose another directory"
-            ) from error
-
-    def release(self) -> None:
-        """Release the lock. Repeating is harmless."""
-        self._file.close()
-
-
 _MAGIC: Final = b"eventproc log 1\n"
+
 _HEAD: Final = struct.Struct(">16sQQqI")
+
 _RECORD: Final = struct.Struct(">II")
+
 _EVENT: Final = struct.Struct(">QQqI")
 
 COMPACT_ABOVE: Final = 16 * 1024 * 1024
@@ -209,3 +180,35 @@ def _record(event: StoredEvent) -> bytes:
         + event.payload
     )
     return _RECORD.pack(len(record), crc32(record)) + record
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[bytes]) -> None:
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class DirectoryLock:
+    """Locks a directory until ``release``. The system releases the lock when the process ends."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._file = (directory / ".lock").open("ab")
+        try:
+            _lock(self._file)
+        except OSError as error:
+            self._file.close()
+            raise ConfigurationError(
+                f"{directory} is in use by another emulator that is running: stop it, or "
+                "choose another directory"
+            ) from error
+
+    def release(self) -> None:
+        """Release the lock. Repeating is harmless."""
+        self._file.close()

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpointstores.blob._body import BODY_BYTES_MAX, CheckpointBody, frame_body, unframe_body
+from checkpointstores.blob._body import (
+    BODY_BYTES_MAX,
+    CheckpointBody,
+    frame_body,
+    frame_record,
+    unframe_body,
+    unframe_record,
+)
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
     COMPLETED_RANGES_MAX,
@@ -124,3 +131,32 @@ def test_a_body_of_an_unknown_version_raises():
     body[9] = 3
     with pytest.raises(StoreCorruptError, match="another version of eventproc"):
         unframe_body(bytes(body), "blob")
+
+
+RECORD_BODY = b"evprecrd\x00\x01" + bytes.fromhex("c681ff421fbd7af6dc373a7ced20fbeb") + b"content"
+
+
+def test_the_bytes_of_a_group_record_stay():
+    """Magic, version, digest, content: frozen, as every stored format."""
+    assert frame_record(b"content") == RECORD_BODY
+    assert unframe_record(RECORD_BODY, "blob") == b"content"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "is damaged"),
+        (b"evprecrd", "is damaged"),
+        (RECORD_BODY[:-1], "is damaged"),
+        (RECORD_BODY + b"!", "is damaged"),
+        (b"x" * 40, "is damaged"),
+        (
+            RECORD_BODY[:9] + b"\x02" + RECORD_BODY[10:],
+            "has version 2, written by a later eventproc",
+        ),
+    ],
+)
+def test_a_group_record_that_cannot_be_read_is_refused(body, why):
+    """A reader gets an error with the blob's name, never a part of the content."""
+    with pytest.raises(StoreCorruptError, match=rf"the record some/blob {why}"):
+        unframe_record(body, "some/blob")

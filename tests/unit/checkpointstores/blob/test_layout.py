@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpointstores.blob import _layout as layout
-from checkpointstores.blob._layout import Position, RecordKind
+from checkpointstores.blob._layout import (
+    Position,
+    RecordKind,
+    folder,
+    member_blob,
+    record_blob,
+    record_in,
+    record_metadata,
+)
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup, Member, MemberStatus
 
@@ -260,3 +268,26 @@ def test_the_name_of_a_member_blob_is_cut_above_200_characters():
 
     assert layout.member_blob(GROUP, "x" * 200) == below + "x" * 200
     assert layout.member_blob(GROUP, "x" * 201) == f"{below}{'x' * 135}~{digest}"
+
+
+@pytest.mark.parametrize("kind", [RecordKind.OWNERSHIP, RecordKind.CHECKPOINT])
+@pytest.mark.parametrize("name", ["schema", "../ownership/0", "/", "ownership"])
+def test_no_listing_of_an_azure_sdk_meets_a_group_record(kind, name):
+    """An Azure SDK fails its whole listing at an unknown blob below its folders."""
+    assert not record_blob(GROUP, name).startswith(folder(GROUP, kind))
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_no_member_has_the_blob_of_a_group_record(name, owner_id):
+    """Both are below one folder, so that one listing has them."""
+    blob = record_blob(GROUP, name)
+
+    assert blob.startswith(folder(GROUP, RecordKind.MEMBER))
+    assert blob != member_blob(GROUP, owner_id)
+    assert blob.count("/") == folder(GROUP, RecordKind.MEMBER).count("/") + 1
+
+
+@given(st.text(min_size=1).filter(lambda name: name.strip()))
+def test_the_name_of_a_group_record_is_restored_from_metadata(name):
+    """That of the blob may be cut, so it is not read from there."""
+    assert record_in(record_metadata(name, "0123")) == name

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from checkpointstores.blob._layout import RecordKind, folder
+from checkpointstores.blob._layout import RecordKind, folder, record_blob
 from eventproc._base.azure_storage.answers import ConditionFailedError
-from eventproc.errors import StoreError, StoreRejectedError
+from eventproc.errors import StoreCorruptError, StoreError, StoreRejectedError
 from eventproc.models import Checkpoint, WriteOutcome
 from eventproc.testing import check_checkpoint_store, clause_names
 from eventproc.testing._virtual_time import run_virtual
@@ -278,3 +278,18 @@ def test_records_without_a_partition_in_their_names_are_no_records():
         )
 
     assert result_of(scenario) == (["0"], ["0"])
+
+
+def test_a_damaged_record_is_refused_by_the_store():
+    """As ``read_record`` promises."""
+
+    async def read() -> None:
+        container = MemoryContainer()
+        container.write(record_blob(GROUP, "schema"), {}, b"damaged")
+        async with MemoryBlobStore(container) as store:
+            await store.read_record(GROUP, "schema")
+
+    with pytest.raises(
+        StoreCorruptError, match=r"ns/hub/\$default/member/!records/schema is damaged"
+    ):
+        run_virtual(read())
