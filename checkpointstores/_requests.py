@@ -5,25 +5,22 @@ Rule 2: after such an attempt a failed condition may be the effect of this call'
 so the record is read again: if it has this call's write, the write is won. Otherwise another
 processor was first.
 Rule 3: a write whose outcome is not known is reported as ``WriteOutcome.UNKNOWN``.
-Rule 4: the limit of repetitions is a number of attempts and not a time, because the callers repeat
-their calls periodically.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any, Final, Generic, Protocol, TypeVar
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
 
+from checkpointstores._retries import retried
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right
 from eventproc._base.azure_storage.connection import Connection
 from eventproc._base.logs import ConditionLogger, Logger
-from eventproc._base.retries import Attempts, Backoff
 from eventproc.errors import (
     ConfigurationError,
     StoreError,
     StoreRejectedError,
-    StoreUnavailableError,
 )
 from eventproc.models import (
     Checkpoint,
@@ -35,15 +32,6 @@ from eventproc.models import (
     PartitionOwnership,
     WriteOutcome,
 )
-
-ATTEMPTS: Final = 3
-
-retried: Final = Attempts(
-    ATTEMPTS,
-    Backoff(initial=timedelta(milliseconds=100), maximum=timedelta(seconds=1)),
-    StoreUnavailableError,
-)
-"""``await retried(call, ...)`` awaits the call up to three times."""
 
 T = TypeVar("T")
 FoundT = TypeVar("FoundT")
@@ -114,7 +102,7 @@ class Requests(Generic[VendorT]):
         await self.vendor.close()
 
     async def ask(self, right: Right, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a request that needs *right*, up to ``ATTEMPTS`` times if it is not answered.
+        """Make a request that needs *right*, up to three times if it is not answered.
 
         *call* makes it once, by ``Connection.ask``.
         """

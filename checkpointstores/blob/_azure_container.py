@@ -22,7 +22,7 @@ from azure.storage.blob.aio import BlobClient, ContainerClient
 from checkpointstores._requests import Written, connect
 from checkpointstores.blob._container import BlobItem, Listing
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right
-from eventproc._base.azure_storage.connection import Connection, code_of, if_is
+from eventproc._base.azure_storage.connection import Connection, code_of, if_is, unless_exists
 from eventproc._base.logs import Logger
 from eventproc.errors import StoreRejectedError
 
@@ -70,16 +70,11 @@ class AzureContainer:
         except StoreRejectedError as error:
             cause = error.__cause__
             if isinstance(cause, HttpResponseError) and code_of(cause) == "ContainerNotFound":
-                await self._connection.ask(Right.CREATE, self._create_once)
+                create = self._connection.client.create_container
+                call = partial(unless_exists, create, "ContainerAlreadyExists")
+                await self._connection.ask(Right.CREATE, call)
             # Else ``_check`` raises it. The service's refusal of a listing has the true reason:
             # Azurite's answer to a creation in no account has not even its headers.
-
-    async def _create_once(self) -> None:
-        try:
-            await self._connection.client.create_container()
-        except HttpResponseError as error:
-            if code_of(error) != "ContainerAlreadyExists":
-                raise
 
     async def list(self, prefix: str) -> Listing:
         if self._lists_raw:

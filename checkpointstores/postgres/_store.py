@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from psycopg import AsyncConnection
 
 from checkpointstores._fields import new_name, require_partition_id
-from checkpointstores._requests import retried
+from checkpointstores._retries import retried
 from checkpointstores.postgres import _schema as tables
 from checkpointstores.postgres._changes import Changes
 from checkpointstores.postgres._records import Records

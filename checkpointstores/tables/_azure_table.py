@@ -8,14 +8,13 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from azure.core.credentials import AzureNamedKeyCredential
-from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty, TableEntity, UpdateMode
 from azure.data.tables.aio import TableClient
 
 from checkpointstores._requests import Written, connect
 from checkpointstores.tables._table import Entity, Key, Listing, Value, Values, Write
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right, Service
-from eventproc._base.azure_storage.connection import Connection, code_of, if_is
+from eventproc._base.azure_storage.connection import Connection, if_is, unless_exists
 
 _TIME_IN_ETAG: Final = re.compile(r"datetime'([^']+)'")
 _INT32: Final = range(-(2**31), 2**31)
@@ -79,14 +78,8 @@ class AzureTable:
 
     async def _create(self) -> None:
         """Create the table unless it exists."""
-        await self._connection.ask(Right.CREATE, self._create_once)
-
-    async def _create_once(self) -> None:
-        try:
-            await self._connection.client.create_table()
-        except HttpResponseError as error:
-            if code_of(error) != "TableAlreadyExists":
-                raise
+        create = partial(unless_exists, self._connection.client.create_table, "TableAlreadyExists")
+        await self._connection.ask(Right.CREATE, create)
 
     async def list(
         self, partition: str, columns: Sequence[str], *, row_prefix: str = ""

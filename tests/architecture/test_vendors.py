@@ -1,6 +1,8 @@
 """Each vendor is imported in few files, so that it can be replaced there."""
 
 import ast
+import subprocess
+import sys
 from fnmatch import fnmatch
 
 import pytest
@@ -106,3 +108,24 @@ def test_the_check_finds_every_form_of_import():
     tree = ast.parse("import a.b\nfrom c import d\ndef f():\n    from e.f import g")
 
     assert imported(tree) == {"a.b", "c.d", "e.f.g"}
+
+
+@pytest.mark.parametrize(
+    ("package", "vendors"),
+    [
+        ("checkpointstores.sqlite", set()),
+        ("checkpointstores.postgres", {"psycopg"}),
+        ("checkpointstores.blob", {"azure", "aiohttp"}),
+        ("eventproc.sources.kafka", {"confluent_kafka"}),
+        ("eventproc.sources.rabbitmq", {"aio_pika", "aiormq", "pamqp"}),
+        ("eventproc.sources.eventhubs", {"azure", "aiohttp"}),
+        ("eventproc.emulator", set()),
+    ],
+)
+def test_a_package_needs_only_its_own_vendors(package, vendors):
+    """Whoever installed one extra has not installed the others."""
+    known = {vendor.partition(".")[0] for vendor in FILES_BY_VENDOR}
+    absent = known - vendors - {"google", "msgspec", "opentelemetry", "structlog", "tenacity"}
+    program = f"import sys; sys.modules |= dict.fromkeys({absent!r}); import {package}"
+
+    subprocess.run([sys.executable, "-c", program], check=True)

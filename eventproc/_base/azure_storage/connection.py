@@ -193,6 +193,15 @@ def if_is(etag: str) -> dict[str, Any]:
     return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
 
 
+async def unless_exists(create: Callable[[], Awaitable[object]], code: str) -> None:
+    """Create a container or table, unless the service answers with this code that it exists."""
+    try:
+        await create()
+    except HttpResponseError as error:
+        if code_of(error) != code:
+            raise
+
+
 def code_of(error: HttpResponseError) -> str:
     """Return the service's error code, empty if something else answered."""
     response = cast("AsyncHttpResponse | None", error.response)

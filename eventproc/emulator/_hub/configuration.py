@@ -20,9 +20,6 @@ from eventproc.errors import ConfigurationError
 DEFAULT_PORT: Final = 5672
 """AMQP without TLS: the default port of the clients."""
 
-DEFAULT_HEALTH_PORT: Final = 5300
-"""The official emulator's value."""
-
 DEFAULT_CONSUMER_GROUP: Final = "$Default"
 PARTITIONS_MAX: Final = 2048
 """Above the limit of every tier of the service (1,024 in one hub)."""

@@ -20,7 +20,7 @@ from eventproc.models import OutgoingEvent, PropertyValue
 from eventproc.ports import EventPublisher
 from eventproc.sources.kafka._address import address_of, address_with_identity
 from eventproc.sources.kafka._client import Producer
-from eventproc.sources.kafka._errors import TokenError, error_for
+from eventproc.sources.kafka._errors import UNKNOWN_PARTITION, TokenError, error_for
 from eventproc.sources.kafka._options import check_config
 from eventproc.sources.kafka._producer_config import MESSAGE_BYTES_MAX, REFUSED
 
@@ -29,7 +29,6 @@ CHECK_MAX_S: Final = 15.0
 
 _PARTITION_DIGITS_MAX: Final = 9
 _TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
-_UNKNOWN_PARTITION: Final = "_UNKNOWN_PARTITION"
 
 Message = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
 """Body, key, partition and headers."""
@@ -155,7 +154,7 @@ class KafkaPublisher(EventPublisher):
             if name == _TOO_LARGE:
                 raise EventRefusedError(index, self._too_large(events[index]))
             error = error_for(what, name, text)
-            if name == _UNKNOWN_PARTITION:
+            if name == UNKNOWN_PARTITION:
                 raise EventRefusedError(index, f"{error}: {events[index].partition_id!r}")
             if isinstance(error, SourceRejectedError):
                 raise error
