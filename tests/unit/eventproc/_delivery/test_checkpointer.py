@@ -94,27 +94,6 @@ def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
     assert run_virtual(scenario()) == ("azure", 20)
 
 
-def test_adoption_fails_if_another_owner_adopts_in_between():
-    """Between the proof of ownership and the write a third owner took over."""
-
-    async def scenario():
-        setup = Setup()
-        fixture, _, following = await former_and_next(setup)
-        fixture.owner = "b"
-
-        async def third_takes_over() -> None:
-            fixture.before_verify = lambda: None
-            fixture.owner = "c"
-            await fixture.adopt(fixture.checkpointer("c"))
-
-        fixture.before_verify = third_takes_over
-        with pytest.raises(OwnershipLostError):
-            await fixture.adopt(following)
-        return writer_of(setup)
-
-    assert run_virtual(scenario()) == "c/1/3"
-
-
 def test_ownership_is_proved_after_the_checkpoint_was_read():
     """A proof from before says nothing about the writer whose checkpoint is to be replaced."""
 

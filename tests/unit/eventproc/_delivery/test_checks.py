@@ -16,7 +16,6 @@ from eventproc import (
     EventProcessorConfig,
     PartitionHandler,
 )
-from eventproc._command import main
 from eventproc.errors import MissingExtraError
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import HandlerTestHarness, run_virtual
@@ -258,24 +257,6 @@ def test_a_handler_function_that_raises_is_called_again():
             return subject.statistics().counters.handled_count
 
     assert run_virtual(scenario()) == 1
-
-
-def test_the_command_exits_with_code_2_for_a_handler_that_can_never_work(
-    tmp_path, monkeypatch, capsys
-):
-    """So a supervisor does not start it again."""
-    (tmp_path / "my_handlers.py").write_text(
-        "from eventproc import PartitionHandler\n"
-        "class Plain(PartitionHandler):\n    def process_event(self, context, event): pass\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    connection = "Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b;EntityPath=h"
-    store = f"sqlite:{tmp_path / 'group.db'}"
-    code = main(["run", "my_handlers:Plain", "--store", store, "--connection-string", connection])
-
-    assert code == 2
-    assert "Plain.process_event is `def`" in capsys.readouterr().err
 
 
 class ColumnsInThread(BlockingPartitionHandler):

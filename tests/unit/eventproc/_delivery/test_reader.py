@@ -15,7 +15,6 @@ from eventproc._delivery.scope import PartitionIdentity, PartitionScope
 from eventproc._delivery.steady_link import REJECTIONS_MAX, SteadyLink
 from eventproc._group.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
 from eventproc.errors import (
-    OwnershipLostError,
     ReceiverDisplacedError,
     SourceError,
     SourceRejectedError,
@@ -146,12 +145,6 @@ def test_refusals_with_events_between_them_do_not_end_the_partition():
 def test_a_displaced_receiver_is_opened_again_unless_the_partition_is_lost(verify):
     """If the store does not answer, the lease says for how long it may be served."""
     assert run_virtual(received(ReceiverDisplacedError("taken"), 3, verify)) == [1, 2, 3]
-
-
-def test_a_displaced_receiver_of_a_lost_partition_ends_the_pump():
-    """The ownership record names another processor: its receiver took the link."""
-    with pytest.raises(OwnershipLostError):
-        run_virtual(received(ReceiverDisplacedError("taken"), 2, is_lost))
 
 
 def test_another_error_of_the_link_does_not_ask_for_the_ownership_record():

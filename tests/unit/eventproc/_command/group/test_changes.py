@@ -351,16 +351,6 @@ def test_the_list_of_checkpoints_shows_all_their_parts():
     assert moved.split() == f"0 4 4324 {day} {time} an operator".split()
 
 
-def test_a_partition_that_does_not_exist_is_refused():
-    """The message lists those that do."""
-
-    async def scenario(_, connection):
-        with pytest.raises(ConfigurationError, match=r"--partition 7.*there are 0, 1"):
-            await plan(connection, "earliest", "0", "7")
-
-    with_group(scenario)
-
-
 def test_a_moved_checkpoint_names_the_notified_owner():
     """The result has the owner that begins again from the new position."""
 
