@@ -172,6 +172,9 @@ class PendingChanges:
     """Plans that wait for their confirmation."""
 
     def __init__(self, changes: Changes) -> None:
+        self.token = secrets.token_urlsafe(24)
+        """Whoever has it may plan and confirm."""
+
         self._changes = changes
         self._plans: OrderedDict[str, Plan] = OrderedDict()
 

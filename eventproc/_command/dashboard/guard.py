@@ -65,20 +65,16 @@ def check_origin(request: Request) -> None:
         raise RefusedError(HTTPStatus.FORBIDDEN, "Requests of other sites are refused.")
 
 
-def check_change(request: Request, token: str | None) -> dict[str, Any]:
+def check_change(request: Request, token: str) -> dict[str, Any]:
     """Return the body of a request that may change something.
 
     Args:
         request: The request.
-        token: The token that it must have; ``None`` if nothing may be changed.
+        token: The token that it must have.
 
     Raises:
         RefusedError: It may not, or its body is no JSON object.
     """
-    if token is None:
-        raise RefusedError(
-            HTTPStatus.FORBIDDEN, "This page only reads. Start it with --allow-changes."
-        )
     given = request.headers.get(TOKEN_HEADER, "").encode(errors="surrogateescape")
     if not hmac.compare_digest(given, token.encode()):
         raise RefusedError(

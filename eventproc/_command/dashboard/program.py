@@ -1,7 +1,6 @@
 """Runs the page of a group: reader, watcher and site, put together."""
 
 import asyncio
-import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -47,14 +46,13 @@ async def open_page(
         ConfigurationError: The address cannot be listened on, or the group has nothing to change.
         EventProcError: The first reading shows that an option is wrong.
     """
-    token, changes = None, None
+    changes = None
     if options.allow_changes:
         if connection.group.is_of_resources:
             raise ConfigurationError(
                 "--allow-changes: a group of resources has no checkpoints to move"
             )
         connection.refuse_queues()
-        token = secrets.token_urlsafe(24)
         changes = PendingChanges(
             Changes(
                 connection=connection,
@@ -64,20 +62,14 @@ async def open_page(
         )
     names = {name.lower() for name in (options.listen.host, *options.allow_host)} - WILDCARDS
     watcher = await _watcher(connection, options)
-    site = Site(
-        watcher=watcher,
-        about=_about(connection, options),
-        names=names,
-        token=token,
-        changes=changes,
-    )
+    site = Site(watcher=watcher, about=_about(connection, options), names=names, changes=changes)
     async with serve_requests(
         options.listen, site.respond, "--http", connections_max=CONNECTIONS_MAX
     ) as bound:
         host = f"localhost:{bound.port}" if bound.host in WILDCARDS else str(bound)
         watching = asyncio.create_task(watcher.run())
         try:
-            yield f"http://{host}/{f'#token={token}' if token else ''}", watching
+            yield f"http://{host}/{f'#token={changes.token}' if changes else ''}", watching
         finally:
             await end([watching])
 

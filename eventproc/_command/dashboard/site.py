@@ -59,7 +59,6 @@ class Site:
     names: Collection[str]
     """Host names under which browsers reach the page, beside the address itself."""
 
-    token: str | None = None
     changes: PendingChanges | None = None
     """``None``: the page only reads."""
 
@@ -92,8 +91,11 @@ class Site:
     async def _change(self, request: Request) -> Answer:
         if request.method != "POST":
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "Only POST is possible here.")
-        asked = check_change(request, self.token)
-        assert self.changes is not None, "there is a token only with changes"
+        if self.changes is None:
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN, "This page only reads. Start it with --allow-changes."
+            )
+        asked = check_change(request, self.changes.token)
         if request.path == "/changes":
             return Answer(await self.changes.plan(asked))
         return Answer(await self.changes.confirm(asked))

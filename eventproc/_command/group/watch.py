@@ -96,7 +96,7 @@ async def watch(
 
     Args:
         console: A terminal.
-        read: Reads the group.
+        read: Reads the group; lets no cancellation be suppressed.
         every: The pause between two readings.
         order: What the partitions are sorted by.
         text: Selects partitions, as ``select`` says.
@@ -104,19 +104,15 @@ async def watch(
     Raises:
         EventProcError: the first poll failed.
     """
-    task = asyncio.current_task()
-    assert task is not None, "a coroutine runs in a task"
     view, error = await read(), ""
     with Live(console=console, screen=True, auto_refresh=False) as live:
-        # Azure's client may swallow a cancellation in Python 3.11; cancelling() still counts it.
-        while not task.cancelling():
+        while True:
             live.update(GroupScreen(view, order, text, error), refresh=True)
             await asyncio.sleep(every.total_seconds())
             try:
                 view, error = await read(), ""
             except EventProcError as failure:
                 error = printable(" ".join(str(failure).split()))
-    raise asyncio.CancelledError
 
 
 @dataclass(frozen=True)

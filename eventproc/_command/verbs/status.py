@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from eventproc._base.tasks import cancellation_kept
 from eventproc._command.arguments import options
 from eventproc._command.arguments.address import ShownAddress
 from eventproc._command.arguments.grouped import DEFAULTS
@@ -97,7 +98,10 @@ async def status(
         read = await _reader(connection, expiration, partition)
         if is_live:
             await watch_group(console, read, every=every, order=sort, text=only)
-        await _poll(read, every if watch else None, show)
+        show(await read())
+        while watch:
+            await asyncio.sleep(every.total_seconds())
+            show(await read())
 
 
 async def _reader(
@@ -107,9 +111,10 @@ async def _reader(
     error_by_version: dict[tuple[str, str], str | None] = {}
 
     async def read() -> GroupView:
-        readings = await read_group(
-            connection.store, connection.group, connection.source, error_by_version
-        )
+        with cancellation_kept():  # by Ctrl+C
+            readings = await read_group(
+                connection.store, connection.group, connection.source, error_by_version
+            )
         return view_of(connection.group, readings, expiration=expiration)
 
     async def read_some() -> GroupView:
@@ -126,21 +131,3 @@ async def _reader(
         )
     await connection.partition_ids(partition_ids, [row.partition_id for row in view.partitions])
     return read_some
-
-
-async def _poll(
-    read: Callable[[], Awaitable[GroupView]],
-    pause: timedelta | None,
-    show: Callable[[GroupView], None],
-) -> None:
-    task = asyncio.current_task()
-    assert task is not None, "a coroutine runs in a task"
-    while True:
-        show(await read())
-        # Ctrl+C cancels this task. Azure's client awaits wait_for, which in Python 3.11 may
-        # swallow the cancellation; task.cancelling() still counts it.
-        if task.cancelling():
-            raise asyncio.CancelledError
-        if pause is None:
-            return
-        await asyncio.sleep(pause.total_seconds())

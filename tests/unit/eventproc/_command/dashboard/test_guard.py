@@ -132,10 +132,3 @@ def test_a_page_of_another_origin_is_refused(headers):
 def test_a_change_needs_the_token_and_a_json_object(headers, body, status):
     """In this order, so that nothing is said to those that have no token."""
     assert refusal(check_change, request(headers, body), TOKEN) is status
-
-
-def test_without_leave_to_change_no_token_helps():
-    """The page was started to read."""
-    asked = request({**JSON, "X-Eventproc-Token": ""})
-
-    assert refusal(check_change, asked, None) is HTTPStatus.FORBIDDEN
