@@ -8,22 +8,28 @@ from typing import Final
 
 from eventproc._command.group.records import group_json
 from eventproc._command.group.view import GroupView
-from eventproc._command.terminal.console import csv_lines
+from eventproc._command.terminal.console import Fields, csv_lines, rows_of
 from eventproc._core.watching.group import WatchedMember, WatchedPartition
 
-PARTITION_FIELDS: Final = (
-    "partition_id",
-    "owner_id",
-    "is_expired",
-    "record_age_s",
-    "sequence_number",
-    "checkpoint_age_s",
-    "checkpoint_error",
-    "lag",
-    "paused_since",
-    "pause_reason",
-)
-RESOURCE_FIELDS: Final = ("name", "owner_id", "epoch", "is_expired", "record_age_s")
+PARTITION_FIELDS: Final[Fields[WatchedPartition]] = {
+    "partition_id": lambda row: row.partition_id,
+    "owner_id": lambda row: row.owner_id,
+    "is_expired": lambda row: row.is_expired,
+    "record_age_s": lambda row: _rounded(row.renewed_ago_s),
+    "sequence_number": lambda row: row.position,
+    "checkpoint_age_s": lambda row: _rounded(row.written_ago_s),
+    "checkpoint_error": lambda row: row.error,
+    "lag": lambda row: row.lag,
+    "paused_since": lambda row: None if row.pause is None else row.pause.since.isoformat(),
+    "pause_reason": lambda row: None if row.pause is None else row.pause.reason,
+}
+RESOURCE_FIELDS: Final[Fields[WatchedPartition]] = {
+    "name": lambda row: row.name,
+    "owner_id": lambda row: row.owner_id,
+    "epoch": lambda row: row.epoch,
+    "is_expired": lambda row: row.is_expired,
+    "record_age_s": lambda row: _rounded(row.renewed_ago_s),
+}
 
 
 def as_json(view: GroupView) -> dict[str, object]:
@@ -34,39 +40,11 @@ def as_json(view: GroupView) -> dict[str, object]:
         "placement": view.placement,
         **({} if view.schema is None else {"schema": asdict(view.schema)}),
         **(
-            {"resources": [_resource_json(row) for row in view.partitions]}
+            {"resources": rows_of(RESOURCE_FIELDS, view.partitions)}
             if view.group.is_of_resources
-            else {
-                "lag": view.lag,
-                "partitions": [_partition_json(row) for row in view.partitions],
-            }
+            else {"lag": view.lag, "partitions": rows_of(PARTITION_FIELDS, view.partitions)}
         ),
         "members": [_member_json(member) for member in view.members],
-    }
-
-
-def _partition_json(row: WatchedPartition) -> dict[str, object]:
-    return {
-        "partition_id": row.partition_id,
-        "owner_id": row.owner_id,
-        "is_expired": row.is_expired,
-        "record_age_s": _rounded(row.renewed_ago_s),
-        "sequence_number": row.position,
-        "checkpoint_age_s": _rounded(row.written_ago_s),
-        "checkpoint_error": row.error,
-        "lag": row.lag,
-        "paused_since": None if row.pause is None else row.pause.since.isoformat(),
-        "pause_reason": None if row.pause is None else row.pause.reason,
-    }
-
-
-def _resource_json(row: WatchedPartition) -> dict[str, object]:
-    return {
-        "name": row.name,
-        "owner_id": row.owner_id,
-        "epoch": row.epoch,
-        "is_expired": row.is_expired,
-        "record_age_s": _rounded(row.renewed_ago_s),
     }
 
 
@@ -97,7 +75,7 @@ def csv_rows(view: GroupView, *, header: bool = True) -> str:
         view: The view.
         header: Whether the first line has the names of the columns.
     """
-    row_json = _resource_json if view.group.is_of_resources else _partition_json
-    fields = ("as_of", *(RESOURCE_FIELDS if view.group.is_of_resources else PARTITION_FIELDS))
-    rows = ({"as_of": view.as_of.isoformat(), **row_json(row)} for row in view.partitions)
-    return csv_lines(rows, fields, header=header)
+    fields = RESOURCE_FIELDS if view.group.is_of_resources else PARTITION_FIELDS
+    as_of = view.as_of.isoformat()
+    rows = ({"as_of": as_of, **row} for row in rows_of(fields, view.partitions))
+    return csv_lines(rows, ("as_of", *fields), header=header)

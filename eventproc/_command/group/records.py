@@ -11,7 +11,7 @@ from rich.text import Text
 from eventproc._base.tasks import together
 from eventproc._command.group.connection import Connection, first_event
 from eventproc._command.group.view import in_order, lag_of
-from eventproc._command.terminal.console import cell, format_duration, plain_table
+from eventproc._command.terminal.console import Fields, cell, format_duration, plain_table
 from eventproc._core.delivery.checkpoints import (
     is_moved_by_operator,
     is_of_other_hub,
@@ -32,19 +32,6 @@ from eventproc.models import (
     PartitionProperties,
 )
 
-RECORD_FIELDS: Final = (
-    "partition_id",
-    "sequence_number",
-    "offset",
-    "last_modified",
-    "state_bytes",
-    "state_sequence_number",
-    "is_state_damaged",
-    "completed",
-    "isolation",
-    "writer",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
@@ -53,6 +40,20 @@ class Record:
     checkpoint: Checkpoint
     is_damaged: bool = False
     """The state cannot be read; only the position is known."""
+
+
+RECORD_FIELDS: Final[Fields[Record]] = {
+    "partition_id": lambda record: record.checkpoint.partition_id,
+    "sequence_number": lambda record: record.checkpoint.sequence_number,
+    "offset": lambda record: record.checkpoint.offset,
+    "last_modified": lambda record: record.checkpoint.last_modified.isoformat(),
+    "state_bytes": lambda record: len(record.checkpoint.state or b""),
+    "state_sequence_number": lambda record: record.checkpoint.state_sequence_number,
+    "is_state_damaged": lambda record: record.is_damaged,
+    "completed": lambda record: [[done.first, done.last] for done in record.checkpoint.completed],
+    "isolation": lambda record: str(record.checkpoint.isolation),
+    "writer": lambda record: record.checkpoint.writer,
+}
 
 
 async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> dict[str, Record]:
@@ -146,25 +147,6 @@ def _writer_text(checkpoint: Checkpoint) -> str:
 
 def _done_count(checkpoint: Checkpoint) -> int:
     return sum(done.last - done.first + 1 for done in checkpoint.completed)
-
-
-def record_rows(records: Mapping[str, Record]) -> list[dict[str, object]]:
-    """The checkpoints as rows of ``RECORD_FIELDS``."""
-    return [
-        {
-            "partition_id": record.checkpoint.partition_id,
-            "sequence_number": record.checkpoint.sequence_number,
-            "offset": record.checkpoint.offset,
-            "last_modified": record.checkpoint.last_modified.isoformat(),
-            "state_bytes": len(record.checkpoint.state or b""),
-            "state_sequence_number": record.checkpoint.state_sequence_number,
-            "is_state_damaged": record.is_damaged,
-            "completed": [[done.first, done.last] for done in record.checkpoint.completed],
-            "isolation": str(record.checkpoint.isolation),
-            "writer": record.checkpoint.writer,
-        }
-        for record in records.values()
-    ]
 
 
 # --- lag -----------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
 from rich.segment import Segment
@@ -23,6 +23,11 @@ UNCUT: Final = 10_000
 """The width where no terminal has one. Tables take what they need, and lines are not wrapped."""
 
 _CRLF: Final = "\r\n"
+
+T = TypeVar("T")
+
+Fields: TypeAlias = Mapping[str, Callable[[T], object]]
+"""The fields of a row in their order, each with what returns its value of an item."""
 
 
 def standard_output() -> Console:
@@ -62,8 +67,13 @@ def print_csv(lines: str) -> None:
     print(shown, end="", flush=True)
 
 
+def rows_of(fields: Fields[T], items: Iterable[T]) -> list[dict[str, object]]:
+    """Return each item as a row, for JSON or for ``csv_lines``."""
+    return [{name: value_of(item) for name, value_of in fields.items()} for item in items]
+
+
 def csv_lines(
-    rows: Iterable[Mapping[str, object]], fields: Sequence[str], *, header: bool = True
+    rows: Iterable[Mapping[str, object]], fields: Iterable[str], *, header: bool = True
 ) -> str:
     """Return rows as CSV, each line with its end (RFC 4180, but for ends of one character).
 
@@ -74,6 +84,7 @@ def csv_lines(
 
     ``None`` is an empty cell; true, false, lists and objects are JSON.
     """
+    fields = list(fields)
     lines = [_line(fields)] if header else []
     lines += [_line([_cell(row[name]) for name in fields]) for row in rows]
     return "".join(lines)

@@ -33,12 +33,11 @@ from eventproc._command.group.records import (
     lags_table,
     read_lags,
     read_records,
-    record_rows,
     records_table,
 )
 from eventproc._command.group.shown_changes import changes_json, changes_table, warnings_for
 from eventproc._command.group.targets import parse_target, require_event
-from eventproc._command.terminal.console import csv_lines, print_csv, standard_output
+from eventproc._command.terminal.console import csv_lines, print_csv, rows_of, standard_output
 from eventproc._command.terminal.exits import FAILED, OK, print_error
 from eventproc.admin import CheckpointMove, CheckpointMoved
 from eventproc.errors import ConfigurationError, EventProcError
@@ -89,7 +88,7 @@ async def list_(
         records = await read_records(connection, partition)
         if not records:
             await connection.note_absence()
-        rows = record_rows(records)
+        rows = rows_of(RECORD_FIELDS, records.values())
         if output is options.RowsFormat.JSON:
             print(json.dumps({**group_json(connection.group), "checkpoints": rows}))
         elif output is options.RowsFormat.CSV:

@@ -12,7 +12,6 @@ from tests.unit.eventproc._command.group.views import (
     group_view,
     member,
     partition,
-    resources_view,
 )
 
 
@@ -38,16 +37,6 @@ def test_a_comma_or_a_line_in_a_name_stays_in_its_cell():
 def test_csv_without_a_header_continues_an_earlier_one():
     """For ``--watch``, which prints the header once."""
     assert csv_rows(group_view(partition(0)), header=False).startswith(NOW.isoformat())
-
-
-def test_json_and_csv_have_the_same_fields():
-    """Of partitions and of resources."""
-    view: Any = as_json(group_view(partition(0)))
-    resources: Any = as_json(resources_view("a"))
-    (row,), (resource,) = view["partitions"], resources["resources"]
-
-    assert list(row) == list(PARTITION_FIELDS)
-    assert list(resource) == list(RESOURCE_FIELDS)
 
 
 def test_every_field_is_documented(request):
