@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from eventproc._base.logs import error_text
 from eventproc._base.tasks import users_call
@@ -21,7 +21,6 @@ from eventproc._delivery.blame import blamed, checked, shown_error
 from eventproc._delivery.call_context import CallContext
 from eventproc._delivery.config import FailurePolicy
 from eventproc._delivery.context import LiveContext
-from eventproc._delivery.failure_actions import FailureActions
 from eventproc._delivery.flow_control import PauseSwitch
 from eventproc._delivery.handler import PartitionHandler
 from eventproc._delivery.scope import PartitionScope
@@ -40,6 +39,10 @@ class Outcome:
     """Which events are known to have failed."""
 
 
+GiveUp: TypeAlias = Callable[[ReceivedEvent, Exception | None, int], Awaitable[None]]
+"""Gets an event, its last error (``None``: processes died with it) and the number of attempts, and
+returns when the position may move past the event."""
+
 DONE: Final = Outcome(is_done=True)
 CANCELLED: Final = Outcome()
 
@@ -56,7 +59,7 @@ class HandlerCalls:
         handler: PartitionHandler,
         *,
         policy: FailurePolicy,
-        actions: FailureActions,
+        action: GiveUp,
         scope: PartitionScope,
         wait_s: Callable[[int], float],
         pause_switch: PauseSwitch | None = None,
@@ -66,14 +69,14 @@ class HandlerCalls:
         Args:
             handler: The user's handler.
             policy: When an event is given up.
-            actions: Does what the policy says with an event that is given up.
+            action: Does what the policy says with an event that is given up.
             scope: Ends calls and waits when the pump stops; has the counters and the log.
             wait_s: Seconds to wait after the n-th failure in a row.
             pause_switch: Holds events back while the partition is paused; none: it never is.
         """
         self._handler = handler
         self._policy = policy
-        self._actions = actions
+        self._action = action
         self._stop_scope = scope.stop
         self._counters = scope.counters
         self._meter = scope.meter
@@ -184,7 +187,7 @@ class HandlerCalls:
 
     async def give_up(self, event: ReceivedEvent, count: int, context: CallContext) -> None:
         """Give up an event without calling the handler, after *count* processes died with it."""
-        await self._actions.apply(event, None, count)
+        await self._action(event, None, count)
         context.complete([event])
 
     async def _call(
@@ -268,7 +271,7 @@ class HandlerCalls:
         for event in exhausted:
             number = event.sequence_number
             last, count = retries.error_by_number[number], retries.attempt_by_number[number]
-            await self._actions.apply(event, last, count)
+            await self._action(event, last, count)
             context.complete([event])
         pending = context.unhandled(pending)
         if not exhausted and pending and wait:

@@ -123,7 +123,9 @@ class PartitionPump:
         self._calls = HandlerCalls(
             handler,
             policy=policy,
-            actions=FailureActions(policy.action, sink=dead_letters, scope=scope, wait_s=wait_s),
+            action=FailureActions(
+                policy.action, sink=dead_letters, scope=scope, wait_s=wait_s
+            ).apply,
             scope=scope,
             wait_s=wait_s,
             pause_switch=self._pause_switch,

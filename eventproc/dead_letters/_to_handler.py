@@ -17,7 +17,6 @@ from eventproc._core.delivery.progress import PartitionProgress
 from eventproc._delivery.call_context import CallContext
 from eventproc._delivery.checks import check_handler, first_checked
 from eventproc._delivery.config import FailureAction, FailurePolicy
-from eventproc._delivery.failure_actions import FailureActions
 from eventproc._delivery.handler import BlockingPartitionHandler, HandlerFactory
 from eventproc._delivery.handler_calls import HandlerCalls
 from eventproc._delivery.handler_threads import ThreadedHandler
@@ -114,7 +113,7 @@ class HandlerTarget(ReplayTarget):
         calls = HandlerCalls(
             handler,
             policy=self._policy,
-            actions=_Refusals(FailureAction.STOP, sink=None, scope=scope, wait_s=wait_s),
+            action=_refuse,
             scope=scope,
             wait_s=wait_s,
         )
@@ -134,24 +133,12 @@ class _OpenHandler:
     progress: PartitionProgress
 
 
-class _Refusals(FailureActions):
-    """Refuses the letter of an event that failed as often as the policy allows: it stays."""
-
-    async def apply(
-        self,
-        event: ReceivedEvent,  # noqa: ARG002 - the caller knows its letter
-        error: Exception | None,
-        attempt_count: int,
-    ) -> None:
-        """Raise an error with the reason.
-
-        Raises:
-            LetterRefusedError: always.
-        """
-        assert error is not None, "no process died"
-        raise LetterRefusedError(
-            f"the handler failed: {_shown(error)} (attempts: {attempt_count})"
-        ) from error
+async def _refuse(_: ReceivedEvent, error: Exception | None, attempt_count: int) -> None:
+    """Refuse the letter of an event that failed as often as the policy allows: it stays."""
+    assert error is not None, "no process died"
+    raise LetterRefusedError(
+        f"the handler failed: {_shown(error)} (attempts: {attempt_count})"
+    ) from error
 
 
 def _shown(error: Exception) -> str:

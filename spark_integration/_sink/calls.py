@@ -40,7 +40,9 @@ class SinkCalls:
         self._calls = HandlerCalls(
             self._handler,
             policy=policy,
-            actions=FailureActions(policy.action, sink=dead_letters, scope=scope, wait_s=wait_s),
+            action=FailureActions(
+                policy.action, sink=dead_letters, scope=scope, wait_s=wait_s
+            ).apply,
             scope=scope,
             wait_s=wait_s,
         )
