@@ -24,7 +24,6 @@ class PausesReader:
         self.known = NO_PAUSES
         """What was read last."""
 
-        self._is_readable = True
         self._unreadable = ConditionLogger(log, "pauses_unreadable", "pauses_readable")
 
     async def read(self, etag: str | None, as_of: datetime) -> Pauses:
@@ -40,7 +39,8 @@ class PausesReader:
         Raises:
             StoreUnavailableError: no answer; try again.
         """
-        if etag == self._etag and self._is_readable:
+        was_readable = not self._unreadable.count
+        if etag == self._etag and was_readable:
             return self.known
         former = self.known
         try:
@@ -49,11 +49,9 @@ class PausesReader:
             self.known = pauses_in(record.content) if record else NO_PAUSES
         except StoreCorruptError as error:
             self._unreadable.note(is_error=True, error=str(error))
-            if self._is_readable and self._etag is None:
+            if was_readable and self._etag is None:
                 self.known = unreadable(error, as_of)
-            self._is_readable = False
             return self.known
-        self._is_readable = True
         self._unreadable.end()
         # If the record was written after the listing, the next cycle reads it again: harmless.
         self._etag = etag
