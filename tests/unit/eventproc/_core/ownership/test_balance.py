@@ -147,27 +147,6 @@ def test_is_balanced_only_if_there_is_nothing_to_change(group, strategy):
         assert before.is_balanced <= (not (before.claims or before.steal or before.hand_overs))
 
 
-def test_a_new_member_waits_for_a_cooperative_owner():
-    """The group is not balanced, and nothing is stolen before ``handoff_timeout``."""
-    group = group_holding(4, [4, 0])
-    view = group.view("o1", cooperative=group.members)
-    due = {p for p, o in decide(view, COOPERATIVE).owner_by_partition.items() if o == "o1"}
-    late = group.view("o1", cooperative=group.members, overdue=frozenset(due))
-
-    assert decide(view, COOPERATIVE).steal is None
-    assert not decide(view, COOPERATIVE).is_balanced
-    assert decide(late, COOPERATIVE).steal is not None
-
-
-def test_a_leaving_owner_hands_over_all_its_partitions():
-    """It is not a member, so the plan gives its partitions to the members."""
-    group = replace(group_holding(4, [2, 2]), members=frozenset({"o1"}))
-    moves = decide(group.view("o0", cooperative=frozenset({"o0", "o1"})), COOPERATIVE)
-
-    assert moves.hand_overs == {"0": "o1", "1": "o1"}
-    assert not moves.is_balanced
-
-
 def test_a_leaving_owner_hands_nothing_over_to_a_foreign_member():
     """It releases the partitions at the end of its stop; the foreign member claims them then."""
     group = replace(group_holding(4, [2, 2]), members=frozenset({"o1"}))
@@ -175,14 +154,6 @@ def test_a_leaving_owner_hands_nothing_over_to_a_foreign_member():
     moves = decide(group.view("o0", cooperative=frozenset({"o0"})), COOPERATIVE)
 
     assert moves.hand_overs == {"0": None, "1": None}
-
-
-def test_balanced_claims_all_partitions_whose_records_name_the_processor():
-    """After a restart under the same owner id no partition moves, and one cycle is enough."""
-    group = group_holding(6, [6])
-    view = replace(group.view("o0", cooperative=frozenset()), held=frozenset())
-
-    assert len(decide(view, BALANCED).claims) == 6
 
 
 @given(views(), strategies)

@@ -48,15 +48,6 @@ def test_a_record_is_fresh_for_the_expiration_plus_the_resolution(age_s, resolut
     assert ("0" in fresh_owners(listing, EXPIRATION)) is found
 
 
-def test_expired_and_released_records_have_no_live_owner():
-    """A released record has none whatever its age."""
-    listing = snapshot(
-        record("0", "a"), record("1", "b", age_s=61), record("2", None), record("3", "c", age_s=60)
-    )
-
-    assert fresh_owners(listing, EXPIRATION) == {"0": "a", "3": "c"}
-
-
 def test_the_newest_write_for_each_owner_is_known_for_an_expiration():
     """Also if another owner has replaced the record; an older listing takes nothing back."""
     first = last_writes({}, snapshot(record("0", "a", 50), record("1", "a", 20)), EXPIRATION)
@@ -69,13 +60,6 @@ def test_the_newest_write_for_each_owner_is_known_for_an_expiration():
     assert last_writes(first, replace(later, as_of=BEGIN + 41 * SECOND), EXPIRATION) == {"b": BEGIN}
     whole = replace(later, as_of=BEGIN + 41 * SECOND, resolution=SECOND)
     assert last_writes(first, whole, EXPIRATION) == {**first, "b": BEGIN}
-
-
-def test_a_clock_of_whole_seconds_keeps_an_owner_alive_one_second_longer():
-    """Blobs have such times."""
-    listing = snapshot(record(age_s=60.9), resolution=SECOND)
-
-    assert fresh_owners(listing, EXPIRATION) == {"0": "a"}
 
 
 def member(name, age_s=0.0):
