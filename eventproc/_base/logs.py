@@ -248,7 +248,7 @@ class _PlaceLines(TextLines):
 # Where lines go.
 
 
-class Listener(logging.Handler):
+class RecordObserver(logging.Handler):
     """Base of handlers that only observe records; ``_LastResort`` still writes these records."""
 
 
@@ -273,7 +273,7 @@ class _LastResort(logging.StreamHandler[TextIO]):
     def _has_other_handler(self, name: str) -> bool:
         logger: logging.Logger | None = logging.getLogger(name)
         while logger is not None:
-            if any(not isinstance(each, Listener | _LastResort) for each in logger.handlers):
+            if any(not isinstance(each, RecordObserver | _LastResort) for each in logger.handlers):
                 return True
             logger = logger.parent if logger.propagate else None
         return False

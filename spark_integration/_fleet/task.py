@@ -26,7 +26,7 @@ from datetime import timedelta
 from types import FrameType
 from typing import Final
 
-from eventproc._base.logs import ConditionLogger, Listener, get_logger
+from eventproc._base.logs import ConditionLogger, RecordObserver, get_logger
 from eventproc._base.tasks import end
 from eventproc._base.threads import Background, exclude_imports_from_collections
 from eventproc._runtime.processors import EventProcessor
@@ -120,7 +120,7 @@ def serve_slots(job: FleetJob, slots: Iterable[int]) -> Iterator[bytes]:
         yield encode(MemberTask(job, slot).serve(), job.token)
 
 
-class _Warnings(Listener):
+class _Warnings(RecordObserver):
     """Keeps the newest warnings and errors for the next report."""
 
     def __init__(self) -> None:
