@@ -62,7 +62,7 @@ class Partitions(Work[PartitionPump]):
         """Open source and dead letters, and check the consumer group."""
         self._source.reserve(self)  # Before it is changed.
         if self._queue is not None:
-            self._queue.suit(self._config.ownership_expiration)
+            self._queue.set_expiration(self._config.ownership_expiration)
             self._warn_of_late_settling(self._queue.unsettled_span_max)
         await self._source.open_for(self)
         opening.push("source", self._source.close_for_others)

@@ -7,11 +7,11 @@ What follows is asked of a source. ``examples/own_source.py`` is a complete one,
 ``eventproc.testing.check_event_source`` checks any. Each processor has a source object of its own.
 
 Order of calls: the constructor checks its arguments and does not connect. A processor calls
-``suit`` (queues only), ``open``, ``check_consumer_group``, and then ``partition_ids`` now and
-then. For each partition that it owns it calls ``open_receiver``, then ``receive`` again and again.
-When it has lost or handed over the partition it closes the receiver (a queue's after ``stop``), and
-opens another one after an error, or when it owns the partition again. Last comes ``close``. A
-closed source may be opened again, also on another event loop.
+``set_expiration`` (queues only), ``open``, ``check_consumer_group``, and then ``partition_ids`` now
+and then. For each partition that it owns it calls ``open_receiver``, then ``receive`` again and
+again. When it has lost or handed over the partition it closes the receiver (a queue's after
+``stop``), and opens another one after an error, or when it owns the partition again. Last comes
+``close``. A closed source may be opened again, also on another event loop.
 
 Tasks: all calls come from the event loop that opened the source, so they must not block it. Calls
 of a source may be under way at the same time, one for each partition; a receiver is called by one

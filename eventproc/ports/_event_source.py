@@ -316,8 +316,8 @@ class QueueSource(EventSource):
         """
         return True
 
-    def suit(self, expiration: timedelta) -> None:
-        """Learn the group's ``ownership_expiration``; called once, before ``open``.
+    def set_expiration(self, expiration: timedelta) -> None:
+        """Take the group's ``ownership_expiration``; called once, before ``open``.
 
         A service with consumers of its own should notice a suspended one within that time.
         """

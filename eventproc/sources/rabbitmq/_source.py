@@ -97,7 +97,7 @@ class RabbitQueues(QueueSource):
     def was_delivered(self, event: ReceivedEvent) -> bool:
         return DELIVERIES in event.system_properties
 
-    def suit(self, expiration: timedelta) -> None:
+    def set_expiration(self, expiration: timedelta) -> None:
         self._heartbeat = self._options.heartbeat or expiration / HEARTBEATS_PER_EXPIRATION
 
     @property

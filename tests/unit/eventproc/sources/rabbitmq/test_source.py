@@ -96,6 +96,6 @@ async def test_a_frozen_process_loses_its_queues_before_its_leases(
     """The heartbeat is a fifth of the expiration, in whole seconds, and at least one."""
     source = RabbitQueues(URL, prefix="q", count=1, options=options)
     if expiration_s is not None:
-        source.suit(timedelta(seconds=expiration_s))
+        source.set_expiration(timedelta(seconds=expiration_s))
     async with source:
         assert source.heartbeat_s == heartbeat_s
