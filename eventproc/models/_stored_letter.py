@@ -5,9 +5,7 @@ from binascii import Error as Base64Error
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
-
-import msgspec
+from typing import Any, Final
 
 from eventproc._base.bounded_json import read_json
 from eventproc.errors import ConfigurationError, LetterDamagedError
@@ -21,8 +19,6 @@ _BYTES: Final = {"base64"}
 LETTER_BYTES_MAX: Final = 512 * 1024 * 1024
 """Longest JSON of a letter: that of the largest message of any broker, in Base64."""
 
-_T = TypeVar("_T")
-_Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -72,39 +68,6 @@ def _position(stored: StoredLetter) -> tuple[tuple[str, str, str], str, int]:
     return letter.group.key, letter.partition_id, letter.event.sequence_number
 
 
-class _Contents(msgspec.Struct):
-    """The contents of an event, as ``DeadLetter.to_json`` writes them."""
-
-    body: str | None = None
-    body_base64: bytes = b""
-    partition_key: str | None = None
-    properties: dict[str, Any] = {}
-    system_properties: dict[str, Any] = {}
-    content_type: str | None = None
-    correlation_id: str | None = None
-    message_id: str | None = None
-
-
-class _Details(msgspec.Struct):
-    """``DeadLetter.details``, as they are stored."""
-
-    fully_qualified_namespace: str
-    eventhub_name: str
-    consumer_group: str
-    partition_id: str
-    sequence_number: int
-    offset: str
-    enqueued_time: _Time
-    owner_id: str
-    attempt_count: int
-    error_type: str
-    given_up_at: _Time
-    error_message: str | None = None
-    """A hub with a small limit has letters without this and the traceback."""
-
-    traceback: str | None = None
-
-
 def letter_from_json(text: bytes) -> DeadLetter:
     """Read what ``DeadLetter.to_json`` wrote.
 
@@ -117,20 +80,20 @@ def letter_from_json(text: bytes) -> DeadLetter:
         whole = read_json(text, length_max=LETTER_BYTES_MAX)
     except ValueError as error:
         raise LetterDamagedError(f"it is not JSON ({error})") from error
-    if not isinstance(whole, dict) or "event" not in whole:
+    content = whole.get("event") if isinstance(whole, dict) else None
+    if not isinstance(content, dict):
         raise LetterDamagedError("it is not a JSON object with an event")
-    found = _converted(whole["event"], _Contents)
     event = ReceivedEvent(
-        body=found.body_base64 if found.body is None else found.body.encode(),
+        body=_body(content),
         sequence_number=0,
         offset="",
         enqueued_time=_NO_TIME,
-        partition_key=found.partition_key,
-        properties=_restored(found.properties),
-        system_properties=_restored(found.system_properties),
-        content_type=found.content_type,
-        correlation_id=found.correlation_id,
-        message_id=found.message_id,
+        partition_key=_text(content, "partition_key"),
+        properties=_restored(_mapping(content, "properties")),
+        system_properties=_restored(_mapping(content, "system_properties")),
+        content_type=_text(content, "content_type"),
+        correlation_id=_text(content, "correlation_id"),
+        message_id=_text(content, "message_id"),
     )
     return letter_from_details(whole, event)
 
@@ -145,38 +108,81 @@ def letter_from_details(details: Mapping[str, object], event: ReceivedEvent) -> 
     Raises:
         LetterDamagedError: a detail is missing, or is of another kind.
     """
-    found = _converted(details, _Details)
     try:
         group = ConsumerGroup(
-            fully_qualified_namespace=found.fully_qualified_namespace,
-            eventhub_name=found.eventhub_name,
-            name=found.consumer_group,
+            fully_qualified_namespace=_known(details, "fully_qualified_namespace"),
+            eventhub_name=_known(details, "eventhub_name"),
+            name=_known(details, "consumer_group"),
         )
     except ConfigurationError as error:
         raise LetterDamagedError(str(error)) from error
     return DeadLetter(
         event=replace(
             event,
-            sequence_number=found.sequence_number,
-            offset=found.offset,
-            enqueued_time=found.enqueued_time,
+            sequence_number=_number(details, "sequence_number"),
+            offset=_known(details, "offset"),
+            enqueued_time=_time(details, "enqueued_time"),
         ),
         group=group,
-        partition_id=found.partition_id,
-        owner_id=found.owner_id,
-        attempt_count=found.attempt_count,
-        error_type=found.error_type,
-        error_message=found.error_message or "",
-        traceback=found.traceback or "",
-        given_up_at=found.given_up_at,
+        partition_id=_known(details, "partition_id"),
+        owner_id=_known(details, "owner_id"),
+        attempt_count=_number(details, "attempt_count"),
+        error_type=_known(details, "error_type"),
+        # A hub with a small limit has letters without these two.
+        error_message=_text(details, "error_message") or "",
+        traceback=_text(details, "traceback") or "",
+        given_up_at=_time(details, "given_up_at"),
     )
 
 
-def _converted(value: object, kind: type[_T]) -> _T:
+def _text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    raise LetterDamagedError(f"{name} is {value!r}, and not a text")
+
+
+def _known(values: Mapping[str, Any], name: str) -> str:
+    value = _text(values, name)
+    if value is None:
+        raise LetterDamagedError(f"it has no {name}")
+    return value
+
+
+def _number(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise LetterDamagedError(f"{name} is {value!r}, and not a whole number")
+
+
+def _time(values: Mapping[str, Any], name: str) -> datetime:
+    text = _known(values, name)
     try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise LetterDamagedError(f"it is not a dead letter: {error}") from error
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise LetterDamagedError(f"{name} is {text!r}, and not a time") from error
+    if time.tzinfo is None:
+        raise LetterDamagedError(f"{name} is {text!r}, without a time zone")
+    return time
+
+
+def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = values.get(name, {})
+    if isinstance(value, dict):
+        return value
+    raise LetterDamagedError(f"{name} is {value!r}, and not an object")
+
+
+def _body(content: Mapping[str, Any]) -> bytes:
+    text = _text(content, "body")
+    if text is not None:
+        return text.encode()
+    encoded = _known(content, "body_base64")
+    try:
+        return b64decode(encoded, validate=True)
+    except Base64Error as error:
+        raise LetterDamagedError("body_base64 is not Base64") from error
 
 
 def _restored(value: Any) -> Any:  # noqa: ANN401 - as JSON is
