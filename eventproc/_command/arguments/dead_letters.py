@@ -175,12 +175,13 @@ class LettersAddress(HubAccess):
     ] = ""
 
     @asynccontextmanager
-    async def reader(self, place: LetterPlace, *, removes: bool) -> AsyncIterator[DeadLetterReader]:
-        """Yield an open reader.
+    async def reader(self, spec: str, *, removes: bool) -> AsyncIterator[DeadLetterReader]:
+        """Yield an open reader of the place that the argument ``PLACE`` names.
 
         Raises:
             ConfigurationError: An option is missing or invalid.
         """
+        place = parse_place("PLACE", spec, is_read=True)
         is_hub = place.kind == "eventhub"
         if is_hub and removes and not self.store:
             raise ConfigurationError(

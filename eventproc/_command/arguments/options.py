@@ -62,17 +62,17 @@ class ChangeMode:
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False
     output: Format = OutputFormat.TABLE
 
-    @property
-    def is_table(self) -> bool:
-        """Whether the output is for people."""
-        return self.output is OutputFormat.TABLE
-
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse a question that cannot be asked."""
         if not (self.is_table or self.dry_run or self.yes):
             raise ConfigurationError(
                 "--format json cannot ask for confirmation: give --yes or --dry-run"
             )
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the output is for people."""
+        return self.output is OutputFormat.TABLE
 
     async def confirmed(self, question: str) -> bool:
         """Return whether the user confirms on standard input; say so if not.

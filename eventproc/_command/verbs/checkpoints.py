@@ -322,7 +322,6 @@ async def _change(
     replaces: bool = True,
 ) -> int:
     """Show the changes, ask for confirmation, carry them out, and print the results."""
-    mode.check()
     console = standard_output()
     if mode.is_table:
         console.print(changes_table(connection.group, changes))

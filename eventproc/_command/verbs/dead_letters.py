@@ -12,7 +12,6 @@ from eventproc._command.arguments.dead_letters import (
     LettersAddress,
     Place,
     Wanted,
-    parse_place,
 )
 from eventproc._command.arguments.modules import load_handler
 from eventproc._command.arguments.options import ChangeMode
@@ -133,13 +132,11 @@ async def replay(
     Exit codes: 0 all replayed (or shown, with --dry-run), 1 some stay or the answer was no, 2 an
     option is wrong and nothing was changed, 3 the place or the hub did not answer: run it again.
     """
-    mode.check()
     if publish_to and handler:
         raise ConfigurationError("give --publish-to or --handler, not both")
     loaded = load_handler(handler) if handler else None
     letter_filter = wanted.filter()
-    where = parse_place("PLACE", place, is_read=True)
-    async with address.reader(where, removes=not mode.dry_run) as reader:
+    async with address.reader(place, removes=not mode.dry_run) as reader:
         found = await matching(reader, letter_filter)
         if mode.dry_run or not found:
             _print_list(place, found, mode.output, None)
@@ -173,14 +170,12 @@ async def drop(
     Exit codes: 0 removed (or shown, with --dry-run), 1 the answer was no, 2 an option is wrong and
     nothing was changed, 3 the place did not answer: run it again.
     """
-    mode.check()
     letter_filter = wanted.filter()
     if damaged and not letter_filter.matches_all:
         raise ConfigurationError(
             "--damaged letters cannot be filtered: leave the other options out"
         )
-    where = parse_place("PLACE", place, is_read=True)
-    async with address.reader(where, removes=not mode.dry_run) as reader:
+    async with address.reader(place, removes=not mode.dry_run) as reader:
         every = await matching(reader, letter_filter)
         found = [stored for stored in every if (stored.letter is None) is damaged]
         if mode.dry_run or not found:
@@ -218,8 +213,7 @@ async def _replay(place: str, replayed: AsyncIterator[LetterResult], mode: Chang
 async def _matching(
     place: str, address: LettersAddress, wanted: LetterFilter, letters_max: int | None = None
 ) -> list[StoredLetter]:
-    where = parse_place("PLACE", place, is_read=True)
-    async with address.reader(where, removes=False) as reader:
+    async with address.reader(place, removes=False) as reader:
         return await matching(reader, wanted, letters_max=letters_max)
 
 
