@@ -7,14 +7,13 @@ from eventproc._base import public as _public
 from eventproc._base.extras import needing
 
 with needing("rabbitmq"):
-    from eventproc.sources.rabbitmq._amqp import QueueOptions
     from eventproc.sources.rabbitmq._dead_letters import (
         RabbitDeadLetterReader,
         RabbitDeadLetterSink,
     )
     from eventproc.sources.rabbitmq._names import QueueHash
     from eventproc.sources.rabbitmq._publisher import PartitionPublisher, QueuePublisher
-    from eventproc.sources.rabbitmq._source import RabbitQueues
+    from eventproc.sources.rabbitmq._source import QueueOptions, RabbitQueues
 
 __all__ = [
     "PartitionPublisher",

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -21,7 +20,6 @@ from aio_pika.abc import AbstractChannel
 from aiormq.abc import AbstractChannel as RawChannel
 from aiormq.abc import DeliveredMessage
 
-from eventproc._base.settings import Count, PositiveSpan, check_settings
 from eventproc.errors import (
     ConfigurationError,
     SourceError,
@@ -31,37 +29,11 @@ from eventproc.errors import (
 )
 from eventproc.sources.rabbitmq._frames import BrokerConnection
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueOptions:
-    """Every setting of a ``RabbitQueues``. The defaults suit most queues."""
-
-    prefetch: Count = 1000
-    """Most unacknowledged messages of each queue. Messages are acknowledged after a checkpoint, so
-    the processor writes one when half of this number are handled, at the latest."""
-
-    depth_interval: PositiveSpan = timedelta(seconds=5)
-    """How often each owner asks the broker how many messages wait in its queue: this is the lag."""
-
-    connect_timeout: PositiveSpan = timedelta(seconds=15)
-    """Longest time for one request to the broker, connecting included."""
-
-    heartbeat: PositiveSpan | None = None
-    """The heartbeat interval, in whole seconds. The broker ends a connection two to three intervals
-    after it last received something, and then delivers the queues of a suspended process to another
-    consumer. By default a fifth of ``ownership_expiration``, so that a queue is free before the
-    partition's lease has expired."""
-
-    def __post_init__(self) -> None:
-        """Check the values; a ``ConfigurationError`` says how to correct them."""
-        check_settings(self)
-
-
 HEARTBEAT_S: Final = 10
 """The heartbeat of publishers, dead letters, and sources without a processor."""
 
-CONNECT_TIMEOUT: Final = QueueOptions().connect_timeout
-"""The time limit of requests of publishers and dead letters."""
+CONNECT_TIMEOUT: Final = timedelta(seconds=15)
+"""The time limit of requests, unless the options of a source say otherwise."""
 
 ACKNOWLEDGEMENT_TIMEOUT: Final = timedelta(minutes=30)
 """The broker's default of ``consumer_timeout``. Its value cannot be asked over AMQP."""

@@ -3,10 +3,11 @@
 import asyncio
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Final
 
-from eventproc._base.settings import SECRET, checked
+from eventproc._base.settings import SECRET, Count, PositiveSpan, check_settings, checked
 from eventproc._base.tasks import end
 from eventproc.errors import (
     ConfigurationError,
@@ -18,10 +19,10 @@ from eventproc.models import EventPosition, OffsetFormat, PartitionProperties, R
 from eventproc.ports import QueueReceiver, QueueSource
 from eventproc.sources.rabbitmq._amqp import (
     ACKNOWLEDGEMENT_TIMEOUT,
+    CONNECT_TIMEOUT,
     HEARTBEAT_S,
     QUEUE_ARGUMENTS,
     Broker,
-    QueueOptions,
     shown_address,
 )
 from eventproc.sources.rabbitmq._event import DELIVERIES, offset_text
@@ -32,6 +33,31 @@ HEARTBEATS_PER_EXPIRATION: Final = 5
 """The broker ends a connection two to three heartbeats after it last received something. The leases
 of a suspended process expire at the earliest after two thirds of ``ownership_expiration``, so by
 then its queues are free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOptions:
+    """Every setting of a ``RabbitQueues``. The defaults suit most queues."""
+
+    prefetch: Count = 1000
+    """Most unacknowledged messages of each queue. Messages are acknowledged after a checkpoint, so
+    the processor writes one when half of this number are handled, at the latest."""
+
+    depth_interval: PositiveSpan = timedelta(seconds=5)
+    """How often each owner asks the broker how many messages wait in its queue: this is the lag."""
+
+    connect_timeout: PositiveSpan = CONNECT_TIMEOUT
+    """Longest time for one request to the broker, connecting included."""
+
+    heartbeat: PositiveSpan | None = None
+    """The heartbeat interval, in whole seconds. The broker ends a connection two to three intervals
+    after it last received something, and then delivers the queues of a suspended process to another
+    consumer. By default a fifth of ``ownership_expiration``, so that a queue is free before the
+    partition's lease has expired."""
+
+    def __post_init__(self) -> None:
+        """Check the values; a ``ConfigurationError`` says how to correct them."""
+        check_settings(self)
 
 
 class RabbitQueues(QueueSource):
