@@ -11,7 +11,6 @@ from spark_integration._option_names import OPTIONS, naming_options, naming_reci
 from spark_integration._options import parse_source_options
 from spark_integration._publish.connections import Connections
 from spark_integration._publish.options import parse_publish_options
-from spark_integration._sink.options import parse_sink_options
 from spark_integration._source.hub import Hub
 from spark_integration._source.planning import EventRange
 from spark_integration._source.reading import read_ranges
@@ -92,17 +91,6 @@ def test_a_fleet_has_fields_of_recipes_and_no_options():
             "caBundle is 'no.pem': cannot be read as certificates: ",
         ),
         (
-            {"connectionString": KEY.replace("net/", "net:99/"), "eventHubName": "orders"},
-            (
-                "the Endpoint names port 99, which is honoured only for an emulator: add "
-                "UseDevelopmentEmulator=true, or remove the port and give a custom endpoint"
-            ),
-        ),
-        (
-            {"connectionString": KEY, "eventHubName": "orders", "prefetchCount": "1000000"},
-            "prefetchCount is 1000000: give a whole number of at most ",
-        ),
-        (
             {"sourceRecipe": "json:no"},
             "sourceRecipe is 'json:no': module 'json' has no function or class 'no'",
         ),
@@ -135,17 +123,6 @@ def test_the_driver_and_a_task_that_reads_name_options(work, options, message):
             ),
         ),
         (
-            {
-                "publish": "eventhub",
-                "connectionString": KEY,
-                "fullyQualifiedNamespace": "contoso.servicebus.windows.net",
-            },
-            (
-                "fullyQualifiedNamespace is given and connectionString is given: give the first, "
-                "which uses an identity, or the second, which has a key; not both"
-            ),
-        ),
-        (
             {"publish": "kafka", "kafka__bootstrap__servers": "broker", "topic": "orders"},
             "kafka.bootstrap.servers is 'broker': give host:port, or several with commas between",
         ),
@@ -162,27 +139,6 @@ def test_the_driver_and_a_task_that_reads_name_options(work, options, message):
             },
             "the options kafka.*: 'acks' cannot be set: a message counts as published when every",
         ),
-        (
-            {
-                "publish": "kafka",
-                "kafka__bootstrap__servers": "broker:9092",
-                "topic": "orders",
-                "kafka__message__timeout__ms": "1",
-            },
-            (
-                "the options kafka.*: 'message.timeout.ms' cannot be set: how long to wait for an "
-                "acknowledgement is said with what is published"
-            ),
-        ),
-        (
-            {
-                "publish": "kafka",
-                "kafka__bootstrap__servers": "broker:9092",
-                "topic": "orders",
-                "kafka__metadata__broker__list": "other:9092",
-            },
-            "the options kafka.*: 'metadata.broker.list' cannot be set: the servers are given",
-        ),
     ],
 )
 def test_a_task_that_publishes_names_options(options, message):
@@ -192,39 +148,6 @@ def test_a_task_that_publishes_names_options(options, message):
 
     assert str(refused.value).startswith(message)
     assert "from_connection_string" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"checkpointStore": "blob:box"},
-            "checkpointStore is 'blob:box', storageConnectionString is not given and storageA",
-        ),
-        (
-            {"storageAccount": "contoso"},
-            "storageAccount is given and checkpointStore is 'sqlite:a.db': the first has no ",
-        ),
-        (
-            {"caBundle": "ca.pem"},
-            "caBundle is given and checkpointStore is 'sqlite:a.db': the first has no effect",
-        ),
-        (
-            {"checkpointStore": "blob:box", "storageAccount": "x", "storageConnectionString": "y"},
-            "storageAccount is given and storageConnectionString is given: give the first, ",
-        ),
-        (
-            {"checkpointStore": "blob:box", "storageAccount": "not an account"},
-            "storageAccount is 'not an account': give the account's name,",
-        ),
-    ],
-)
-def test_a_sink_names_options_of_its_store(options, message):
-    """When the query starts."""
-    with pytest.raises(ConfigurationError) as refused:
-        parse_sink_options({**SINK, "fullyQualifiedNamespace": "contoso", **options})
-
-    assert str(refused.value).startswith(message)
 
 
 def test_the_options_are_documented():
