@@ -20,7 +20,7 @@ import msgspec
 
 from benchmarks._rows import Row, options, print_rows
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
-from eventproc.columns import value_array, value_type
+from eventproc.columns._value_column import value_array, value_type
 from eventproc.decoders import CloudEventDecoder, JsonDecoder, MsgpackDecoder
 
 EVENTS: Final = 20_000

@@ -16,7 +16,8 @@ from pyspark.sql.types import (
 
 from eventproc.columns import to_columns
 from eventproc.errors import ConfigurationError, SourceRejectedError
-from eventproc.models import ReceivedEvent, body_bytes
+from eventproc.models import ReceivedEvent
+from eventproc.models._events import body_bytes
 
 _TEXTS: Final = MapType(StringType(), StringType())
 

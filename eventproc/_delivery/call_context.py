@@ -11,7 +11,8 @@ from eventproc._core.delivery.progress import PartitionProgress
 from eventproc._delivery.handler import PartitionContext
 from eventproc._delivery.scope import PartitionIdentity
 from eventproc.errors import StateRefusedError, TransactionsRefusedError
-from eventproc.models import ConsumerGroup, ReceivedEvent, SequenceRange, check_state
+from eventproc.models import ConsumerGroup, ReceivedEvent, SequenceRange
+from eventproc.models._checkpoint import check_state
 
 
 class CallContext(PartitionContext):

@@ -346,7 +346,8 @@ def _check_columns(cls: type, base: type, key_concurrency: int) -> None:
             f'{name}.columns is {chosen!r}: give the names of columns, such as ("body", "offset")'
         )
     with _of_handler(name):
-        from eventproc.columns import VALUE, check_names, value_type  # noqa: PLC0415 - an extra
+        from eventproc.columns._schema import check_names  # noqa: PLC0415 - an extra
+        from eventproc.columns._value_column import VALUE, value_type  # noqa: PLC0415 - an extra
 
         if VALUE in chosen:
             shape = getattr(getattr(cls, "decode", None), "shape", None)

@@ -15,7 +15,8 @@ from eventproc._delivery.config import FailureAction
 from eventproc._delivery.scope import PartitionScope
 from eventproc._group.pumps.stop_scope import PartitionStoppedError
 from eventproc.errors import DeadLetterError
-from eventproc.models import CloseReason, DeadLetter, ReceivedEvent, describe_error
+from eventproc.models import CloseReason, DeadLetter, ReceivedEvent
+from eventproc.models._dead_letter import describe_error
 from eventproc.ports import DeadLetterSink
 
 

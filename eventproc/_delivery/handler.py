@@ -691,7 +691,8 @@ def _to_columns(
     events: Sequence[ReceivedEvent],
     partition_id: str,
 ) -> "pa.RecordBatch":
-    from eventproc.columns import VALUE, to_columns, with_column  # noqa: PLC0415 - an extra
+    from eventproc.columns import to_columns  # noqa: PLC0415 - an extra
+    from eventproc.columns._value_column import VALUE, with_column  # noqa: PLC0415 - an extra
 
     names = handler.columns
     if VALUE not in names:
@@ -702,7 +703,7 @@ def _to_columns(
 
 
 def _value_column(decoder: Decoder[T], events: Sequence[ReceivedEvent]) -> "pa.Array":
-    from eventproc.columns import value_array, value_type  # noqa: PLC0415 - it is an extra
+    from eventproc.columns._value_column import value_array, value_type  # noqa: PLC0415 - it is an extra
 
     kind, values = value_type(decoder.shape), _values_of(decoder, events)
     try:

@@ -8,7 +8,8 @@ from typing import Protocol
 from eventproc._base.logs import Logger
 from eventproc._core.placement.loads import WorkDone
 from eventproc._group.pumps.stop_scope import StopScope
-from eventproc.models import ConsumerGroup, ReceivedEvent, body_bytes
+from eventproc.models import ConsumerGroup, ReceivedEvent
+from eventproc.models._events import body_bytes
 from eventproc.models._statistics import DeliveryCounters
 
 

@@ -12,28 +12,17 @@ with needing("columns"):
     from eventproc.columns._events import to_columns
     from eventproc.columns._schema import (
         COLUMNS,
-        PUBLISHER,
-        WITH_OWN_COLUMN,
-        check_names,
         from_json,
         schema_of,
         to_json,
     )
-    from eventproc.columns._value_column import VALUE, value_array, value_type, with_column
 
 __all__ = [
     "COLUMNS",
-    "PUBLISHER",
-    "VALUE",
-    "WITH_OWN_COLUMN",
-    "check_names",
     "from_json",
     "schema_of",
     "to_columns",
     "to_json",
-    "value_array",
-    "value_type",
-    "with_column",
 ]
 
 _public.set_module(__name__, globals())

@@ -24,7 +24,8 @@ from eventproc._delivery.scope import PartitionIdentity, PartitionScope
 from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.dead_letters._replay import ReplayTarget
 from eventproc.errors import LetterRefusedError, StateRefusedError, TransactionsRefusedError
-from eventproc.models import REPLAYED_FROM, CloseReason, DeadLetter, ReceivedEvent, describe_error
+from eventproc.models import REPLAYED_FROM, CloseReason, DeadLetter, ReceivedEvent
+from eventproc.models._dead_letter import describe_error
 from eventproc.models._statistics import DeliveryCounters
 
 CLOSE_MAX_S: Final = 30.0

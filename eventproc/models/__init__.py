@@ -19,11 +19,9 @@ from eventproc.models._checkpoint import (
     SequenceRange,
     WriteOutcome,
     alone,
-    check_state,
 )
-from eventproc.models._dead_letter import TEXT_MAX, DeadLetter, describe_error
+from eventproc.models._dead_letter import DeadLetter
 from eventproc.models._events import (
-    EVENT_FIELDS,
     KAFKA_KEY,
     KAFKA_TOMBSTONE,
     REPLAYED_FROM,
@@ -36,8 +34,6 @@ from eventproc.models._events import (
     PartitionProperties,
     PropertyValue,
     ReceivedEvent,
-    body_bytes,
-    joined,
 )
 from eventproc.models._group import (
     RECORD_BYTES_MAX,
@@ -75,7 +71,6 @@ from eventproc.models._stored_letter import (
 __all__ = [
     "ALONE",
     "COMPLETED_RANGES_MAX",
-    "EVENT_FIELDS",
     "IN_BATCH",
     "IN_PART",
     "KAFKA_KEY",
@@ -87,7 +82,6 @@ __all__ = [
     "REPLAYED_FROM_PROPERTY",
     "SEQUENCE_NUMBER_MAX",
     "STATE_BYTES_MAX",
-    "TEXT_MAX",
     "UNDECODED",
     "Checkpoint",
     "CheckpointResult",
@@ -128,11 +122,7 @@ __all__ = [
     "StoredLetter",
     "WriteOutcome",
     "alone",
-    "body_bytes",
-    "check_state",
-    "describe_error",
     "in_order",
-    "joined",
     "letter_from_details",
     "letter_from_json",
 ]

@@ -24,8 +24,8 @@ from eventproc.models import (
     PartitionProperties,
     ReceivedEvent,
     SequenceRange,
-    joined,
 )
+from eventproc.models._events import joined
 
 
 @dataclass(frozen=True, slots=True)

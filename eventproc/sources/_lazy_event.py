@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from eventproc.models import EVENT_FIELDS, UNDECODED, ReceivedEvent
+from eventproc.models import UNDECODED, ReceivedEvent
+from eventproc.models._events import EVENT_FIELDS
 
 DEPTH_MAX: Final = 50
 """Deepest nesting of properties in a dead letter; an event with deeper ones is stored undecoded."""

@@ -27,7 +27,7 @@ import pytest
 import eventproc
 from eventproc._base.public import public_name
 from eventproc.errors import ConfigurationError, EventProcError
-from eventproc.models import describe_error
+from eventproc.models._dead_letter import describe_error
 from eventproc.placements import ByLoad, Even, Ordinal, Published, Ring, Weighted
 from eventproc.testing import HandlerTestHarness
 
@@ -143,6 +143,19 @@ def test_what_is_exported_says_that_it_comes_from_a_public_module():
     ]
 
     assert wrong == []
+
+
+def test_pages_and_examples_import_public_modules_only(root):
+    """Readers copy these lines."""
+    files = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "examples").rglob("*.py")]
+    private = [
+        f"{file.relative_to(root)}: {line}"
+        for file in files
+        for line in re.findall(r"^ *(?:from|import) (\S+)", file.read_text("utf-8"), re.MULTILINE)
+        if line.partition(".")[0] in PACKAGES and has_private_part(line)
+    ]
+
+    assert private == []
 
 
 def test_a_program_uses_every_name(root):

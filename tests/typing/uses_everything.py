@@ -138,17 +138,18 @@ class Orders(PartitionHandler[Order]):
 
 
 class Rows(PartitionHandler[Any]):
-    columns = (columns.VALUE, *columns.COLUMNS, columns.PUBLISHER)
+    columns = ("value", *columns.COLUMNS)
 
     async def process_columns(self, context: PartitionContext, columns: Any) -> None:
-        raise RowError(0, error=ValueError(context.partition_id))
+        properties = columns["properties"][0].as_py()
+        raise RowError(0, error=ValueError(properties))
 
 
 class Blocking(BlockingPartitionHandler[Any]):
     def process_events(
         self, context: BlockingPartitionContext, events: Sequence[models.ReceivedEvent]
     ) -> None:
-        context.state = models.body_bytes(events).to_bytes(8)
+        context.state = len(events).to_bytes(8)
 
 
 def cloud_order(event: models.ReceivedEvent) -> CloudEvent[Order]:
@@ -159,14 +160,7 @@ def cloud_order(event: models.ReceivedEvent) -> CloudEvent[Order]:
 def table_of(events: Sequence[models.ReceivedEvent]) -> object:
     if isinstance(events, models.EventBatch):
         return events.columns(["body"], "0")
-    columns.check_names(columns.WITH_OWN_COLUMN)
-    batch = columns.to_columns(events, ["body"], "0")
-    values = columns.value_array([1], columns.value_type(int))
-    return (
-        columns.with_column(batch, 0, values),
-        columns.schema_of(["body"]),
-        columns.from_json(columns.to_json({})),
-    )
+    return columns.to_columns(events, ["body"], "0"), columns.schema_of(["body"])
 
 
 # --- a processor ---------------------------------------------------------------------------------
@@ -241,7 +235,7 @@ class Receiver(ports.PartitionReceiver):
     async def receive(
         self, *, events_max: int, wait_max: timedelta
     ) -> Sequence[models.ReceivedEvent]:
-        return models.joined([[EVENT][:events_max]])
+        return [EVENT][:events_max]
 
     async def receive_batch(
         self, *, events_max: int, wait_max: timedelta, gathering: ports.Gathering
@@ -322,14 +316,13 @@ class Store(ports.ForwardingStore):
             print(claims, members, announced, written)
 
     async def checkpoint(self, update: models.CheckpointUpdate) -> models.Checkpoint | None:
-        models.check_state("0", update.state)
         result: models.CheckpointResult = await self.update_checkpoint(GROUP, update)
         return result.checkpoint
 
 
 def limits() -> tuple[int, ...]:
     return (
-        *(models.RECORD_BYTES_MAX, models.STATE_BYTES_MAX, models.TEXT_MAX),
+        *(models.RECORD_BYTES_MAX, models.STATE_BYTES_MAX),
         *(models.COMPLETED_RANGES_MAX, models.SEQUENCE_NUMBER_MAX),
     )
 
@@ -427,7 +420,7 @@ def stores(key: str) -> Iterable[ports.CheckpointStore]:
 
 
 async def note(letter: models.DeadLetter) -> None:
-    print(models.describe_error(None), letter.error_type)
+    print(columns.to_json({letter.error_type: letter.error_message}), columns.from_json(None))
 
 
 def sinks(key: str) -> Iterable[ports.DeadLetterSink]:
@@ -504,7 +497,7 @@ def advice(error: errors.EventProcError) -> object:
     if isinstance(error, errors.EventRefusedError):
         return error.index
     if isinstance(error, errors.SourceError | errors.RosterUnavailableError):
-        return [models.EVENT_FIELDS, models.KAFKA_KEY, models.KAFKA_TOMBSTONE, models.UNDECODED]
+        return [models.KAFKA_KEY, models.KAFKA_TOMBSTONE, models.UNDECODED]
     return models.CloseReason.OWNERSHIP_LOST, isinstance(
         error, (*OF_STORES, *OF_SOURCES, *OF_HANDLERS, *OF_SINKS)
     )

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import ConfigurationError, SourceUnavailableError
-from eventproc.models import EVENT_FIELDS, EventPosition, ReceivedEvent
+from eventproc.models import EventPosition, ReceivedEvent
+from eventproc.models._events import EVENT_FIELDS
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath, Transport
 from eventproc.sources.eventhubs._direct_path import azure_internals
 from eventproc.sources.eventhubs._errors import UnexpectedShapeError

@@ -8,7 +8,8 @@ from typing import Final, cast, overload
 import numpy as np
 import pyarrow as pa
 
-from eventproc.columns import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, schema_of, to_columns
+from eventproc.columns import COLUMNS, schema_of, to_columns
+from eventproc.columns._schema import PUBLISHER, WITH_OWN_COLUMN
 from eventproc.models import REPLAYED_FROM_PROPERTY, EventBatch, ReceivedEvent
 from eventproc.sources._amqp.columns import (
     Buffer,

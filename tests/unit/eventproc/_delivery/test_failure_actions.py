@@ -17,14 +17,8 @@ from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
 from eventproc.emulator._amqp.encoding import encode
 from eventproc.emulator._amqp.values import Value
 from eventproc.errors import DeadLetterError
-from eventproc.models import (
-    UNDECODED,
-    CloseReason,
-    DeadLetter,
-    ReceivedEvent,
-    describe_error,
-    letter_from_json,
-)
+from eventproc.models import UNDECODED, CloseReason, DeadLetter, ReceivedEvent, letter_from_json
+from eventproc.models._dead_letter import describe_error
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import DeadLetterSink
 from eventproc.sources.eventhubs._direct_path.lazy_event import EventReader

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from eventproc.columns import value_array, value_type
+from eventproc.columns._value_column import value_array, value_type
 from eventproc.decoders import CloudEventDecoder, JsonDecoder
 from eventproc.errors import ConfigurationError
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.models import EventBatch, ReceivedEvent, joined
-from eventproc.models._events import JoinedBatch
+from eventproc.models import EventBatch, ReceivedEvent
+from eventproc.models._events import JoinedBatch, joined
 from tests.unit.eventproc._core.batches import CountingBatch
 
 NAMES = ("sequenceNumber", "body")

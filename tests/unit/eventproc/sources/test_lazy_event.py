@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from eventproc.models import EVENT_FIELDS
+from eventproc.models._events import EVENT_FIELDS
 from eventproc.sources._lazy_event import LazyEvent, setter_of
 
 

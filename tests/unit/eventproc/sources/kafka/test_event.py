@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc.models import EVENT_FIELDS, KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
+from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, ReceivedEvent
+from eventproc.models._events import EVENT_FIELDS
 from eventproc.sources.kafka._event import in_short
 from tests.unit.eventproc.sources.kafka.messages import event_of
 

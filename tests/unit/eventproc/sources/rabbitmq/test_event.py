@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from eventproc.models import EVENT_FIELDS, ReceivedEvent
+from eventproc.models import ReceivedEvent
+from eventproc.models._events import EVENT_FIELDS
 from eventproc.sources.rabbitmq import RabbitQueues
 from eventproc.sources.rabbitmq._event import (
     ACQUIRED_COUNT_HEADER,

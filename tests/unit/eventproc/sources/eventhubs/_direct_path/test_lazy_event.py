@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from eventproc.emulator._amqp.values import Long, Symbol, Timestamp, Value
 from eventproc.errors import SourceRejectedError
-from eventproc.models import EVENT_FIELDS, ReceivedEvent
+from eventproc.models import ReceivedEvent
+from eventproc.models._events import EVENT_FIELDS
 from eventproc.sources.eventhubs._direct_path import lazy_event as wire_event
 from eventproc.sources.eventhubs._direct_path.annotations import (
     NO_KEY,
