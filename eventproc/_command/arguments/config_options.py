@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from typer import Option
 
+from eventproc._core.placement.names import PLACEMENTS
+
 BALANCING: Final[dict[str, Any]] = {
     "load_balancing_strategy": Option(
         help="How partitions change owners. cooperative: a live owner hands surplus partitions "
@@ -17,8 +19,8 @@ BALANCING: Final[dict[str, Any]] = {
         "its new owner claims it.",
     ),
     "placement": Option(
-        help="Which processor should have which partition: Even, Weighted, Ordinal or Ring, with "
-        "settings as in Ring:bound=1.25, or MODULE:NAME for a placement of your own. With "
+        help=f"Which processor should have which partition: {', '.join(PLACEMENTS)}, with settings "
+        "as in Ring:bound=1.25, or MODULE:NAME for a placement of your own. With "
         "Published: before it, one processor computes the plan for all. Should be the same for all "
         "processors of a group.",
     ),
