@@ -34,7 +34,7 @@ from eventproc.models._statistics import (
     ResourceProcessorStatistics,
 )
 from eventproc.ports import HealthReporter, WatchedMember
-from eventproc.ports._members import Ping
+from eventproc.ports._health import Ping
 from eventproc.telemetry._prometheus import CONTENT_TYPE, PrometheusText
 
 __all__ = ["HealthServer"]

@@ -4,9 +4,9 @@ The loggers are those below ``eventproc`` of the standard library; ``docs/log-ev
 their events.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc._base.logs import JsonLines, TextLines, configure
 
 __all__ = ["JsonLines", "TextLines", "configure"]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

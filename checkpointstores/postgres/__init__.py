@@ -1,6 +1,6 @@
 """A checkpoint store in a PostgreSQL database."""
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc._base.extras import needing
 
 with needing("postgres"):
@@ -8,4 +8,4 @@ with needing("postgres"):
 
 __all__ = ["PostgresCheckpointStore"]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

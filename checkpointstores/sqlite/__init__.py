@@ -1,8 +1,8 @@
 """A checkpoint store in a SQLite file."""
 
 from checkpointstores.sqlite._store import SqliteCheckpointStore
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 
 __all__ = ["SqliteCheckpointStore"]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

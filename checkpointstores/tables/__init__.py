@@ -1,6 +1,6 @@
 """A checkpoint store in an Azure Storage table."""
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc._base.extras import needing
 
 with needing("tables"):
@@ -8,4 +8,4 @@ with needing("tables"):
 
 __all__ = ["TableCheckpointStore"]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

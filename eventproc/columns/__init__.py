@@ -5,7 +5,7 @@ in a processor. As there, values of ``properties`` and ``systemProperties`` are 
 and ``"1"`` stay different.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc._base.extras import needing
 
 with needing("columns"):
@@ -25,4 +25,4 @@ __all__ = [
     "to_json",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

@@ -4,7 +4,7 @@
 or a queue are in the package of that source.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.dead_letters._memory import (
     FunctionDeadLetterSink,
     MemoryDeadLetterReader,
@@ -37,4 +37,4 @@ __all__ = [
     "replay",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

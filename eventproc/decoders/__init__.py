@@ -1,6 +1,6 @@
 """Decoders of bodies: a handler with one gets values of a type instead of bytes."""
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.decoders._cloud_events import CloudEvent, CloudEventDecoder
 from eventproc.decoders._decoders import Decoder, FunctionDecoder, JsonDecoder, MsgpackDecoder
 
@@ -13,4 +13,4 @@ __all__ = [
     "MsgpackDecoder",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

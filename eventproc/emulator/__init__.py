@@ -1,6 +1,6 @@
 """An Event Hubs emulator in pure Python: AMQP 1.0 on the local machine, for tests."""
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.emulator._amqp.message import StoredEvent
 from eventproc.emulator._amqp.values import Described
 from eventproc.emulator._hub.configuration import (
@@ -30,4 +30,4 @@ __all__ = [
     "serve",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

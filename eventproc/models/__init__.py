@@ -1,6 +1,6 @@
 """The records that modules exchange: frozen dataclasses and enums, all importable from here."""
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.models._checkpoint import (
     ALONE,
     COMPLETED_RANGES_MAX,
@@ -127,4 +127,4 @@ __all__ = [
     "letter_from_json",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

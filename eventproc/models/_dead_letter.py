@@ -9,7 +9,7 @@ from math import isfinite
 from traceback import format_exception
 from typing import Final
 
-from eventproc._base.public import public_name
+from eventproc._base.public_names import public_name
 from eventproc.models._events import ReceivedEvent
 from eventproc.models._group import ConsumerGroup
 

@@ -48,7 +48,7 @@ Values:
 - Times are ``datetime`` with a time zone, by the service's clock; durations are ``timedelta``.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.ports._checkpoint_store import (
     CheckpointStore,
     ForwardingStore,
@@ -64,7 +64,8 @@ from eventproc.ports._event_source import (
     QueueReceiver,
     QueueSource,
 )
-from eventproc.ports._members import HealthReporter, Roster, WatchedMember
+from eventproc.ports._health import HealthReporter, WatchedMember
+from eventproc.ports._roster import Roster
 
 __all__ = [
     "CheckpointStore",
@@ -84,4 +85,4 @@ __all__ = [
     "WatchedMember",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

@@ -3,9 +3,9 @@
 ``eventproc.rosters.kubernetes`` reads them from Kubernetes.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.rosters._fixed import FixedRoster
 
 __all__ = ["FixedRoster"]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

@@ -1,8 +1,8 @@
 """Metrics and spans through OpenTelemetry; the only package that imports ``opentelemetry``."""
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.telemetry._reporting import Telemetry
 
 __all__ = ["Telemetry"]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

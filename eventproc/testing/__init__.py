@@ -1,6 +1,6 @@
 """Test tools for users' handlers, stores and sources; eventproc's own tests use them, too."""
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc.testing._azurite import Azurite
 from eventproc.testing._clauses import ClauseReport
 from eventproc.testing._faults import FaultyCheckpointStore, StoreFaults
@@ -40,4 +40,4 @@ __all__ = [
     "source_clause_names",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 import eventproc
-from eventproc._base.public import public_name
+from eventproc._base.public_names import public_name
 from eventproc.errors import ConfigurationError, EventProcError
 from eventproc.models._dead_letter import describe_error
 from eventproc.placements import ByLoad, Even, Ordinal, Published, Ring, Weighted

@@ -25,7 +25,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from eventproc._core.ownership.balance import Moves, Plan, moves, plan_for
 from eventproc._core.ownership.group import Group
 from eventproc._core.ownership.lease import Lease
 from eventproc._core.ownership.members import (
@@ -36,6 +35,7 @@ from eventproc._core.ownership.members import (
     members_to_forget,
 )
 from eventproc._core.ownership.memory import GroupMemory
+from eventproc._core.ownership.moves import Moves, Plan, moves, plan_for
 from eventproc._core.ownership.rules import Rules
 from eventproc._core.ownership.schemas import Publication, leads, publication
 from eventproc._core.ownership.stability import stable_in_s

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from math import inf
 from typing import ClassVar, Final, Self, TypeAlias
 
-from eventproc._base.public import public_name
+from eventproc._base.public_names import public_name
 from eventproc._core.placement.loads import Loads
 from eventproc.models import Member
 

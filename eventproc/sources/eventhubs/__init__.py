@@ -4,7 +4,7 @@ Only ``_client``, ``_direct_path/azure_internals``, ``_public_path`` and ``_prod
 ``azure.eventhub``.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc._base.extras import needing
 
 with needing("eventhubs"):
@@ -24,4 +24,4 @@ __all__ = [
     "Transport",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

@@ -3,7 +3,7 @@
 Only ``_client`` imports ``confluent_kafka``, and only ``_columns`` needs Arrow.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc._base.extras import needing
 
 with needing("kafka"):
@@ -13,4 +13,4 @@ with needing("kafka"):
 
 __all__ = ["KafkaEventSource", "KafkaOptions", "KafkaPublisher"]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

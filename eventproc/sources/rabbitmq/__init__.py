@@ -3,7 +3,7 @@
 Only ``_amqp`` and ``_frames`` import ``aio_pika``.
 """
 
-from eventproc._base import public as _public
+from eventproc._base import public_names as _public_names
 from eventproc._base.extras import needing
 
 with needing("rabbitmq"):
@@ -25,4 +25,4 @@ __all__ = [
     "RabbitQueues",
 ]
 
-_public.set_module(__name__, globals())
+_public_names.set_module(__name__, globals())

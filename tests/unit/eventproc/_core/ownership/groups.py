@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from eventproc._core.ownership import group
-from eventproc._core.ownership.balance import Moves, moves, plan_for
+from eventproc._core.ownership.moves import Moves, moves, plan_for
 from eventproc.models import LoadBalancingStrategy, PartitionOwnership
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ Time, faults and members with different views are left to the simulation.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eventproc._core.ownership.balance import Moves
+from eventproc._core.ownership.moves import Moves
 from eventproc.models import LoadBalancingStrategy
 from tests.unit.eventproc._core.ownership.groups import Group, decide
 
