@@ -169,6 +169,10 @@ def _settings(
     """Return the settings of a client, those of the user among them."""
     return {
         "logger": _CLIENT_LOG,
+        "client.id": "eventproc",
+        "reconnect.backoff.max.ms": 1000,
+        # Otherwise the client writes to standard error at each failed attempt to connect.
+        "log_level": 2,
         **defaults,
         **address.settings,
         **fixed,

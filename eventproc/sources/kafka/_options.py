@@ -46,7 +46,6 @@ REFUSED: Final[Mapping[str, str]] = {
 """Settings of librdkafka that are refused, and why."""
 
 DEFAULTS: Final[Mapping[str, object]] = {
-    "client.id": "eventproc",
     "isolation.level": "read_committed",
     # The broker sends an event as soon as it exists. This is how long it delays an answer without
     # events, and how long a newly assigned partition may wait for its first fetch.
@@ -58,9 +57,6 @@ DEFAULTS: Final[Mapping[str, object]] = {
     # The client fetches no more of a partition while it has this many messages. At its default of
     # 100,000, most have left the CPU's cache when they are read.
     "queued.min.messages": 30_000,
-    "reconnect.backoff.max.ms": 1000,
-    # Otherwise the client writes to standard error at each failed attempt to connect.
-    "log_level": 2,
 }
 """Settings of the client that the user may override."""
 

@@ -29,14 +29,10 @@ REFUSED: Final[Mapping[str, str]] = {
 """Settings of librdkafka that are refused, and why."""
 
 DEFAULTS: Final[Mapping[str, object]] = {
-    "client.id": "eventproc",
     # Keeps the order of messages that the client sends again.
     "enable.idempotence": True,
     # The partition of a key is the one that Kafka's own clients choose.
     "partitioner": "murmur2_random",
-    "reconnect.backoff.max.ms": 1000,
-    # Otherwise the client writes to standard error at each failed attempt to connect.
-    "log_level": 2,
 }
 """Settings of the client that the user may override."""
 
