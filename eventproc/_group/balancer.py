@@ -20,13 +20,13 @@ from eventproc._core.ownership.rules import Rules
 from eventproc._core.placement.loads import WorkDone
 from eventproc._core.placement.placement import MemberFacts
 from eventproc._core.placement.published import Published, measured_by
-from eventproc._core.placement.schema import SCHEMA_RECORD
+from eventproc._core.placement.published_plan import PLAN_RECORD
 from eventproc._group.config import GroupConfig
 from eventproc._group.group_log import GroupLog
 from eventproc._group.leases import Leases
 from eventproc._group.load_meter import LoadMeter
 from eventproc._group.membership import Membership
-from eventproc._group.records import PausesReader, SchemaStore
+from eventproc._group.records import PausesReader, PlanStore
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 from eventproc.ports import CheckpointStore
 
@@ -96,7 +96,7 @@ class Balancer:
             on_lost=on_lost,
             log=log,
         )
-        self._schemas = SchemaStore(store, group, log)
+        self._plan_store = PlanStore(store, group, log)
         self._pauses = PausesReader(store, group, log)
         self._loads = LoadMeter(clock)
         self._rules = Rules(
@@ -160,7 +160,7 @@ class Balancer:
             if actions.transfers and await self.membership.is_sole_holder():
                 await self.leases.write(actions.transfers)
             if may_claim and actions.publish is not None:
-                await self._schemas.publish(actions.publish)
+                await self._plan_store.publish(actions.publish)
             for member in actions.forgotten:
                 await self._store.withdraw_member(self._group, member)
         return CycleResult(actions=actions, claims=tuple(results))
@@ -170,7 +170,7 @@ class Balancer:
         group, load = self._memory.group, ""
         by = measured_by(group.placement)
         if by is not None and by == measured_by(self._rules.placement):
-            known = {} if group.schema is None else group.schema.loads
+            known = {} if group.published is None else group.published.loads
             load = self._loads.report(by, work, known)
         if load != self.membership.own.member.load:
             self.membership.note_load(load)
@@ -187,15 +187,15 @@ class Balancer:
         present = await self._store.list_members(self._group)
         self.membership.note(present, asked_at_s)
         await self._pauses.read(present.record_etags.get(PAUSES_RECORD), present.as_of)
-        schema = None
+        published = None
         if isinstance(self._memory.group.placement, Published):
-            schema = await self._schemas.read(present.record_etags.get(SCHEMA_RECORD))
+            published = await self._plan_store.read(present.record_etags.get(PLAN_RECORD))
         owned = await self._store.list_ownership(self._group)
         return Listing(
             partition_ids=partition_ids,
             present=present,
             owned=owned,
-            schema=schema,
+            published=published,
             expected=expected,
             asked_at_s=asked_at_s,
             own=self.membership.own,

@@ -2,8 +2,8 @@
 
 Rule 1: a load is an exponentially weighted mean with a half-life of ``HALF_LIFE``, so that a load
 that changes every minute is reported as constant.
-Rule 2: if the schema has what a former owner measured, the mean begins with that. Otherwise the
-load is reported only after it was measured for ``MEASURED_MIN``.
+Rule 2: if the published plan has what a former owner measured, the mean begins with that. Otherwise
+the load is reported only after it was measured for ``MEASURED_MIN``.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ class LoadMeter:
         Args:
             by: The field of ``WorkDone`` that is the load.
             work: The work done so far for each partition that this processor serves.
-            known: The loads in the schema, measured by former owners.
+            known: The loads in the published plan, measured by former owners.
         """
         if by != self._by:
             self._by, self._measured = by, {}

@@ -1,11 +1,11 @@
-"""The records of a group that its processors read in each cycle: pauses and schema."""
+"""The records of a group that its processors read in each cycle: pauses and the published plan."""
 
 from datetime import datetime
 
 from eventproc._base.logs import ConditionLogger, Logger
 from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD, Pauses, pauses_in, unreadable
-from eventproc._core.ownership.schemas import Publication
-from eventproc._core.placement.schema import SCHEMA_RECORD, StoredSchema, schema_in
+from eventproc._core.ownership.published_plans import Publication
+from eventproc._core.placement.published_plan import PLAN_RECORD, StoredPlan, plan_in
 from eventproc.errors import StoreCorruptError
 from eventproc.models import ConsumerGroup, GroupRecord, MembershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
@@ -65,22 +65,22 @@ class PausesReader:
         return self.known
 
 
-class SchemaStore:
-    """Reads and writes the schema of a group that follows a published plan."""
+class PlanStore:
+    """Reads and writes the plan of a group that follows a published one."""
 
     def __init__(self, store: CheckpointStore, group: ConsumerGroup, log: Logger) -> None:
         self._store = store
         self._group = group
         self._log = log
-        self._known: StoredSchema | None = None
+        self._known: StoredPlan | None = None
         """What was read last; it is read again when its ETag changes."""
 
-        self._unreadable = ConditionLogger(log, "schema_unreadable", "schema_readable")
+        self._unreadable = ConditionLogger(log, "plan_unreadable", "plan_readable")
 
-    async def read(self, etag: str | None) -> StoredSchema | None:
-        """Return the stored schema. If it cannot be read, log this and return ``None``.
+    async def read(self, etag: str | None) -> StoredPlan | None:
+        """Return the stored published plan. If it cannot be read, log this and return ``None``.
 
-        Then this processor keeps the schema that it follows, and publishes no other.
+        Then this processor keeps the published plan that it follows, and publishes no other.
 
         Args:
             etag: The record's ETag in the newest listing; ``None`` if there is no record. If
@@ -90,30 +90,30 @@ class SchemaStore:
             StoreUnavailableError: no answer; try again.
         """
         if etag is None:
-            return StoredSchema(etag=None, schema=None)
+            return StoredPlan(etag=None, published=None)
         if self._known is not None and self._known.etag == etag:
             return self._known
         try:
-            record = await self._store.read_record(self._group, SCHEMA_RECORD)
-            schema = schema_in(record.content) if record else None
+            record = await self._store.read_record(self._group, PLAN_RECORD)
+            published = plan_in(record.content) if record else None
         except StoreCorruptError as error:
             self._unreadable.note(is_error=True, error=str(error))
             return None
         self._unreadable.end()
-        self._known = StoredSchema(etag=record.etag if record else None, schema=schema)
+        self._known = StoredPlan(etag=record.etag if record else None, published=published)
         return self._known
 
     async def publish(self, publication: Publication) -> None:
-        """Write a schema. If another member was first, the next poll shows its schema."""
-        schema = publication.schema
-        record = GroupRecord(name=SCHEMA_RECORD, content=schema.as_bytes(), etag=publication.etag)
+        """Write a published plan. If another member was first, the next poll shows its plan."""
+        published = publication.published
+        record = GroupRecord(name=PLAN_RECORD, content=published.as_bytes(), etag=publication.etag)
         result = await self._store.write_record(self._group, record)
         if result.outcome is WriteOutcome.WON:
             self._log.info(
-                "schema_published",
-                number=schema.number,
-                placement=schema.placement,
-                member_count=len(schema.members),
+                "plan_published",
+                number=published.number,
+                placement=published.placement,
+                member_count=len(published.members),
             )
 
 

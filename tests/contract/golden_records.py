@@ -95,7 +95,7 @@ CHECKPOINTS: dict[str, list[CheckpointUpdate]] = {
 }
 """The updates of each partition, in turn. The partition's name says what its checkpoint has."""
 
-RECORD = GroupRecord(name="schema", content=b'{"version":1}')
+RECORD = GroupRecord(name="plan", content=b'{"version":1}')
 
 
 async def write_all(store: CheckpointStore) -> None:

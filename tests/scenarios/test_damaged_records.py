@@ -4,7 +4,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc._core.ownership.pauses import PAUSES_RECORD
-from eventproc._core.placement.schema import SCHEMA_RECORD
+from eventproc._core.placement.published_plan import PLAN_RECORD
 from eventproc.admin import resume_group
 from eventproc.models import GroupRecord, Member
 from eventproc.placements import Even, Published, Weighted
@@ -14,7 +14,7 @@ from tests.scenarios.group_setup import Setup, seconds
 DEEP = b"[" * 100_000
 
 
-@pytest.mark.parametrize("name", [SCHEMA_RECORD, PAUSES_RECORD])
+@pytest.mark.parametrize("name", [PLAN_RECORD, PAUSES_RECORD])
 def test_a_group_record_that_is_nested_endlessly_ends_no_processor(name):
     """An operator's command mends it: a group with unreadable pauses counts as paused."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import Even, EventProcessorConfig, Published
-from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc._core.placement.published_plan import PLAN_RECORD, PublishedPlan, plan_in
 from eventproc._group.balancer import Balancer
 from eventproc.models import GroupRecord, WriteOutcome
 from eventproc.testing._virtual_time import run_virtual
@@ -22,7 +22,7 @@ RECORD_CALLS = ("read_record", "write_record", "list_members")
 
 
 class Watched(Setup):
-    """Notes the schema that each processor follows in each cycle."""
+    """Notes the published plan that each processor follows in each cycle."""
 
     def __init__(self, partition_count: int, patch: pytest.MonkeyPatch) -> None:
         super().__init__(partition_count)
@@ -32,8 +32,8 @@ class Watched(Setup):
         async def cycle(balancer, *arguments):
             done = await real(balancer, *arguments)
             group = balancer._memory.group
-            if group.schema is not None:
-                self.followed.setdefault(group.owner_id, []).append(group.schema.number)
+            if group.published is not None:
+                self.followed.setdefault(group.owner_id, []).append(group.published.number)
             return done
 
         patch.setattr(Balancer, "cycle", cycle)
@@ -47,9 +47,9 @@ class Watched(Setup):
         return processors
 
     @property
-    def schema(self) -> Schema:
+    def published(self) -> PublishedPlan:
         """What is stored."""
-        found = schema_in(self.account.records(self.group).record_by_name[SCHEMA_RECORD].content)
+        found = plan_in(self.account.records(self.group).record_by_name[PLAN_RECORD].content)
         assert found is not None
         return found
 
@@ -82,14 +82,14 @@ def counting(names):
 
 
 def number_in(record):
-    """Return the number of the schema in a record."""
-    schema = schema_in(record.content)
-    assert schema is not None
-    return schema.number
+    """Return the number of the published plan in a record."""
+    published = plan_in(record.content)
+    assert published is not None
+    return published.number
 
 
 def result_of(scenario, partition_count=12):
-    """Play a scenario on virtual time; no schema is followed after a newer one."""
+    """Play a scenario on virtual time; no published plan is followed after a newer one."""
     with pytest.MonkeyPatch.context() as patch:
 
         async def main():
@@ -107,7 +107,7 @@ def test_a_group_shares_as_its_leader_says():
 
     async def scenario(setup):
         processors = await setup.started("bac")
-        found = setup.counts(), setup.schema.leader, setup.schema.placement
+        found = setup.counts(), setup.published.leader, setup.published.placement
         await stop_all(processors)
         return found
 
@@ -119,10 +119,10 @@ def test_when_the_leader_is_killed_the_next_one_publishes():
 
     async def scenario(setup):
         a, b, c = await setup.started("abc")
-        before = setup.schema
+        before = setup.published
         setup.store_by_owner["a"].is_out = True
         await seconds(150)
-        after, owners = setup.schema, setup.counts()
+        after, owners = setup.published, setup.counts()
         await stop_all([a, b, c])
         return before.leader, after.leader, after.number > before.number, owners
 
@@ -131,7 +131,7 @@ def test_when_the_leader_is_killed_the_next_one_publishes():
 
 @pytest.mark.parametrize("frozen_s", [5, 40, 200])
 def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(frozen_s):
-    """While it was away, another one has published; its own schema is followed by nobody."""
+    """While it was away, another one has published; its own plan is followed by nobody."""
 
     async def scenario(setup):
         a, b = await setup.started("ab")
@@ -152,7 +152,7 @@ def test_a_leader_that_is_suspended_while_it_publishes_loses_the_write(frozen_s)
         await seconds(frozen_s + 60)
         store.write_record = write
         await seconds(60)
-        found = outcomes[0], sent[0], setup.schema.number, setup.counts()
+        found = outcomes[0], sent[0], setup.published.number, setup.counts()
         await stop_all([a, b, c])
         return found
 
@@ -172,16 +172,16 @@ def test_a_record_that_an_operator_deletes_or_restores_is_written_again(content)
     async def scenario(setup):
         (a,) = await setup.started("a")
         records = setup.account.records(setup.group).record_by_name
-        old = records[SCHEMA_RECORD]
+        old = records[PLAN_RECORD]
         (b,) = await setup.started("b")
-        before, owners = setup.schema, setup.owners()
+        before, owners = setup.published, setup.owners()
         if content is None:
-            del records[SCHEMA_RECORD]
+            del records[PLAN_RECORD]
         else:
             bad = old.content if content == "old" else content
-            records[SCHEMA_RECORD] = GroupRecord(name=SCHEMA_RECORD, content=bad, etag="restored")
+            records[PLAN_RECORD] = GroupRecord(name=PLAN_RECORD, content=bad, etag="restored")
         await seconds(30)
-        after, moved = setup.schema, setup.owners() != owners
+        after, moved = setup.published, setup.owners() != owners
         (c,) = await setup.started("c")
         counts = setup.counts()
         await stop_all([a, b, c])
@@ -191,14 +191,14 @@ def test_a_record_that_an_operator_deletes_or_restores_is_written_again(content)
 
 
 def test_a_record_that_cannot_be_read_changes_nothing(caplog):
-    """The group goes on with the schema that it follows, renews its leases, and logs an error."""
+    """The group goes on with the plan that it follows, renews its leases, and logs an error."""
 
     async def scenario(setup):
         a, b = await setup.started("ab")
         owners = setup.owners()
         records = setup.account.records(setup.group).record_by_name
-        records["schema"] = replace(
-            records["schema"], content=b'{"version": 99}', etag=setup.account.new_etag()
+        records["plan"] = replace(
+            records["plan"], content=b'{"version": 99}', etag=setup.account.new_etag()
         )
         await seconds(200)
         found = setup.owners() == owners
@@ -206,7 +206,7 @@ def test_a_record_that_cannot_be_read_changes_nothing(caplog):
         return found
 
     assert result_of(scenario)
-    assert sum("schema_unreadable" in record.message for record in caplog.records) == 2
+    assert sum("plan_unreadable" in record.message for record in caplog.records) == 2
 
 
 def test_members_of_another_placement_follow_and_never_lead():
@@ -218,7 +218,7 @@ def test_members_of_another_placement_follow_and_never_lead():
         own = await setup.started("c", placement=Published(Own()))
         setup.account.records(setup.group).record_by_name.clear()
         more = await setup.started("de", placement=Published(Own()))
-        found = setup.schema.leader, setup.schema.placement, setup.counts()
+        found = setup.published.leader, setup.published.placement, setup.counts()
         assert before
         await stop_all([*even, *own, *more])
         return found
@@ -233,7 +233,7 @@ class Own(Even):
     """A placement of the user's, which processors with another one do not have."""
 
 
-def test_a_balanced_group_neither_reads_nor_writes_the_schema():
+def test_a_balanced_group_neither_reads_nor_writes_the_plan():
     """Each listing of members says that it is unchanged."""
 
     async def scenario(setup):

@@ -9,7 +9,7 @@ from checkpointstores.memory import MemoryAccount
 from eventproc import EventProcessorConfig
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.placement import MemberFacts
-from eventproc._core.placement.schema import SCHEMA_RECORD, schema_in
+from eventproc._core.placement.published_plan import PLAN_RECORD, plan_in
 from eventproc._simulation.observer import BEGIN, Fleet
 from eventproc.models import MemberStatus, PartitionOwnership
 from eventproc.testing._processes import Wire
@@ -112,13 +112,13 @@ class GroupView(Fleet):
 
     def published(self) -> dict[str, str]:
         """Return the published plan, if the group follows one that is for its present members."""
-        record = self.records().record_by_name.get(SCHEMA_RECORD)
-        schema = None if record is None else schema_in(record.content)
-        if schema is None or not schema.covers(
+        record = self.records().record_by_name.get(PLAN_RECORD)
+        published = None if record is None else plan_in(record.content)
+        if published is None or not published.covers(
             self.hub.partition_ids(), [node.owner_id for node in self.there]
         ):
             return {}
-        return {p: owner_id for p, owner_id in schema.owner_by_resource.items() if owner_id}
+        return {p: owner_id for p, owner_id in published.owner_by_resource.items() if owner_id}
 
     @property
     def is_shared_as_planned(self) -> bool:

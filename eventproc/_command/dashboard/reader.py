@@ -2,7 +2,8 @@
 
 The cost of a reading is three listings of the store (a group of up to 5,000 partitions: three
 requests at blob storage), a request for each checkpoint that has to be looked into, once for each
-version of it, and one for a schema. The hub is asked for at most ``ENDS_MAX`` partitions, in turn.
+version of it, and one for a published plan. The hub is asked for at most ``ENDS_MAX`` partitions,
+in turn.
 """
 
 from collections.abc import Callable, Collection

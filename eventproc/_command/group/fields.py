@@ -38,7 +38,7 @@ def as_json(view: GroupView) -> dict[str, object]:
         **group_json(view.group),
         "as_of": view.as_of.isoformat(),
         "placement": view.placement,
-        **({} if view.schema is None else {"schema": asdict(view.schema)}),
+        **({} if view.published is None else {"published_plan": asdict(view.published)}),
         **(
             {"resources": rows_of(RESOURCE_FIELDS, view.partitions)}
             if view.group.is_of_resources

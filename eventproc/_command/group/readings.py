@@ -11,7 +11,7 @@ from typing import Final
 from eventproc._base.tasks import together
 from eventproc._core.delivery.checkpoints import pump_owner
 from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
-from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc._core.placement.published_plan import PLAN_RECORD, PublishedPlan, plan_in
 from eventproc._group.records import pauses_in_force
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
@@ -43,9 +43,9 @@ class Readings:
     damage: Mapping[str, str]
     """Errors of the checkpoints that cannot be read, by partition id."""
 
-    schema: Schema | None = None
-    schema_error: str | None = None
-    """Why the schema cannot be read."""
+    published: PublishedPlan | None = None
+    plan_error: str | None = None
+    """Why the published plan cannot be read."""
 
     pauses: Pauses = NO_PAUSES
     """What an operator paused; the whole group if the record cannot be read."""
@@ -82,7 +82,7 @@ async def read_group(
         properties = await together(*(source.partition_properties(p) for p in ids))
         ends = {found.partition_id: found for found in properties}
         hub_created_at = source.created_at
-    schema, schema_error = await _schema(store, group)
+    published, plan_error = await _published_plan(store, group)
     return Readings(
         owned=owned,
         present=present,
@@ -90,17 +90,19 @@ async def read_group(
         ends=ends,
         hub_created_at=hub_created_at,
         damage=damage,
-        schema=schema,
-        schema_error=schema_error,
+        published=published,
+        plan_error=plan_error,
         pauses=await pauses_in_force(store, group, present),
     )
 
 
-async def _schema(store: CheckpointStore, group: ConsumerGroup) -> tuple[Schema | None, str | None]:
-    """Return the schema that is stored, and why it cannot be read."""
+async def _published_plan(
+    store: CheckpointStore, group: ConsumerGroup
+) -> tuple[PublishedPlan | None, str | None]:
+    """Return the published plan that is stored, and why it cannot be read."""
     try:
-        record = await store.read_record(group, SCHEMA_RECORD)
-        return schema_in(record.content) if record else None, None
+        record = await store.read_record(group, PLAN_RECORD)
+        return plan_in(record.content) if record else None, None
     except StoreCorruptError as error:
         return None, str(error)
 

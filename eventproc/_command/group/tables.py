@@ -10,7 +10,7 @@ from rich.text import Text
 
 from eventproc._base.logs import printable
 from eventproc._command.group.records import title_of
-from eventproc._command.group.view import GroupView, SchemaRow, in_order
+from eventproc._command.group.view import GroupView, PlanRow, in_order
 from eventproc._command.terminal.console import cell, format_duration, plain_table
 from eventproc._core.ownership.pauses import Pause, Pauses
 from eventproc._core.placement.even import Even
@@ -42,8 +42,10 @@ def title_text(view: GroupView) -> str:
     remark = f", {view.as_of:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
     if view.placement is not None:
         remark += f", placement {printable(view.placement)}"
-    if view.schema is not None:
-        remark += f"\n{_schema_text(view.schema)}, leader {printable(view.schema.leader or 'none')}"
+    if view.published is not None:
+        remark += (
+            f"\n{_plan_text(view.published)}, leader {printable(view.published.leader or 'none')}"
+        )
     return title_of(view.group, remark).plain
 
 
@@ -64,8 +66,8 @@ def damage_lines(view: GroupView) -> list[str]:
         for row in view.partitions
         if row.error is not None
     ]
-    if view.schema is not None and view.schema.error is not None:
-        lines.append(printable(f"the schema cannot be read: {view.schema.error}"))
+    if view.published is not None and view.published.error is not None:
+        lines.append(printable(f"the published plan cannot be read: {view.published.error}"))
     return lines
 
 
@@ -95,10 +97,10 @@ def pause_lines(pauses: Pauses) -> list[str]:
     ]
 
 
-def _schema_text(schema: SchemaRow) -> str:
-    if schema.number is not None:
-        return f"schema {schema.number}"
-    return "no schema yet" if schema.error is None else "damaged schema"
+def _plan_text(published: PlanRow) -> str:
+    if published.number is not None:
+        return f"published plan {published.number}"
+    return "no published plan yet" if published.error is None else "damaged published plan"
 
 
 def partition_table(view: GroupView) -> Table:

@@ -16,7 +16,7 @@ from eventproc._core.delivery.offset_format import offset_format_in
 from eventproc._core.ownership.group import active_members
 from eventproc._core.ownership.liveness import fresh_owners, live_members
 from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
-from eventproc._core.ownership.schemas import leader
+from eventproc._core.ownership.published_plans import leader
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.names import most_named
 from eventproc._core.placement.published import PREFIX
@@ -35,14 +35,14 @@ from eventproc.models import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaRow:
+class PlanRow:
     """The published plan of a group."""
 
     leader: str | None
-    """The member that publishes the next schema; ``None`` if no member can."""
+    """The member that publishes the next published plan; ``None`` if no member can."""
 
     number: int | None
-    """Of the schema that is stored; ``None`` if there is none yet, or it cannot be read."""
+    """Of the published plan that is stored; ``None`` if there is none yet, or it cannot be read."""
 
     error: str | None
     """Why it cannot be read."""
@@ -59,7 +59,7 @@ class GroupView:
     placement: str | None
     """The name of the placement that the group follows; ``None`` if no member has a share."""
 
-    schema: SchemaRow | None
+    published: PlanRow | None
     """What is published, if the group follows a published plan."""
 
     partitions: tuple[WatchedPartition, ...]
@@ -114,7 +114,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
         group=group,
         as_of=now,
         placement=placement,
-        schema=_schema_row(placement, sharing, readings),
+        published=_plan_row(placement, sharing, readings),
         partitions=tuple(rows),
         members=tuple(member for member in members if member.is_live),
         dead=tuple(member for member in members if not member.is_live),
@@ -226,9 +226,9 @@ def _placement(sharing: Mapping[str, Member | None]) -> str | None:
     return Even().name if has_foreign else most_named(names)
 
 
-def _schema_row(
+def _plan_row(
     placement: str | None, sharing: Mapping[str, Member | None], readings: Readings
-) -> SchemaRow | None:
+) -> PlanRow | None:
     """Return what is published, and the leader by the rule that the processors use."""
     if placement is None or not placement.startswith(PREFIX):
         return None
@@ -237,10 +237,10 @@ def _schema_row(
         for owner_id, member in sharing.items()
         if member is not None and member.placement == placement
     }
-    return SchemaRow(
-        leader=leader(candidates, readings.schema),
-        number=None if readings.schema is None else readings.schema.number,
-        error=readings.schema_error,
+    return PlanRow(
+        leader=leader(candidates, readings.published),
+        number=None if readings.published is None else readings.published.number,
+        error=readings.plan_error,
     )
 
 

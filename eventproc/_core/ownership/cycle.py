@@ -36,8 +36,8 @@ from eventproc._core.ownership.members import (
 )
 from eventproc._core.ownership.memory import GroupMemory
 from eventproc._core.ownership.moves import Moves, Plan, moves, plan_for
+from eventproc._core.ownership.published_plans import Publication, leads, publication
 from eventproc._core.ownership.rules import Rules
-from eventproc._core.ownership.schemas import Publication, leads, publication
 from eventproc._core.ownership.stability import stable_in_s
 from eventproc.models import Member, OwnershipClaim
 
@@ -66,7 +66,7 @@ class Actions:
     drain, so they are written at once."""
 
     publish: Publication | None = None
-    """The next schema of a group that follows a published plan."""
+    """The next published plan of a group that follows a published plan."""
 
     forgotten: tuple[Member, ...] = ()
     """Member records to delete."""
@@ -116,7 +116,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
     living, listing, group, now_s = memory.living, memory.listing, memory.group, memory.at_s
     plan = plan_for(group)
     moved = moves(group, plan, rules.strategy)
-    is_leader = leads(group, living.members, memory.schema)
+    is_leader = leads(group, living.members, memory.published)
     standings, owners = group.standing_by_owner, group.live_owner_by_partition.values()
     has_replaced = bool(group.held) and moved.is_balanced
     own = listing.own
@@ -154,7 +154,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
             )
         ),
-        stable_in_s=stable_in_s([memory.membership, memory.schema_age], rules, now_s),
+        stable_in_s=stable_in_s([memory.membership, memory.published_age], rules, now_s),
         others_move=any(
             owner_id not in {rules.owner_id, plan.owner_by_partition.get(p)}
             and standings[owner_id].lets_go
@@ -167,7 +167,9 @@ def _published(memory: GroupMemory, rules: Rules) -> Publication | None:
     """Return what the leader publishes: nothing while it is unsure who the members are."""
     if memory.group.is_unsure or memory.membership.is_unstable(memory.at_s, rules):
         return None
-    return publication(memory.group, memory.living.members, memory.schema, memory.listing.schema)
+    return publication(
+        memory.group, memory.living.members, memory.published, memory.listing.published
+    )
 
 
 def _transfers(

@@ -25,7 +25,7 @@ from eventproc._core.ownership.rules import Rules
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.names import agreed
 from eventproc._core.placement.placement import GroupState, MemberFacts, Placement, rank
-from eventproc._core.placement.schema import Schema
+from eventproc._core.placement.published_plan import PublishedPlan
 from eventproc.models import Member, MemberStatus, PartitionOwnership
 
 
@@ -77,7 +77,7 @@ class Group:
     placement: Placement | None = field(default_factory=Even)
     """The one that the group follows; ``None`` if this processor does not have it."""
 
-    schema: Schema | None = None
+    published: PublishedPlan | None = None
     """The published plan that the group follows, if its placement is ``Published``."""
 
     expected: frozenset[str] = frozenset()

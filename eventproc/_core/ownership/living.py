@@ -25,7 +25,7 @@ from eventproc._core.ownership.liveness import (
 from eventproc._core.ownership.members import OwnRecord
 from eventproc._core.ownership.rules import Rules
 from eventproc._core.ownership.stability import longer_than, since
-from eventproc._core.placement.schema import StoredSchema
+from eventproc._core.placement.published_plan import StoredPlan
 from eventproc.models import Member, MembershipSnapshot, OwnershipSnapshot
 
 
@@ -36,7 +36,7 @@ class Listing:
     partition_ids: tuple[str, ...]
     present: MembershipSnapshot
     owned: OwnershipSnapshot
-    schema: StoredSchema | None = None
+    published: StoredPlan | None = None
     """``None``: not read, because the group publishes no plan, or it could not be read."""
 
     expected: frozenset[str] | None = None

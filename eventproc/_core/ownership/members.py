@@ -16,8 +16,9 @@ Rule 1: the plan keeps a share for an expected member that has not joined yet, f
 the first processors of a group do not claim everything, only to hand it over a moment later.
 Rule 2: this ends when the member has joined. If it then leaves or dies, its share goes to the
 others at once.
-Rule 3: if the roster does not answer, this processor uses the members that the schema names: those
-that the leader expected. So neither an unreachable API server nor a new leader changes the plan.
+Rule 3: if the roster does not answer, this processor uses the members that the published plan
+names: those that the leader expected. So neither an unreachable API server nor a new leader changes
+the plan.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -28,7 +29,7 @@ from typing import Final
 from eventproc._core.ownership.lease import renewal_due_at_s, trusted_until_s
 from eventproc._core.ownership.liveness import is_fresh
 from eventproc._core.ownership.rules import Rules
-from eventproc._core.placement.schema import Schema
+from eventproc._core.placement.published_plan import PublishedPlan
 from eventproc.models import Member, MembershipSnapshot, MemberStatus
 
 ACTIVE, STANDBY, LEAVING, RESTARTING = (
@@ -310,7 +311,7 @@ class ExpectedMembers:
 def observe_expected(
     known: ExpectedMembers,
     found: frozenset[str] | None,
-    schema: Schema | None,
+    published: PublishedPlan | None,
     members: Collection[Member],
     now_s: float,
 ) -> ExpectedMembers:
@@ -319,13 +320,15 @@ def observe_expected(
     Args:
         known: What was known before.
         found: What the roster says; ``None`` if this processor has not read it.
-        schema: The one that the group follows.
+        published: The plan that the group follows.
         members: The live members.
         now_s: This processor's time.
     """
     if found is None:
-        found = known.names if schema is None else frozenset(schema.expected)
-    joined = {member.owner_id for member in members} | set(() if schema is None else schema.members)
+        found = known.names if published is None else frozenset(published.expected)
+    joined = {member.owner_id for member in members} | set(
+        () if published is None else published.members
+    )
 
     def since_s(name: str) -> float:
         return HAS_JOINED if name in joined else known.since_s.get(name, now_s)

@@ -13,7 +13,7 @@ since when          question                                             forgott
 ``membership``      have other members read the same membership?         when the members change
 ``waiting_since_s`` has a member had its time to let go, or to claim?    when nothing waits for it,
                                                                          and after an outage
-``schema_age``      have other members read the same schema?             when its number changes
+``published_age``   have other members read the same published plan?       when its number changes
 ``expected``        has a member had its time to join?                   when the roster does not
                                                                          name it any more
 ``at_s``            did the store have an outage?                        at each poll
@@ -36,8 +36,8 @@ from eventproc._core.ownership.group import (
 from eventproc._core.ownership.liveness import foreign_owners
 from eventproc._core.ownership.living import Listing, Living, observe_living
 from eventproc._core.ownership.members import ExpectedMembers, OwnRecord, observe_expected
+from eventproc._core.ownership.published_plans import followed, highest
 from eventproc._core.ownership.rules import Rules
-from eventproc._core.ownership.schemas import followed, highest
 from eventproc._core.ownership.stability import (
     UNSEEN,
     PlanInputObservation,
@@ -45,7 +45,7 @@ from eventproc._core.ownership.stability import (
     observe_plan_input,
     since,
 )
-from eventproc._core.placement.schema import Schema
+from eventproc._core.placement.published_plan import PublishedPlan
 from eventproc.models import MembershipSnapshot, OwnershipSnapshot
 
 OUTAGE_EXPIRATION_FRACTION: Final = 0.5
@@ -80,11 +80,11 @@ class GroupMemory:
     membership: PlanInputObservation = UNSEEN
     expected: ExpectedMembers = field(default_factory=ExpectedMembers)
     waiting_since_s: Mapping[Wait, float] = field(default_factory=dict)
-    schema: Schema | None = None
+    published: PublishedPlan | None = None
     """The published plan with the highest number that was seen."""
 
-    schema_age: PlanInputObservation = UNSEEN
-    """Since when the group has followed this schema."""
+    published_age: PlanInputObservation = UNSEEN
+    """Since when the group has followed this published plan."""
 
     def waiting_for(self, waits: Collection[Wait]) -> "GroupMemory":
         """Note what ``decide`` found to wait for."""
@@ -123,21 +123,23 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         memory = replace(memory, grace_until_s=now_s + grace.total_seconds(), waiting_since_s={})
     is_grace = now_s < memory.grace_until_s
     living = observe_living(memory.living, listing, rules, now_s, is_grace=is_grace)
-    schema = highest(memory.schema, listing.schema)
-    memory = replace(memory, listing=listing, at_s=now_s, living=living, schema=schema)
+    published = highest(memory.published, listing.published)
+    memory = replace(memory, listing=listing, at_s=now_s, living=living, published=published)
     group = with_placement(_group(memory, rules), living.members, rules)
-    group = replace(group, schema=followed(schema, group))
+    group = replace(group, published=followed(published, group))
     expected, awaited = memory.expected, frozenset[str]()
     if rules.patience is not None:
-        expected = observe_expected(expected, listing.expected, group.schema, living.members, now_s)
+        expected = observe_expected(
+            expected, listing.expected, group.published, living.members, now_s
+        )
         awaited = expected.awaited(rules.patience, now_s)
     group = replace(group, expected=expected.names, awaited=awaited)
     membership = observe_plan_input(memory.membership, plan_input(group), rules, now_s)
-    # Members that follow one schema have one plan, whichever members they see.
-    plan_age, schema_age = membership, UNSEEN
-    if group.schema is not None:
-        plan_age = schema_age = observe_plan_input(
-            memory.schema_age, group.schema.number, rules, now_s
+    # Members that follow one published plan have one plan, whichever members they see.
+    plan_age, published_age = membership, UNSEEN
+    if group.published is not None:
+        plan_age = published_age = observe_plan_input(
+            memory.published_age, group.published.number, rules, now_s
         )
     is_unsure = plan_age.is_unstable(now_s, rules) or any(
         not lease.is_doubtful for lease in living.contradicted
@@ -150,12 +152,12 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         outsiders=frozenset() if admits_all else group.sharing - group.followers,
         membership=membership,
         expected=expected,
-        schema_age=schema_age,
+        published_age=published_age,
     )
 
 
 def _group(memory: GroupMemory, rules: Rules) -> Group:
-    """Return the group without placement, schema and roster."""
+    """Return the group without placement, published plan and roster."""
     living, listing = memory.living, memory.listing
     standing_by_owner = standings(
         len(listing.partition_ids),

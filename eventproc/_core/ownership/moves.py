@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 from eventproc._core.ownership.group import Group, Wait
 from eventproc._core.ownership.lease import next_epoch
-from eventproc._core.ownership.schemas import (
+from eventproc._core.ownership.published_plans import (
     is_awaited,
     next_plan,
     published_plan,

@@ -1,8 +1,8 @@
 """For how long has something been true? By this processor's own clock, from poll to poll.
 
 A processor acts when the plan's input has been the same for so long that others have seen it, too.
-The input is what the plan depends on besides the owners: the members, or the number of the schema
-that they follow.
+The input is what the plan depends on besides the owners: the members, or the number of the
+published plan that they follow.
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence

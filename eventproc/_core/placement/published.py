@@ -34,7 +34,7 @@ class Published(Placement):
 
     Only one member computes, so *inner* may be any placement: one that is not the same on every
     machine, or whose plan changes while it is carried out. Members that do not have it follow, too.
-    The leader needs no lease: ``_core/ownership/schemas.py`` says which member it is.
+    The leader needs no lease: ``_core/ownership/published_plans.py`` says which member it is.
     """
 
     __module__ = "eventproc"

@@ -148,7 +148,7 @@ async def own_group_record_is_recognised(bench: Bench) -> None:
     """A group record whose first answer was lost is won; the same by another writer is not."""
     group = bench.new_group()
     async with losing(bench, 1):
-        first = await write(bench.store, group, GroupRecord(name="schema", content=b"1"))
+        first = await write(bench.store, group, GroupRecord(name="plan", content=b"1"))
     async with losing(bench, 1):
         second = await write(bench.store, group, replace(first, content=b"2"))
     for outdated in (None, first.etag):
@@ -157,9 +157,7 @@ async def own_group_record_is_recognised(bench: Bench) -> None:
         require_lost(
             result.outcome, "the same content by another writer must not count as one's own"
         )
-    require(
-        await bench.other.read_record(group, "schema") == second, "a lost write changes nothing"
-    )
+    require(await bench.other.read_record(group, "plan") == second, "a lost write changes nothing")
 
 
 async def no_answer_is_unknown(bench: Bench) -> None:
@@ -173,7 +171,7 @@ async def no_answer_is_unknown(bench: Bench) -> None:
         update = await bench.store.update_checkpoint(group, update_of(8, checkpoint))
         membership = await bench.store.announce_member(group, member)
         withdrawal = await bench.store.withdraw_member(group, member)
-        record = await bench.store.write_record(group, GroupRecord(name="schema", content=b"1"))
+        record = await bench.store.write_record(group, GroupRecord(name="plan", content=b"1"))
         outcomes = {
             "a claim": claim.outcome,
             "a checkpoint": update.outcome,
@@ -191,7 +189,7 @@ async def no_answer_is_unknown(bench: Bench) -> None:
             bench.store.list_members(group),
             bench.store.list_checkpoints(group),
             bench.store.read_checkpoint(group, "0"),
-            bench.store.read_record(group, "schema"),
+            bench.store.read_record(group, "plan"),
         ):
             try:
                 await call

@@ -100,7 +100,7 @@ async def _first_membership(group: ConsumerGroup, store: CheckpointStore, writer
 
 
 async def _first_record(group: ConsumerGroup, store: CheckpointStore, writer: str) -> Result:
-    return await store.write_record(group, GroupRecord(name="schema", content=writer.encode()))
+    return await store.write_record(group, GroupRecord(name="plan", content=writer.encode()))
 
 
 async def checkpoints_have_one_winner(bench: Bench) -> None:

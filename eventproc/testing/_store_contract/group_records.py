@@ -34,7 +34,7 @@ async def write(store: CheckpointStore, group: ConsumerGroup, record: GroupRecor
 async def group_record_comes_back(bench: Bench) -> None:
     """A group record is read by every store as it was written, and is in no other listing."""
     group = bench.new_group()
-    require(await bench.store.read_record(group, "schema") is None, "a new group has no records")
+    require(await bench.store.read_record(group, "plan") is None, "a new group has no records")
     for content in (b"", b"\x00\xff{}", LARGE):
         name = f"of {len(content)} bytes"
         written = await write(bench.store, group, GroupRecord(name=name, content=content))
@@ -53,13 +53,13 @@ async def a_listing_of_members_has_the_etags_of_group_records(bench: Bench) -> N
     require(
         dict((await bench.store.list_members(group)).record_etags) == {}, "a new group has none"
     )
-    first = await write(bench.store, group, GroupRecord(name="schema", content=b"1"))
+    first = await write(bench.store, group, GroupRecord(name="plan", content=b"1"))
     other = await write(bench.store, group, GroupRecord(name="a/b \u00e4", content=b"1"))
     second = await write(bench.other, group, replace(first, content=b"2"))
     await write(bench.store, bench.new_group(), GroupRecord(name="elsewhere", content=b""))
     listed = await bench.store.list_members(group)
     require(
-        dict(listed.record_etags) == {"schema": second.etag, other.name: other.etag},
+        dict(listed.record_etags) == {"plan": second.etag, other.name: other.etag},
         f"a listing of members must have the newest etag of each group record: {listed}",
     )
 
@@ -67,16 +67,14 @@ async def a_listing_of_members_has_the_etags_of_group_records(bench: Bench) -> N
 async def writing_a_group_record_is_conditional(bench: Bench) -> None:
     """A write without an etag, or on an outdated one, is lost if there is a record."""
     group = bench.new_group()
-    first = await write(bench.store, group, GroupRecord(name="schema", content=b"1"))
+    first = await write(bench.store, group, GroupRecord(name="plan", content=b"1"))
     second = await write(bench.other, group, replace(first, content=b"2"))
     for outdated in (None, first.etag):
         result = await bench.store.write_record(group, replace(first, etag=outdated))
         require_lost(result.outcome, "a write on an outdated etag must be lost")
     result = await bench.store.write_record(group, replace(second, name="another"))
     require_lost(result.outcome, "a write that replaces a missing record must be lost")
-    require(
-        await bench.store.read_record(group, "schema") == second, "a lost write changes nothing"
-    )
+    require(await bench.store.read_record(group, "plan") == second, "a lost write changes nothing")
     again = await write(bench.store, group, second)
     require(again.etag != first.etag, "a write must not repeat an earlier etag")
 

@@ -50,7 +50,7 @@ CREATE TABLE group_record (
     etag TEXT NOT NULL,
     PRIMARY KEY (namespace, eventhub, consumer_group, name)
 ) STRICT;
-INSERT INTO "group_record" VALUES('contoso.servicebus.windows.net:5671','orders','$default','schema',X'7B2276657273696F6E223A317D','000000000000001e');
+INSERT INTO "group_record" VALUES('contoso.servicebus.windows.net:5671','orders','$default','plan',X'7B2276657273696F6E223A317D','000000000000001e');
 CREATE TABLE member (
     namespace TEXT NOT NULL, eventhub TEXT NOT NULL, consumer_group TEXT NOT NULL,
     owner_id TEXT NOT NULL,

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 
-from eventproc._core.placement.schema import SCHEMA_RECORD, Schema, schema_in
+from eventproc._core.placement.published_plan import PLAN_RECORD, PublishedPlan, plan_in
 from eventproc.admin import live_owners
 from eventproc.models import ConsumerGroup
 from tests.integration.published.worker import EXPIRATION, GROUP, NAMES, make_store
@@ -74,9 +74,9 @@ class Scenario:
         self.arguments = (store, str(self.armed))
         self.processes: dict[str, Process] = {}
         self.numbers: list[int] = []
-        """Of the stored schema, at each look."""
+        """Of the stored published plan, at each look."""
 
-        self.schema: Schema | None = None
+        self.published: PublishedPlan | None = None
         self.owners: dict[str, str] = {}
         self._store = make_store(store)
         self._runner = asyncio.Runner()
@@ -102,10 +102,10 @@ class Scenario:
 
     async def _look(self) -> None:
         group = ConsumerGroup.of_resources(GROUP)
-        record = await self._store.read_record(group, SCHEMA_RECORD)
-        self.schema = schema_in(record.content) if record else None
-        if self.schema is not None:
-            self.numbers.append(self.schema.number)
+        record = await self._store.read_record(group, PLAN_RECORD)
+        self.published = plan_in(record.content) if record else None
+        if self.published is not None:
+            self.numbers.append(self.published.number)
         live = await live_owners(self._store, group, EXPIRATION)
         self.owners = {name: held.owner_id for name, held in live.items() if held.owner_id}
 
@@ -113,16 +113,16 @@ class Scenario:
         """Look again and again until a condition holds."""
         until_s = time.monotonic() + SOON_S
         while not condition():
-            assert time.monotonic() < until_s, f"{what}: {self.schema}, {self.owners}"
+            assert time.monotonic() < until_s, f"{what}: {self.published}, {self.owners}"
             time.sleep(0.1)
             self._runner.run(self._look())
 
     def is_shared_by(self, *owner_ids: str) -> bool:
-        """Whether the schema is for these, and each name has one of them as its live owner."""
+        """Whether the plan is for these, and each name has one of them as its live owner."""
         counts = Counter(self.owners.values())
         return (
-            self.schema is not None
-            and self.schema.members == tuple(sorted(owner_ids))
+            self.published is not None
+            and self.published.members == tuple(sorted(owner_ids))
             and self.owners.keys() == set(NAMES)
             and counts.keys() == set(owner_ids)
             and max(counts.values()) - min(counts.values()) <= 1
@@ -130,9 +130,9 @@ class Scenario:
 
     @property
     def leader(self) -> str:
-        """The leader that the schema names."""
-        assert self.schema is not None
-        return self.schema.leader
+        """The leader that the published plan names."""
+        assert self.published is not None
+        return self.published.leader
 
     def withheld(self) -> dict[str, int]:
         """The number that a process was about to publish when it was suspended."""
@@ -142,7 +142,7 @@ class Scenario:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["sqlite", "azurite"])
-def test_no_older_schema_is_followed_when_leaders_are_killed_and_suspended(kind, request, tmp_path):
+def test_no_older_plan_is_followed_when_leaders_are_killed_and_suspended(kind, request, tmp_path):
     """One is killed, the next one suspended at its write, and woken after a third has published."""
     store = str(tmp_path / "store.db")
     if kind == "azurite":

@@ -1,4 +1,4 @@
-"""A process that holds names by a published plan, and says which schemas it follows and writes.
+"""A process that holds names by a published plan, and says which plans it follows and writes.
 
 Arguments: the store (an SQLite file, or a container and the storage's connection string after a
 blank), owner id, and a path: the process that is about to publish while there is a file
@@ -27,7 +27,7 @@ from eventproc import (
     ResourceProcessorConfig,
     Resources,
 )
-from eventproc._core.placement.schema import schema_in
+from eventproc._core.placement.published_plan import plan_in
 from eventproc._group.balancer import Balancer, CycleResult
 from eventproc.models import ConsumerGroup, GroupRecord, RecordResult
 from eventproc.ports import ForwardingStore
@@ -48,10 +48,10 @@ def make_store(text: str) -> CheckpointStore:
 
 
 def number_in(record: GroupRecord) -> int:
-    """Return the number of the schema in a record."""
-    schema = schema_in(record.content)
-    assert schema is not None
-    return schema.number
+    """Return the number of the published plan in a record."""
+    published = plan_in(record.content)
+    assert published is not None
+    return published.number
 
 
 def say(what: str, value: object) -> None:
@@ -60,14 +60,14 @@ def say(what: str, value: object) -> None:
 
 
 def say_what_is_followed() -> None:
-    """After each cycle, say the number of the schema that this processor follows."""
+    """After each cycle, say the number of the published plan that this processor follows."""
     real = Balancer.cycle
 
     async def cycle(balancer: Balancer, *arguments: Any, **options: Any) -> CycleResult:
         done = await real(balancer, *arguments, **options)
-        schema = balancer._memory.group.schema
-        if schema is not None:
-            say("followed", schema.number)
+        published = balancer._memory.group.published
+        if published is not None:
+            say("followed", published.number)
         return done
 
     Balancer.cycle = cycle  # type: ignore[assignment, method-assign]

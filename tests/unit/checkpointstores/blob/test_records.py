@@ -285,11 +285,11 @@ def test_a_damaged_record_is_refused_by_the_store():
 
     async def read() -> None:
         container = MemoryContainer()
-        container.write(record_blob(GROUP, "schema"), {}, b"damaged")
+        container.write(record_blob(GROUP, "plan"), {}, b"damaged")
         async with MemoryBlobStore(container) as store:
-            await store.read_record(GROUP, "schema")
+            await store.read_record(GROUP, "plan")
 
     with pytest.raises(
-        StoreCorruptError, match=r"ns/hub/\$default/member/!records/schema is damaged"
+        StoreCorruptError, match=r"ns/hub/\$default/member/!records/plan is damaged"
     ):
         run_virtual(read())

@@ -33,8 +33,8 @@ CALLS = [
     (CheckpointStore.list_checkpoints, ()),
     (CheckpointStore.read_checkpoint, ("0",)),
     (CheckpointStore.update_checkpoint, (UPDATE,)),
-    (CheckpointStore.read_record, ("schema",)),
-    (CheckpointStore.write_record, (GroupRecord(name="schema", content=b"1"),)),
+    (CheckpointStore.read_record, ("plan",)),
+    (CheckpointStore.write_record, (GroupRecord(name="plan", content=b"1"),)),
 ]
 
 

@@ -10,7 +10,7 @@ from eventproc._command.group.fields import as_json
 from eventproc._command.group.readings import Readings
 from eventproc._command.group.tables import absence_lines, as_tables
 from eventproc._command.group.view import view_of
-from eventproc._core.placement.schema import Schema
+from eventproc._core.placement.published_plan import PublishedPlan
 from eventproc.models import (
     Checkpoint,
     ConsumerGroup,
@@ -50,7 +50,7 @@ def end(partition_id, last, first=0):
     )
 
 
-def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None, **schema):
+def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None, **published):
     """Return the view of such records, as the command does."""
     readings = Readings(
         owned=OwnershipSnapshot(ownerships=tuple(ownerships), as_of=NOW),
@@ -63,7 +63,7 @@ def view(ownerships=(), members=(), checkpoints=(), ends=(), damage=None, **sche
         ],
         ends={found.partition_id: found for found in ends},
         damage=damage or {},
-        **schema,
+        **published,
     )
     return view_of(GROUP, readings, expiration=timedelta(seconds=60))
 
@@ -261,8 +261,8 @@ def test_json_has_the_placements_of_group_and_members():
 
 
 def published(leader, incarnation="i", number=7):
-    """Return a schema."""
-    return Schema(
+    """Return a published plan."""
+    return PublishedPlan(
         number=number,
         leader=leader,
         incarnation=incarnation,
@@ -273,7 +273,7 @@ def published(leader, incarnation="i", number=7):
 
 
 @pytest.mark.parametrize(
-    ("schema", "leader"),
+    ("published", "leader"),
     [
         (None, "a"),
         (published("b"), "b"),
@@ -281,14 +281,17 @@ def published(leader, incarnation="i", number=7):
         (published("gone"), "a"),
     ],
 )
-def test_the_leader_is_the_one_that_publishes_next(schema, leader):
-    """As the members find it: the process that the schema names, or else the first in order."""
+def test_the_leader_is_the_one_that_publishes_next(published, leader):
+    """As the members find it: the process that the plan names, or else the first in order."""
     members = [member(name, placement="Published:Ring") for name in ("b", "a")]
-    found = view(members=members, schema=schema)
-    number = None if schema is None else 7
+    found = view(members=members, published=published)
+    number = None if published is None else 7
 
-    assert as_json(found)["schema"] == {"leader": leader, "number": number, "error": None}
-    assert f"{'no schema yet' if schema is None else 'schema 7'}, leader {leader}" in printed(found)
+    assert as_json(found)["published_plan"] == {"leader": leader, "number": number, "error": None}
+    assert (
+        f"{'no published plan yet' if published is None else 'published plan 7'}, leader {leader}"
+        in printed(found)
+    )
 
 
 def test_a_member_without_the_placement_is_no_leader():
@@ -299,25 +302,25 @@ def test_a_member_without_the_placement_is_no_leader():
         *(member(name, placement="Published:Ring") for name in ("d", "c")),
     ]
 
-    assert view(members=members).schema.leader == "c"
+    assert view(members=members).published.leader == "c"
 
 
-def test_a_group_without_a_published_plan_shows_no_schema():
+def test_a_group_without_a_published_plan_shows_no_plan():
     """Although one may be stored from before."""
-    found = view(members=[member("a")], schema=published("a"))
+    found = view(members=[member("a")], published=published("a"))
 
-    assert found.schema is None
-    assert "schema" not in {*as_json(found)}
+    assert found.published is None
+    assert "published_plan" not in {*as_json(found)}
     assert "leader" not in printed(found)
 
 
-def test_a_schema_that_cannot_be_read_is_shown_with_the_remedy():
+def test_a_plan_that_cannot_be_read_is_shown_with_the_remedy():
     """Of a later version, for example."""
     members = [member("a", placement="Published:Ring")]
-    found = view(members=members, schema_error="written by a later eventproc: use that")
+    found = view(members=members, plan_error="written by a later eventproc: use that")
 
-    assert "the schema cannot be read: written by a later eventproc" in printed(found)
-    assert "no schema yet" not in printed(found)
+    assert "the published plan cannot be read: written by a later eventproc" in printed(found)
+    assert "no published plan yet" not in printed(found)
 
 
 def test_for_an_empty_group_a_sentence_is_printed():

@@ -40,7 +40,7 @@ def group_view(*rows, members=()):
         group=GROUP,
         as_of=NOW,
         placement="Even",
-        schema=None,
+        published=None,
         partitions=rows,
         members=tuple(members),
     )

@@ -13,8 +13,9 @@ ordinal 2, and ``b/P`` names ``Published:Even``. ``b/Weighted/x2`` has the weigh
 ``b/Weighted/<2`` the capacity 2.
 An owner without a member record is foreign.
 
-A schema is written as ``number leader partition:owner ...``, in which ``0:-`` has no planned owner,
-and a member without a partition is written as ``:c``. It is by the placement ``Published:Even``.
+A published plan is written as ``number leader partition:owner ...``, in which ``0:-`` has no
+planned owner, and a member without a partition is written as ``:c``. It is by the placement
+``Published:Even``.
 """
 
 from dataclasses import replace
@@ -29,7 +30,7 @@ from eventproc._core.ownership.memory import GroupMemory, before_polls, observe
 from eventproc._core.ownership.rules import Rules
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.placement import MemberFacts
-from eventproc._core.placement.schema import Schema, StoredSchema
+from eventproc._core.placement.published_plan import PublishedPlan, StoredPlan
 from eventproc.models import (
     LoadBalancingStrategy,
     Member,
@@ -83,14 +84,14 @@ def member(text: str) -> Member:
     )
 
 
-def schema(text: str) -> StoredSchema:
-    """Read a schema; an empty text means that there is none."""
+def published(text: str) -> StoredPlan:
+    """Read a published plan; an empty text means that there is none."""
     if not text:
-        return StoredSchema(etag=None, schema=None)
+        return StoredPlan(etag=None, published=None)
     number, leader, *plan = text.split()
     pairs = [pair.split(":") for pair in plan]
     name, _, incarnation = leader.partition("#")
-    found = Schema(
+    found = PublishedPlan(
         number=int(number),
         leader=name,
         incarnation=incarnation or "1",
@@ -98,7 +99,7 @@ def schema(text: str) -> StoredSchema:
         members=tuple(sorted({owner for _, owner in pairs} - {"-"})),
         owner_by_resource={p: None if owner == "-" else owner for p, owner in pairs if p},
     )
-    return StoredSchema(etag=f"schema/{number}", schema=found)
+    return StoredPlan(etag=f"published plan/{number}", published=found)
 
 
 def listing(
@@ -106,7 +107,7 @@ def listing(
     members: str,
     rules: Rules = RULES,
     own: str = "",
-    stored: StoredSchema | None = None,
+    stored: StoredPlan | None = None,
 ) -> Listing:
     """Read a listing; *own* is the member record as this processor wants it."""
     ids, records, leases, handing_over = [], [], {}, set()
@@ -139,7 +140,7 @@ def listing(
         partition_ids=tuple(ids),
         present=MembershipSnapshot(members=found, as_of=NOW),
         owned=OwnershipSnapshot(ownerships=tuple(records), as_of=NOW),
-        schema=stored,
+        published=stored,
         asked_at_s=BEGIN_S,
         own=OwnRecord(
             member=mine, entered_at_s=BEGIN_S, sent_at_s=BEGIN_S, answer_within=timedelta(seconds=2)
@@ -181,7 +182,7 @@ def actions(
 ) -> str:
     """Decide on a listing; return what is written, and ``rest`` or ``wait`` if it is nothing."""
     rules = replace(RULES, **changed)
-    found = None if stored is None else schema(stored)
+    found = None if stored is None else published(stored)
     done = after(listing(partitions, members, rules, own, found), rules, lasting_s=lasting_s)
     return described(done)
 
@@ -201,7 +202,7 @@ def described(done: Actions) -> str:
     given = {claim.partition_id for claim in done.transfers}
     words += [f"drain {p} for {to}" for p, to in done.moves.hand_overs.items() if p not in given]
     if done.publish:
-        plan = done.publish.schema.owner_by_resource.items()
+        plan = done.publish.published.owner_by_resource.items()
         words.append("publish " + " ".join(f"{p}:{owner or '-'}" for p, owner in plan))
     words += [f"forget {m.owner_id}" for m in done.forgotten]
     return ", ".join(words) or ("rest" if done.is_balanced else "wait")

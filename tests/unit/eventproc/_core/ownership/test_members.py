@@ -21,7 +21,7 @@ from eventproc._core.ownership.members import (
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.ordinal import Ordinal
 from eventproc._core.placement.published import Published
-from eventproc._core.placement.schema import StoredSchema
+from eventproc._core.placement.published_plan import StoredPlan
 from eventproc.models import Member, MembershipSnapshot, MemberStatus
 from tests.unit.eventproc._core.ownership.listings import (
     BEGIN_S,
@@ -31,7 +31,7 @@ from tests.unit.eventproc._core.ownership.listings import (
     listing,
     member,
     polled,
-    schema,
+    published,
 )
 
 CHANGED = {
@@ -149,9 +149,9 @@ names = st.frozensets(st.sampled_from(NAMES))
 polls = st.lists(st.tuples(names | st.none(), names, st.integers(0, 20)), min_size=1, max_size=12)
 
 
-def schema_expecting(text, *expected):
-    """Return a schema of a leader whose roster named these members."""
-    found = schema(text).schema
+def plan_expecting(text, *expected):
+    """Return a published plan of a leader whose roster named these members."""
+    found = published(text).published
     assert found is not None
     return replace(found, expected=expected)
 
@@ -201,9 +201,9 @@ def test_a_name_that_was_taken_out_is_awaited_anew():
     assert more.awaited(PATIENCE, 2) == {"b"}
 
 
-def test_without_an_answer_the_schema_counts():
+def test_without_an_answer_the_plan_counts():
     """Its members have come, whether they are still there or not."""
-    found = schema_expecting("5 a 0:a 1:b", "a", "b", "c")
+    found = plan_expecting("5 a 0:a 1:b", "a", "b", "c")
     known = observe_expected(ExpectedMembers(), None, found, members("a"), 0)
 
     assert known.names == {"a", "b", "c"}
@@ -212,16 +212,16 @@ def test_without_an_answer_the_schema_counts():
 
 def planned(expected, present="me/P", partitions="0 1 2 3", after_s=0.0, rules=RULES_R):
     """Return what the leader publishes; after some seconds, by partition."""
-    seen = replace(listing(partitions, present, rules, stored=schema("")), expected=expected)
+    seen = replace(listing(partitions, present, rules, stored=published("")), expected=expected)
     memory = polled(UNPOLLED, seen, rules, BEGIN_S)
     for at_s in range(1, int(after_s) + 3):
         memory = polled(memory, seen, rules, BEGIN_S + at_s)
     publish = decide(memory, rules).publish
-    return publish and publish.schema
+    return publish and publish.published
 
 
 def test_the_leader_plans_for_those_that_have_not_come():
-    """They are no members of the schema, so that their coming asks for the next one."""
+    """They are no members of the published plan, so that their coming asks for the next one."""
     found = planned(frozenset({"me", "other"}))
 
     assert found.members == ("me",)
@@ -249,8 +249,8 @@ def test_numbers_are_counted_in_the_roster():
 
 def test_what_is_planned_for_one_that_has_not_come_stays_as_it_is():
     """Its owner keeps it, and what has no owner is not claimed."""
-    found = schema_expecting("5 b 0:me 1:me 2:c 3:c :b", "me", "b", "c")
-    stored = StoredSchema(etag="1", schema=found)
+    found = plan_expecting("5 b 0:me 1:me 2:c 3:c :b", "me", "b", "c")
+    stored = StoredPlan(etag="1", published=found)
     seen = listing("0:me 1 2:me 3", "me/P b/P", RULES_R, stored=stored)
     memory = UNPOLLED
     for at_s in range(3):
@@ -264,22 +264,22 @@ def test_what_is_planned_for_one_that_has_not_come_stays_as_it_is():
 def test_without_a_roster_no_member_is_expected():
     """Although a former leader had one."""
     rules = replace(RULES_R, patience=None)
-    found = schema_expecting("5 me 0:me 1:c", "me", "c")
-    seen = listing("0:me 1", "me/P", rules, stored=StoredSchema(etag="1", schema=found))
+    found = plan_expecting("5 me 0:me 1:c", "me", "c")
+    seen = listing("0:me 1", "me/P", rules, stored=StoredPlan(etag="1", published=found))
     memory = UNPOLLED
     for at_s in range(3):
         memory = polled(memory, seen, rules, BEGIN_S + at_s)
     publish = decide(memory, rules).publish
 
     assert publish is not None
-    assert publish.schema.expected == ()
-    assert set(publish.schema.owner_by_resource.values()) == {"me"}
+    assert publish.published.expected == ()
+    assert set(publish.published.owner_by_resource.values()) == {"me"}
 
 
 def test_a_leader_that_waits_polls_as_often_as_one_that_changes_something():
     """Otherwise it would notice late that the patience is over."""
-    found = replace(schema_expecting("5 me 0:me 1:c", "me", "c"), members=("me",))
-    seen = listing("0:me 1", "me/P", RULES_R, stored=StoredSchema(etag="1", schema=found))
+    found = replace(plan_expecting("5 me 0:me 1:c", "me", "c"), members=("me",))
+    seen = listing("0:me 1", "me/P", RULES_R, stored=StoredPlan(etag="1", published=found))
     memory = UNPOLLED
     for at_s in range(3):
         memory = polled(memory, seen, RULES_R, BEGIN_S + at_s)
@@ -297,8 +297,8 @@ def test_a_leader_that_waits_polls_as_often_as_one_that_changes_something():
 )
 def test_only_the_leader_waits_for_members_that_have_not_come(leader, expected, awaited):
     """When the patience is over it has to publish."""
-    found = replace(schema_expecting(f"5 {leader} 0:me 1:b", *expected), members=("b", "me"))
-    stored = StoredSchema(etag="1", schema=found)
+    found = replace(plan_expecting(f"5 {leader} 0:me 1:b", *expected), members=("b", "me"))
+    stored = StoredPlan(etag="1", published=found)
     seen = listing("0:me 1:b", "me/P b/P", RULES_R, stored=stored)
     memory = UNPOLLED
     for at_s in range(3):

@@ -1,4 +1,4 @@
-"""The schema: a published plan with its number, as a group record."""
+"""The published plan: a published plan with its number, as a group record."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -9,18 +9,18 @@ from typing import Any, Final
 from eventproc._base.bounded_json import read_json
 from eventproc.errors import StoreCorruptError
 
-SCHEMA_RECORD: Final = "schema"
+PLAN_RECORD: Final = "plan"
 """The name of the group record."""
 
 _VERSION: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schema:
+class PublishedPlan:
     """A plan that the leader of a group published."""
 
     number: int
-    """Higher than those of all earlier schemas of the group."""
+    """Higher than those of all earlier published plans of the group."""
 
     leader: str
     incarnation: str
@@ -49,14 +49,14 @@ class Schema:
         """Whether the plan is for just these resources and members."""
         return self.owner_by_resource.keys() == set(resources) and set(self.members) == set(members)
 
-    def says_as(self, other: "Schema") -> bool:
-        """Whether another schema has the same plan, for the same members by the same placement."""
+    def says_as(self, other: "PublishedPlan") -> bool:
+        """Whether another one plans the same, for the same members by the same placement."""
         return (self.placement, self.members, self.expected, self.owner_by_resource) == (
             *(other.placement, other.members, other.expected, other.owner_by_resource),
         )
 
     def as_bytes(self) -> bytes:
-        """Encode the schema as JSON: resources by owner, so that a long plan stays short."""
+        """Encode the plan as JSON: resources by owner, so that a long plan stays short."""
         held: dict[str, list[str]] = {}
         free: list[str] = []
         for resource, owner_id in self.owner_by_resource.items():
@@ -81,18 +81,18 @@ class Schema:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredSchema:
-    """The schema's record, as a poll found it."""
+class StoredPlan:
+    """The published plan's record, as a poll found it."""
 
     etag: str | None
     """The record's ETag; ``None`` if there is no record."""
 
-    schema: Schema | None
-    """``None`` if there is none, or it is not a schema."""
+    published: PublishedPlan | None
+    """``None`` if there is none, or it is not a published plan."""
 
 
-def schema_in(content: bytes) -> Schema | None:
-    """Decode a schema; ``None`` if it is not one, so that the leader writes another.
+def plan_in(content: bytes) -> PublishedPlan | None:
+    """Decode a published plan; ``None`` if it is not one, so that the leader writes another.
 
     Raises:
         StoreCorruptError: a later version of eventproc wrote it.
@@ -102,14 +102,14 @@ def schema_in(content: bytes) -> Schema | None:
         version = found["version"]
         if isinstance(version, int) and version > _VERSION:
             raise StoreCorruptError(
-                f"the schema of the group has version {version}, written by a later eventproc: use "
-                "that"
+                f"the group's published plan has version {version}, written by a later eventproc: "
+                "use that"
             )
         plan: dict[str, str | None] = {
             str(r): str(owner_id) for owner_id, rs in found["resources"].items() for r in rs
         }
         plan |= dict.fromkeys(map(str, found["unplaced"]))
-        return Schema(
+        return PublishedPlan(
             number=int(found["number"]),
             leader=str(found["leader"]),
             incarnation=str(found["incarnation"]),

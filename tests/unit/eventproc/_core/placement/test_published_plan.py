@@ -1,4 +1,4 @@
-"""A schema as bytes: what is stored stays, and what is no schema is not taken for one."""
+"""A published plan as bytes: what is stored stays, and nothing else is taken for one."""
 
 import json
 
@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc._core.placement.schema import Schema, schema_in
+from eventproc._core.placement.published_plan import PublishedPlan, plan_in
 from eventproc.errors import StoreCorruptError
 
-SCHEMA = Schema(
+SCHEMA = PublishedPlan(
     number=7,
     leader="a",
     incarnation="1",
@@ -23,8 +23,8 @@ STORED = (
 )
 
 names = st.text()
-schemas = st.builds(
-    Schema,
+published_plans = st.builds(
+    PublishedPlan,
     number=st.integers(min_value=0),
     leader=names,
     incarnation=names,
@@ -36,20 +36,20 @@ schemas = st.builds(
 
 
 def test_the_stored_bytes_stay():
-    """Members of two versions read each other's schemas."""
+    """Members of two versions read each other's published plans."""
     assert SCHEMA.as_bytes() == STORED
-    assert schema_in(STORED) == SCHEMA
+    assert plan_in(STORED) == SCHEMA
 
 
-@given(schemas.filter(lambda schema: "\ud800" not in repr(schema)))
-def test_every_schema_is_read_as_it_was_written(schema):
+@given(published_plans.filter(lambda published: "\ud800" not in repr(published)))
+def test_every_plan_is_read_as_it_was_written(published):
     """Names of resources and members may be any text."""
-    assert schema_in(schema.as_bytes()) == schema
+    assert plan_in(published.as_bytes()) == published
 
 
 def test_keys_of_a_later_version_are_ignored():
     """If the version says that this one may read it."""
-    assert schema_in(STORED.replace(b'"number"', b'"later":[1],"number"')) == SCHEMA
+    assert plan_in(STORED.replace(b'"number"', b'"later":[1],"number"')) == SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_keys_of_a_later_version_are_ignored():
         STORED.replace(b'"resources":{"a":["0","2"],"b":["1"]}', b'"resources":[]'),
     ],
 )
-def test_what_is_no_schema_reads_as_none(content):
+def test_what_is_no_plan_reads_as_none(content):
     """Then the leader writes another one."""
-    assert schema_in(content) is None
+    assert plan_in(content) is None
 
 
-def test_a_schema_of_a_later_version_is_refused():
+def test_a_plan_of_a_later_version_is_refused():
     """It is not overwritten either."""
     with pytest.raises(StoreCorruptError, match="version 2, written by a later eventproc"):
-        schema_in(json.dumps({"version": 2}).encode())
+        plan_in(json.dumps({"version": 2}).encode())
 
 
-def test_a_schema_covers_just_its_resources_and_members():
+def test_a_plan_covers_just_its_resources_and_members():
     """Otherwise the leader has to publish another one."""
     assert SCHEMA.covers(["3", "2", "1", "0"], {"b", "a"})
     assert not SCHEMA.covers(["0", "1", "2"], {"a", "b"})

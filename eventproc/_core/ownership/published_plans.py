@@ -1,18 +1,18 @@
-"""A group that follows a published plan: which schema each member follows, and who writes the next.
+"""A group that follows a published plan: which one each member follows, and who writes the next.
 
-Rule 1: a schema is written only if the record still has the ETag that was read, and with a higher
-number. So if two members both consider themselves the leader, one of the writes fails; also if its
-writer was suspended in the middle of its cycle.
+Rule 1: a published plan is written only if the record still has the ETag that was read, and with a
+higher number. So if two members both consider themselves the leader, one of the writes fails; also
+if its writer was suspended in the middle of its cycle.
 Rule 2: a member follows the highest number that it has seen, even if an operator deletes the record
 or restores an old one. The leader then writes it again. A number is at least the store's time in
 milliseconds, so that it is above earlier ones that no member remembers.
 Rule 3: the leader is the process that the record names, while it has a share. Otherwise it is the
 first member in sorted order that has the placement itself. There is no lease and no election:
 rule 1 decides.
-Rule 4: what the schema does not cover stays as it is: the resources of a member that is not there
-any more, and new resources. The leader plans for these in its next cycle.
-Rule 5: the leader plans from the schema, not from the records, so a plan that is being carried out
-does not change. It publishes a schema only if it differs from the one before.
+Rule 4: what the published plan does not cover stays as it is: the resources of a member that is not
+there any more, and new resources. The leader plans for these in its next cycle.
+Rule 5: the leader plans from the published plan, not from the records, so a plan that is being
+carried out does not change. It publishes a published plan only if it differs from the one before.
 Rule 6: the leader also plans for members that a roster expects (``members.py``). What is
 planned for one that has not come yet stays as it is, by rule 4.
 """
@@ -27,40 +27,40 @@ from eventproc._core.placement.loads import Loads, in_report
 from eventproc._core.placement.placement import GroupState, MemberFacts
 from eventproc._core.placement.plan import plan
 from eventproc._core.placement.published import Published, measured_by
-from eventproc._core.placement.schema import Schema, StoredSchema
+from eventproc._core.placement.published_plan import PublishedPlan, StoredPlan
 from eventproc.models import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """A schema to write, and the etag that it replaces."""
+    """A published plan to write, and the etag that it replaces."""
 
-    schema: Schema
+    published: PublishedPlan
     etag: str | None
 
 
-def highest(known: Schema | None, stored: StoredSchema | None) -> Schema | None:
-    """Return the schema with the highest number that this processor has seen."""
-    found = stored.schema if stored else None
+def highest(known: PublishedPlan | None, stored: StoredPlan | None) -> PublishedPlan | None:
+    """Return the published plan with the highest number that this processor has seen."""
+    found = stored.published if stored else None
     if found is None or (known is not None and found.number <= known.number):
         return known
     return found
 
 
-def followed(known: Schema | None, group: Group) -> Schema | None:
-    """Return the schema that the group follows, if its placement is the one that is in force."""
+def followed(known: PublishedPlan | None, group: Group) -> PublishedPlan | None:
+    """Return the published plan that the group follows, if its placement is in force."""
     placement = group.placement
     is_in_force = isinstance(placement, Published) and known and known.placement == placement.name
     return known if is_in_force else None
 
 
 def published_plan(group: Group) -> dict[str, str]:
-    """Return the owner that each resource should have: by the schema, or else its live one."""
+    """Return the owner that each resource should have: the planned one, or else its live one."""
     return _published_for(group, group.sharing)
 
 
 def _published_for(group: Group, members: Collection[str]) -> dict[str, str]:
-    planned = {} if group.schema is None else group.schema.owner_by_resource
+    planned = {} if group.published is None else group.published.owner_by_resource
     return dict(group.live_owner_by_partition) | {
         p: owner_id
         for p in group.partition_ids
@@ -70,15 +70,15 @@ def _published_for(group: Group, members: Collection[str]) -> dict[str, str]:
 
 def unplaced_resources(group: Group) -> frozenset[str]:
     """Return the resources that no member may have, as the leader found."""
-    planned: Mapping[str, str | None] = group.schema.owner_by_resource if group.schema else {}
+    planned: Mapping[str, str | None] = group.published.owner_by_resource if group.published else {}
     return frozenset(p for p in group.partition_ids if planned.get(p, "") is None)
 
 
 def is_awaited(group: Group) -> bool:
-    """Whether the leader has to publish: the newest schema has other resources or members."""
+    """Whether the leader has to publish: the newest plan has other resources or members."""
     if not isinstance(group.placement, Published) or not group.sharing:
         return False
-    return group.schema is None or not group.schema.covers(group.partition_ids, group.sharing)
+    return group.published is None or not group.published.covers(group.partition_ids, group.sharing)
 
 
 def next_plan(group: Group, placement: Published, loads: Loads | None = None) -> dict[str, str]:
@@ -95,8 +95,8 @@ def _planning_state(group: Group, loads: Loads | None) -> GroupState:
 
 
 def _loads(group: Group, members: Collection[Member], by: str) -> Loads:
-    """Return what the owners measured; the schema has what a new owner has not measured yet."""
-    former = group.schema
+    """Return what the owners measured; the plan has what a new owner has not measured yet."""
+    former = group.published
     loads = dict(former.loads) if former else {}
     for member in members:
         owned = [p for p, o in group.live_owner_by_partition.items() if o == member.owner_id]
@@ -119,13 +119,13 @@ def _moved_ms(
     return (*former, *[loads.now_ms] * now_count)
 
 
-def leads(group: Group, members: Collection[Member], known: Schema | None) -> bool:
+def leads(group: Group, members: Collection[Member], known: PublishedPlan | None) -> bool:
     """Whether this processor is the leader.
 
     Args:
         group: The group, as every member with the same listing sees it.
         members: The live members, this one included.
-        known: The schema with the highest number that was seen.
+        known: The published plan with the highest number that was seen.
     """
     placement, me = group.placement, group.owner_id
     if not isinstance(placement, Published) or not placement.can_lead:
@@ -139,14 +139,17 @@ def leads(group: Group, members: Collection[Member], known: Schema | None) -> bo
 
 
 def publication(
-    group: Group, members: Collection[Member], known: Schema | None, stored: StoredSchema | None
+    group: Group,
+    members: Collection[Member],
+    known: PublishedPlan | None,
+    stored: StoredPlan | None,
 ) -> Publication | None:
     """Return what the leader publishes, if the plan changes.
 
     Args:
         group: The group, as every member with the same listing sees it.
         members: The live members, this one included.
-        known: The schema with the highest number that was seen.
+        known: The published plan with the highest number that was seen.
         stored: What is stored; ``None`` if it was not or could not be read.
     """
     placement = group.placement
@@ -157,7 +160,7 @@ def publication(
     loads = None if by is None else _loads(group, members, by)
     found = next_plan(group, placement, loads)
     planned = {p: found.get(p) for p in group.partition_ids}
-    schema = Schema(
+    published = PublishedPlan(
         number=_next_number(known, group.as_of),
         leader=me.owner_id,
         incarnation=me.incarnation,
@@ -168,13 +171,17 @@ def publication(
     )
     if loads is not None:
         moved_ms = _moved_ms(_planning_state(group, loads), loads, planned)
-        schema = replace(schema, loads=loads.by_resource, moved_ms=moved_ms)
-    if group.schema is not None and stored.schema == known and schema.says_as(group.schema):
+        published = replace(published, loads=loads.by_resource, moved_ms=moved_ms)
+    if (
+        group.published is not None
+        and stored.published == known
+        and published.says_as(group.published)
+    ):
         return None
-    return Publication(schema=schema, etag=stored.etag)
+    return Publication(published=published, etag=stored.etag)
 
 
-def leader(candidates: Mapping[str, Member], known: Schema | None) -> str | None:
+def leader(candidates: Mapping[str, Member], known: PublishedPlan | None) -> str | None:
     """Return the leader of these members; see rule 3."""
     if known is not None and known.leader in candidates:
         named = candidates[known.leader]
@@ -183,7 +190,7 @@ def leader(candidates: Mapping[str, Member], known: Schema | None) -> str | None
     return min(candidates, default=None)
 
 
-def _next_number(known: Schema | None, as_of: datetime) -> int:
+def _next_number(known: PublishedPlan | None, as_of: datetime) -> int:
     return max(_milliseconds(as_of), 0 if known is None else known.number + 1)
 
 

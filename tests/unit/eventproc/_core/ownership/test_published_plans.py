@@ -1,4 +1,4 @@
-"""Which schema is followed, who leads, and what is published."""
+"""Which published plan is followed, who leads, and what is published."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from eventproc._core.ownership.cycle import decide
 from eventproc._core.ownership.memory import GroupMemory
-from eventproc._core.ownership.schemas import highest, leader
+from eventproc._core.ownership.published_plans import highest, leader
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.published import Published, Unavailable
+from eventproc._core.placement.published_plan import PublishedPlan, StoredPlan
 from eventproc._core.placement.ring import Ring
-from eventproc._core.placement.schema import Schema, StoredSchema
 from tests.unit.eventproc._core.ownership.listings import (
     BEGIN_S,
     NOW,
@@ -24,7 +24,7 @@ from tests.unit.eventproc._core.ownership.listings import (
     listing,
     member,
     polled,
-    schema,
+    published,
 )
 
 RULES_P = replace(RULES, placement=Published(Even()))
@@ -39,18 +39,18 @@ others = st.sets(st.sampled_from(OTHERS))
 numbers = st.integers(1, 9)
 plans = st.tuples(*(st.sampled_from(["me", *OTHERS, "-"]) for _ in range(4)))
 stored = st.builds(
-    lambda number, by, plan: schema(
+    lambda number, by, plan: published(
         f"{number} {by} " + " ".join(map(":".join, zip(PARTITIONS, plan, strict=True)))
     ),
     numbers,
     st.sampled_from(["me", *OTHERS]),
     plans,
-) | st.just(schema(""))
+) | st.just(published(""))
 NEW = {"lasting_s": 0.0}
 PUBLISHED = {"placement": Published(Even())}
 
 
-def seen(owned, present, found: StoredSchema | None):
+def seen(owned, present, found: StoredPlan | None):
     """Return a listing of four partitions, and members that follow a published plan."""
     text = " ".join(p + owner for p, owner in zip(PARTITIONS, owned, strict=True))
     return listing(text, " ".join(f"{m}/P" for m in ["me", *present]), RULES_P, stored=found)
@@ -71,10 +71,10 @@ def test_no_number_is_followed_after_a_higher_one(records):
     memory, followed = UNPOLLED, []
     for at_s, found in enumerate(records):
         memory = polled(memory, seen([""] * 4, OTHERS, found), RULES_P, BEGIN_S + at_s)
-        followed.append(memory.schema.number if memory.schema else 0)
+        followed.append(memory.published.number if memory.published else 0)
 
     assert followed == sorted(followed)
-    assert followed[-1] == max((r.schema.number if r.schema else 0) for r in records)
+    assert followed[-1] == max((r.published.number if r.published else 0) for r in records)
 
 
 @given(partitions, others, stored)
@@ -86,9 +86,9 @@ def test_what_is_published_is_a_whole_plan_with_a_higher_number(owned, present, 
         return
 
     assert publish.etag == found.etag
-    assert publish.schema.number >= NOW_MS
-    assert publish.schema.covers(PARTITIONS, {"me", *present})
-    assert set(publish.schema.owner_by_resource.values()) <= {"me", *present}
+    assert publish.published.number >= NOW_MS
+    assert publish.published.covers(PARTITIONS, {"me", *present})
+    assert set(publish.published.owner_by_resource.values()) <= {"me", *present}
 
 
 @given(partitions, others, stored)
@@ -98,8 +98,8 @@ def test_a_published_plan_is_not_published_again(owned, present, found):
     publish = decide(watched([first]), RULES_P).publish
     if publish is None:
         return
-    written = StoredSchema(etag="new", schema=publish.schema)
-    later = watched([first, replace(first, schema=written)])
+    written = StoredPlan(etag="new", published=publish.published)
+    later = watched([first, replace(first, published=written)])
 
     assert decide(later, RULES_P).publish is None
 
@@ -118,7 +118,7 @@ def test_just_one_member_leads(owned, present, found):
 
 def test_a_leader_that_started_anew_is_another_process():
     """Its former process may still be there, suspended."""
-    known = Schema(
+    known = PublishedPlan(
         number=1, leader="b", incarnation="1", placement="P", members=(), owner_by_resource={}
     )
     old, new = member("b/P"), member("b#2/P")
@@ -131,10 +131,10 @@ def test_a_leader_that_started_anew_is_another_process():
 
 
 @given(partitions, others, plans)
-def test_what_the_schema_does_not_cover_stays_as_it_is(owned, present, plan):
+def test_what_the_plan_does_not_cover_stays_as_it_is(owned, present, plan):
     """Partitions planned for a member that is not there keep their live owner, or none."""
     text = " ".join(map(":".join, zip(PARTITIONS, plan, strict=True)))
-    memory = watched([seen(owned, present, schema(f"5 me {text}"))])
+    memory = watched([seen(owned, present, published(f"5 me {text}"))])
     live = memory.group.live_owner_by_partition
     for p, planned in zip(PARTITIONS, plan, strict=True):
         expected = planned if planned in {"me", *present} else live.get(p)
@@ -145,7 +145,7 @@ def test_what_the_schema_does_not_cover_stays_as_it_is(owned, present, plan):
 
 
 def publishing(stored: str, **changed: Any) -> dict[str, Any]:
-    """Return the changes for a group that follows ``Published:Even``, and this schema."""
+    """Return the changes for a group that follows ``Published:Even``, and this published plan."""
     return {**PUBLISHED, "stored": stored, **changed}
 
 
@@ -282,7 +282,7 @@ SITUATIONS = {
 @pytest.mark.parametrize(
     ("partitions", "members", "changed", "written"), SITUATIONS.values(), ids=SITUATIONS
 )
-def test_a_listing_and_a_schema_give_these_actions(partitions, members, changed, written):
+def test_a_listing_and_a_plan_give_these_actions(partitions, members, changed, written):
     """Each situation names the partitions, the members, what is changed, and the actions."""
     assert actions(partitions, members, **changed) == written
 
@@ -300,19 +300,19 @@ CHANGES = {
         "wait",
         "publish 0:me 1:b",
     ),
-    "the schema, and I am given something": (
+    "the published plan, and I am given something": (
         ("0 1:b", "me/P b/P", "5 b 0:b 1:b :me"),
         ("0 1:b", "me/P b/P", "6 b 0:me 1:b"),
         "wait",
         "claim 0",
     ),
-    "the schema, and I lead": (
+    "the published plan, and I lead": (
         ("0:me 1:b", "me/P b/P", "5 me 0:me 1:b"),
         ("0:me 1:b", "me/P b/P", "6 me 0:me 1:b :c"),
         "wait",
         "publish 0:me 1:b",
     ),
-    "the placement, and there is no schema any more": (
+    "the placement, and there is no published plan any more": (
         ("0 1 2 3", "me/P b/P c/P", "5 b 0:b 1:b 2:c 3:c :me"),
         ("0 1 2 3", "me/P b c", "5 b 0:b 1:b 2:c 3:c :me"),
         "wait",
@@ -322,10 +322,10 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("before", "then", "at_once", "settled"), CHANGES.values(), ids=CHANGES)
-def test_a_change_of_members_or_schema_gives_these_actions(before, then, at_once, settled):
-    """Members that follow one schema have one plan, whichever members each of them has read."""
+def test_a_change_of_members_or_plan_gives_these_actions(before, then, at_once, settled):
+    """Members that follow one published plan agree, whichever members each of them has read."""
     earlier, later = (
-        listing(partitions, members, RULES_P, stored=schema(stored))
+        listing(partitions, members, RULES_P, stored=published(stored))
         for partitions, members, stored in (before, then)
     )
     changed = polled(watched([earlier]), later, RULES_P, BEGIN_S + 2)
@@ -338,19 +338,19 @@ def test_a_change_of_members_or_schema_gives_these_actions(before, then, at_once
 @pytest.mark.parametrize(
     ("stored", "unplaced"), [("5 me 0:me 1:-", {"1"}), ("5 me 0:me", set()), ("", set())]
 )
-def test_what_the_schema_gives_to_no_member_is_unplaced(stored, unplaced):
+def test_what_the_plan_gives_to_no_member_is_unplaced(stored, unplaced):
     """Not what it does not name."""
-    memory = watched([listing("0:me 1", "me/P", RULES_P, stored=schema(stored))])
+    memory = watched([listing("0:me 1", "me/P", RULES_P, stored=published(stored))])
 
     assert decide(memory, RULES_P).plan.unplaced == unplaced
 
 
 @pytest.mark.parametrize("now", ["2000000000000 b 0:me 1:b", "", "7 b 0:me 1:b"])
-def test_a_schema_has_a_higher_number_than_each_that_was_seen(now):
-    """Also above the store's time, and if that schema was deleted or replaced by an old one."""
+def test_a_plan_has_a_higher_number_than_each_that_was_seen(now):
+    """Also above the store's time, and if that plan was deleted or replaced by an old one."""
     text = ["2000000000000 b 0:me 1:b", now]
-    listings = [listing("0:me 1:me", "me/P", RULES_P, stored=schema(each)) for each in text]
+    listings = [listing("0:me 1:me", "me/P", RULES_P, stored=published(each)) for each in text]
     publish = decide(watched(listings), RULES_P).publish
 
     assert publish is not None
-    assert publish.schema.number == 2000000000001
+    assert publish.published.number == 2000000000001
