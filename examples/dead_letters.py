@@ -1,7 +1,4 @@
-"""Give events up, put the cause right, and replay their dead letters through the handler.
-
-Three of ten orders have no price. With two prices more, one stays.
-"""
+"""Dead letters: three of ten orders have no price; two prices later, a replay leaves one."""
 
 import asyncio
 

@@ -7,7 +7,7 @@ import sys
 WITHOUT_PARTS = """\
 import sys
 from pathlib import Path
-from eventproc.testing import azurite
+from eventproc.testing import _azurite as azurite
 sys.modules["pyspark"] = None
 azurite._MAIN = Path("absent")
 """
