@@ -24,6 +24,7 @@ import eventproc.columns  # noqa: F401 - Its import reads files: no test may do 
 from eventproc._base import logs
 from eventproc.sources.eventhubs._options import ReceivePath, receive_path_by_default
 from eventproc.testing._azurite import Azurite
+from eventproc.testing._virtual_time import run_virtual
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 
@@ -105,12 +106,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run ``async def test_...`` in its own event loop."""
+    """Run ``async def test_...`` in its own event loop; those of scenarios on virtual time."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
+    is_virtual = directory_of(pyfuncitem) == "scenarios" and not pyfuncitem.get_closest_marker(
+        "real_time"
+    )
+    run = run_virtual if is_virtual else asyncio.run
     names = inspect.signature(pyfuncitem.obj).parameters
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    asyncio.run(pyfuncitem.obj(**arguments))
+    run(pyfuncitem.obj(**arguments))
     return True
 
 

@@ -73,13 +73,13 @@ class Setup(Fleet):
         records = self.account.records(self.group).ownership_by_partition
         return {p: records[p].owner_id for p in sorted(records)}
 
-    def checkpoint(self, partition_id: str = "0") -> Checkpoint | None:
-        """Return the stored checkpoint."""
+    def checkpoint(self, partition_id: str = "0") -> Any:
+        """Return the stored checkpoint; ``None`` before the first."""
         return self.account.records(self.group).checkpoint_by_partition.get(partition_id)
 
     def checkpointed(self, partition_id: str = "0") -> int | None:
         """The last event that the stored checkpoint covers; before the first there is none."""
-        checkpoint = self.checkpoint(partition_id)
+        checkpoint: Checkpoint | None = self.checkpoint(partition_id)
         number = None if checkpoint is None else checkpoint.sequence_number
         return None if number == BEFORE_FIRST_SEQUENCE_NUMBER else number
 

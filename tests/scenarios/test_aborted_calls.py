@@ -19,7 +19,6 @@ from eventproc import (
     ResourceHandler,
 )
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.five_events import BOTH, LETTER, served
 from tests.scenarios.group_setup import Noting, Setup, seconds, until
 from tests.scenarios.resource_setup import ResourceSetup
@@ -226,7 +225,8 @@ def test_a_sink_that_aborts_has_not_stored_the_letter(abort, error, caplog):
 
 @pytest.mark.parametrize("raised", [Panic, SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("lanes", [1, 2])
-def test_an_abort_in_a_handler_thread_is_a_failure_of_its_event(raised, lanes):
+@pytest.mark.real_time
+async def test_an_abort_in_a_handler_thread_is_a_failure_of_its_event(raised, lanes):
     """Also an interrupt: the user's reaches the main thread only."""
     handled: list[int] = []
     sink = MemoryDeadLetterSink()
@@ -237,15 +237,12 @@ def test_an_abort_in_a_handler_thread_is_a_failure_of_its_event(raised, lanes):
                 raise raised
             handled.append(event.sequence_number)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(3)
-        async with setup.processor(
-            Raising, sink=sink, failure_policy=LETTER, key_concurrency=lanes, **SHORT
-        ):
-            await until(lambda: len(handled) == 2 and sink.letters)
-
-    asyncio.run(scenario())
+    setup = Setup()
+    setup.publish(3)
+    async with setup.processor(
+        Raising, sink=sink, failure_policy=LETTER, key_concurrency=lanes, **SHORT
+    ):
+        await until(lambda: len(handled) == 2 and sink.letters)
 
     assert handled == [0, 2]
     assert sink.letters[0].event.sequence_number == 1
@@ -269,22 +266,24 @@ class Swallowing(PartitionHandler):
 
 @BOTH
 @pytest.mark.parametrize("count", [2, 5])
-def test_an_event_whose_call_ignores_its_cancellation_is_delivered_again(lanes, count, caplog):
+async def test_an_event_whose_call_ignores_its_cancellation_is_delivered_again(
+    lanes, count, caplog
+):
     """Half of its work may be missing. The log names it, and no pump has failed."""
+    setup = Setup()
+    setup.publish(count)
+    processor = setup.processor(lambda: Swallowing(setup), key_concurrency=lanes)
+    await processor.start()
+    await seconds(5)
+    await processor.stop()
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(count)
-        processor = setup.processor(lambda: Swallowing(setup), key_concurrency=lanes)
-        await processor.start()
-        await seconds(5)
-        await processor.stop()
-        return setup.numbers(), setup.checkpointed(), processor.statistics().counters
-
-    swallowed, stored, counters = run_virtual(scenario())
     (cancelled,) = logged(caplog, "handler_cancelled")
 
-    assert (swallowed, stored, counters.handled_count) == ([1], 0, 1)
+    assert (
+        setup.numbers(),
+        setup.checkpointed(),
+        processor.statistics().counters.handled_count,
+    ) == ([1], 0, 1)
     assert cancelled["sequence_number"] == 1
     assert logged(caplog, "pump_failed") == []
 
@@ -313,7 +312,9 @@ def test_context_variables_that_a_handler_sets_are_kept_for_its_next_calls():
 
 @EACH
 @pytest.mark.parametrize("method", ["hold", "drain"])
-def test_an_abort_in_a_resource_handler_is_a_failure_of_its_call(abort, error, method, caplog):
+async def test_an_abort_in_a_resource_handler_is_a_failure_of_its_call(
+    abort, error, method, caplog
+):
     """``hold`` is called again after a wait; ``drain`` is over."""
     setup_held: list[str] = []
 
@@ -328,12 +329,10 @@ def test_an_abort_in_a_resource_handler_is_a_failure_of_its_call(abort, error, m
             if method == "drain":
                 await abort()
 
-    async def scenario():
-        setup = ResourceSetup("a")
-        async with setup.processor("p", Holding):
-            await seconds(60)
+    setup = ResourceSetup("a")
+    async with setup.processor("p", Holding):
+        await seconds(60)
 
-    run_virtual(scenario())
     failures = logged(caplog, f"{method}_failed")
 
     assert len(setup_held) == (3 if method == "hold" else 1)

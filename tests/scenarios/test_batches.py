@@ -116,7 +116,8 @@ def test_a_call_of_columns_waits_ten_milliseconds_by_default():
     assert handler.at == [(20.01, 3), (20.03, 1), (30.0, 5000)]
 
 
-def test_a_blocking_handler_gets_batches_in_the_same_way():
+@pytest.mark.real_time
+async def test_a_blocking_handler_gets_batches_in_the_same_way():
     """Its thread is not used while a batch waits."""
 
     class Blocking(BlockingPartitionHandler):
@@ -128,18 +129,15 @@ def test_a_blocking_handler_gets_batches_in_the_same_way():
             if sum(self.sizes) == 25:
                 self.done.set()
 
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(Blocking, batch_min=10, batch_wait=timedelta(seconds=0.2)):
-            await until(lambda: setup.owners().get("0"))
-            setup.publish(5)
-            await asyncio.sleep(0)
-            setup.publish(5)
-            await until(lambda: Blocking.sizes)
-            setup.publish(15)
-            await until(Blocking.done.is_set)
-
-    asyncio.run(scenario())
+    setup = Setup()
+    async with setup.processor(Blocking, batch_min=10, batch_wait=timedelta(seconds=0.2)):
+        await until(lambda: setup.owners().get("0"))
+        setup.publish(5)
+        await asyncio.sleep(0)
+        setup.publish(5)
+        await until(lambda: Blocking.sizes)
+        setup.publish(15)
+        await until(Blocking.done.is_set)
 
     assert Blocking.sizes == [10, 15]
 
@@ -147,50 +145,41 @@ def test_a_blocking_handler_gets_batches_in_the_same_way():
 LONG: Any = {"batch_min": 10, "batch_wait": timedelta(seconds=60)}
 
 
-def test_a_stop_does_not_wait_for_a_batch():
+async def test_a_stop_does_not_wait_for_a_batch():
     """Nor are its events handled: the next owner receives them again."""
-
-    async def scenario():
-        setup = Setup()
-        handler = Calls(setup)
-        async with setup.processor(lambda: handler, **LONG):
-            await seconds(20)
-            setup.publish(3)
-            await seconds(1)
-            begin_s = setup.now_s
-        took_s = setup.now_s - begin_s
-        async with setup.processor(lambda: handler):
-            await seconds(20)
-        return setup, took_s
-
-    setup, took_s = run_virtual(scenario())
+    setup = Setup()
+    handler = Calls(setup)
+    async with setup.processor(lambda: handler, **LONG):
+        await seconds(20)
+        setup.publish(3)
+        await seconds(1)
+        begin_s = setup.now_s
+    took_s = setup.now_s - begin_s
+    async with setup.processor(lambda: handler):
+        await seconds(20)
 
     assert took_s < 1
     assert setup.numbers() == [0, 1, 2]
 
 
-def test_a_hand_over_does_not_wait_for_a_batch():
+async def test_a_hand_over_does_not_wait_for_a_batch():
     """The partition's events are handled by its new owner, each once."""
-
-    async def scenario():
-        setup = Setup(2)
-        handlers = {owner: Calls(setup) for owner in ("a", "b")}
-        async with setup.processor(lambda: handlers["a"], **LONG):
-            await seconds(20)
-            for partition_id in ("0", "1"):
-                setup.publish(3, partition_id)
-            await seconds(1)
-            begin_s = setup.now_s
-            async with setup.processor(lambda: handlers["b"], "b"):
-                await seconds(30)
-                owners = set(setup.owners().values())
-        closed_s = [s for s, why in handlers["a"].closed if why is CloseReason.HANDED_OVER]
-        return setup, owners, closed_s[0] - begin_s, handlers["b"].calls
-
-    setup, owners, took_s, calls = run_virtual(scenario())
+    setup = Setup(2)
+    handlers = {owner: Calls(setup) for owner in ("a", "b")}
+    async with setup.processor(lambda: handlers["a"], **LONG):
+        await seconds(20)
+        for partition_id in ("0", "1"):
+            setup.publish(3, partition_id)
+        await seconds(1)
+        begin_s = setup.now_s
+        async with setup.processor(lambda: handlers["b"], "b"):
+            await seconds(30)
+            owners = set(setup.owners().values())
+    closed_s = [s for s, why in handlers["a"].closed if why is CloseReason.HANDED_OVER]
+    calls = handlers["b"].calls
 
     assert owners == {"a", "b"}
-    assert took_s < 15
+    assert (closed_s[0] - begin_s) < 15
     assert [count for _, count in calls] == [3]
     assert len(setup.handled) == len(set(setup.handled))
 
@@ -251,27 +240,23 @@ def test_a_batch_that_waits_is_no_stall():
     assert processor.statistics().counters.stall_count == 0
 
 
-def test_a_batch_does_not_keep_the_loop_busy():
+async def test_a_batch_does_not_keep_the_loop_busy():
     """Its wait is one timer, however long it is: virtual time would show a loop that polls."""
     waits = []
+    setup = Setup()
+    processor = setup.processor(lambda: Calls(setup), **LONG)
+    async with processor:
+        await seconds(20)
+        receive = type(source_of(processor)._receivers[0]).receive
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(lambda: Calls(setup), **LONG)
-        async with processor:
-            await seconds(20)
-            receive = type(source_of(processor)._receivers[0]).receive
+        async def counted(self, **arguments):
+            waits.append(arguments)
+            return await receive(self, **arguments)
 
-            async def counted(self, **arguments):
-                waits.append(arguments)
-                return await receive(self, **arguments)
-
-            receiver = source_of(processor)._receivers[0]
-            receiver.receive = counted.__get__(receiver)
-            setup.publish(3)
-            await seconds(70)
-
-    run_virtual(scenario())
+        receiver = source_of(processor)._receivers[0]
+        receiver.receive = counted.__get__(receiver)
+        setup.publish(3)
+        await seconds(70)
 
     assert len(waits) <= 3
 

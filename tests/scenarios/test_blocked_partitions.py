@@ -136,67 +136,59 @@ def test_an_error_in_process_error_does_not_keep_a_partition_blocked(caplog):
     assert (after, handled) == ([None, None], [0, 1, 2])
 
 
-def test_a_blocked_partition_is_released_at_a_stop(caplog):
+async def test_a_blocked_partition_is_released_at_a_stop(caplog):
     """At once: there is nothing to drain and nothing to store."""
+    setup = Setup()
+    processor = setup.processor(lambda: RecordingErrors(setup))
+    store: Any = setup.store_by_owner["a"]
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(lambda: RecordingErrors(setup))
-        store: Any = setup.store_by_owner["a"]
+    async def broken(*_):
+        raise DAMAGED
 
-        async def broken(*_):
-            raise DAMAGED
+    store.read_checkpoint = broken
+    async with processor:
+        await seconds(60)
 
-        store.read_checkpoint = broken
-        async with processor:
-            await seconds(60)
-        return setup.owners(), processor.statistics().abandoned
-
-    assert run_virtual(scenario()) == ({"0": None}, ())
+    assert (setup.owners(), processor.statistics().abandoned) == ({"0": None}, ())
 
 
 @pytest.mark.parametrize("place", ["write", "read"])
 @pytest.mark.parametrize("error", [DAMAGED, REFUSED])
-def test_rejected_checkpoint_writes_are_logged_once_as_an_error(error, place, caplog):
+async def test_rejected_checkpoint_writes_are_logged_once_as_an_error(error, place, caplog):
     """Events are handled up to ``max_uncommitted_events``."""
-
-    async def scenario():
-        setup = Setup()
-        policy = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
-        processor = setup.processor(checkpoint_policy=policy, batch_size_max=5)
-        store: Any = setup.store_by_owner["a"]
-        update, read = store.update_checkpoint, store.read_checkpoint
-        reason: StoreError = StoreUnavailableError("no answer")
-
-        async def refuse(*_):
-            return CheckpointResult(
-                outcome=WriteOutcome.UNKNOWN, error=reason if place == "write" else None
-            )
-
-        async def refuse_read(*_):
-            raise reason
-
-        async with processor:
-            await seconds(5)
-            store.update_checkpoint = refuse
-            if place == "read":
-                store.read_checkpoint = refuse_read
-            setup.publish(20)
-            await seconds(60)
-            errors = [processor.statistics().pumps[0].checkpoint_error]
-            reason = error
-            await seconds(600)
-            errors.append(processor.statistics().pumps[0].checkpoint_error)
-            during = setup.numbers()
-            store.update_checkpoint, store.read_checkpoint = update, read
-            await seconds(60)
-            errors.append(processor.statistics().pumps[0].checkpoint_error)
-        return during, errors, setup.checkpointed()
-
     caplog.set_level(logging.INFO, "eventproc")
-    during, errors, stored = run_virtual(scenario())
+    setup = Setup()
+    policy = CheckpointPolicy(max_events=1, max_uncommitted_events=10)
+    processor = setup.processor(checkpoint_policy=policy, batch_size_max=5)
+    store: Any = setup.store_by_owner["a"]
+    update, read = store.update_checkpoint, store.read_checkpoint
+    reason: StoreError = StoreUnavailableError("no answer")
 
-    assert (during, stored) == (list(range(10)), 19)
+    async def refuse(*_):
+        return CheckpointResult(
+            outcome=WriteOutcome.UNKNOWN, error=reason if place == "write" else None
+        )
+
+    async def refuse_read(*_):
+        raise reason
+
+    async with processor:
+        await seconds(5)
+        store.update_checkpoint = refuse
+        if place == "read":
+            store.read_checkpoint = refuse_read
+        setup.publish(20)
+        await seconds(60)
+        errors = [processor.statistics().pumps[0].checkpoint_error]
+        reason = error
+        await seconds(600)
+        errors.append(processor.statistics().pumps[0].checkpoint_error)
+        during = setup.numbers()
+        store.update_checkpoint, store.read_checkpoint = update, read
+        await seconds(60)
+        errors.append(processor.statistics().pumps[0].checkpoint_error)
+
+    assert (during, setup.checkpointed()) == (list(range(10)), 19)
     assert errors == [None, str(error), None]
     assert lines_of(caplog, "checkpoint_failed", "checkpoint_recovered") == [
         ("WARNING", "checkpoint_failed"),
@@ -205,71 +197,60 @@ def test_rejected_checkpoint_writes_are_logged_once_as_an_error(error, place, ca
     ]
 
 
-def test_start_raises_if_the_store_rejects_the_member_record():
+async def test_start_raises_if_the_store_rejects_the_member_record():
     """``ConfigurationError`` with the store's message, because a retry would not help."""
+    setup = Setup()
+    processor = setup.processor()
+    store: Any = setup.store_by_owner["a"]
+    count = 0
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        store: Any = setup.store_by_owner["a"]
-        count = 0
+    async def refuse(*_):
+        nonlocal count
+        count += 1
+        return MemberResult(outcome=WriteOutcome.UNKNOWN, error=REFUSED)
 
-        async def refuse(*_):
-            nonlocal count
-            count += 1
-            return MemberResult(outcome=WriteOutcome.UNKNOWN, error=REFUSED)
+    store.announce_member = refuse
+    with pytest.raises(ConfigurationError, match="lacks the right to write blobs"):
+        await processor.start()
 
-        store.announce_member = refuse
-        with pytest.raises(ConfigurationError, match="lacks the right to write blobs"):
-            await processor.start()
-        return count
-
-    assert run_virtual(scenario()) == 1
+    assert count == 1
 
 
-def test_start_raises_if_the_store_does_not_answer():
+async def test_start_raises_if_the_store_does_not_answer():
     """Not ``ConfigurationError``: the store may answer later."""
+    setup = Setup()
+    processor = setup.processor()
+    store: Any = setup.store_by_owner["a"]
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        store: Any = setup.store_by_owner["a"]
+    async def lose(*_):
+        error = StoreUnavailableError("the container cannot answer now (503 ServerBusy)")
+        return MemberResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
-        async def lose(*_):
-            error = StoreUnavailableError("the container cannot answer now (503 ServerBusy)")
-            return MemberResult(outcome=WriteOutcome.UNKNOWN, error=error)
-
-        store.announce_member = lose
-        with pytest.raises(StoreUnavailableError, match="503 ServerBusy"):
-            await processor.start()
-
-    run_virtual(scenario())
+    store.announce_member = lose
+    with pytest.raises(StoreUnavailableError, match="503 ServerBusy"):
+        await processor.start()
 
 
-def test_rejected_polls_are_logged_once_as_an_error(caplog):
+async def test_rejected_polls_are_logged_once_as_an_error(caplog):
     """Also if an outage was logged before."""
-
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(load_balancing_interval=timedelta(seconds=5))
-        store: Any = setup.store_by_owner["a"]
-        listed = store.list_members
-        reason: StoreError = StoreUnavailableError("no answer")
-
-        async def refuse(*_):
-            raise reason
-
-        async with processor:
-            await seconds(5)
-            store.list_members = refuse
-            await seconds(60)
-            reason = REFUSED
-            await seconds(600)
-            store.list_members = listed
-            await seconds(60)
-
     caplog.set_level(logging.INFO, "eventproc")
-    run_virtual(scenario())
+    setup = Setup()
+    processor = setup.processor(load_balancing_interval=timedelta(seconds=5))
+    store: Any = setup.store_by_owner["a"]
+    listed = store.list_members
+    reason: StoreError = StoreUnavailableError("no answer")
+
+    async def refuse(*_):
+        raise reason
+
+    async with processor:
+        await seconds(5)
+        store.list_members = refuse
+        await seconds(60)
+        reason = REFUSED
+        await seconds(600)
+        store.list_members = listed
+        await seconds(60)
 
     assert lines_of(caplog, "store_failed", "store_recovered") == [
         ("WARNING", "store_failed"),
@@ -279,69 +260,59 @@ def test_rejected_polls_are_logged_once_as_an_error(caplog):
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
-def test_a_stop_that_cannot_checkpoint_logs_the_partitions(lanes):
+async def test_a_stop_that_cannot_checkpoint_logs_the_partitions(lanes):
     """Events there are delivered again. Partitions whose progress is stored are not named."""
+    setup = Setup(2)
+    policy = CheckpointPolicy(max_events=1)
+    processor = setup.processor(checkpoint_policy=policy, key_concurrency=lanes)
+    store: Any = setup.store_by_owner["a"]
+    update = store.update_checkpoint
 
-    async def scenario():
-        setup = Setup(2)
-        policy = CheckpointPolicy(max_events=1)
-        processor = setup.processor(checkpoint_policy=policy, key_concurrency=lanes)
-        store: Any = setup.store_by_owner["a"]
-        update = store.update_checkpoint
+    async def refuse(group, checkpoint):
+        if checkpoint.partition_id == "1":
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=REFUSED)
+        return await update(group, checkpoint)
 
-        async def refuse(group, checkpoint):
-            if checkpoint.partition_id == "1":
-                return CheckpointResult(outcome=WriteOutcome.UNKNOWN, error=REFUSED)
-            return await update(group, checkpoint)
+    async with processor:
+        await seconds(5)
+        store.update_checkpoint = refuse
+        for partition_id in ("0", "1"):
+            setup.publish(3, partition_id)
+        await seconds(5)
+        before = processor.statistics().abandoned
+    first = processor.statistics().abandoned
+    store.update_checkpoint = update
+    async with processor:
+        await seconds(60)
 
-        async with processor:
-            await seconds(5)
-            store.update_checkpoint = refuse
-            for partition_id in ("0", "1"):
-                setup.publish(3, partition_id)
-            await seconds(5)
-            before = processor.statistics().abandoned
-        first = processor.statistics().abandoned
-        store.update_checkpoint = update
-        async with processor:
-            await seconds(60)
-        return before, first, processor.statistics().abandoned
-
-    assert run_virtual(scenario()) == ((), ("1",), ())
+    assert (before, first, processor.statistics().abandoned) == ((), ("1",), ())
 
 
-def test_a_lost_partition_is_not_logged_as_abandoned():
+async def test_a_lost_partition_is_not_logged_as_abandoned():
     """Its new owner stores the progress from there."""
+    setup = Setup()
+    processor = setup.processor(checkpoint_policy=CheckpointPolicy.manual())
+    async with processor:
+        setup.publish(3)
+        await seconds(5)
+        assert processor._run is not None
+        processor._run.pumps.lose("0")
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(checkpoint_policy=CheckpointPolicy.manual())
-        async with processor:
-            setup.publish(3)
-            await seconds(5)
-            assert processor._run is not None
-            processor._run.pumps.lose("0")
-        return processor.statistics().abandoned
-
-    assert run_virtual(scenario()) == ()
+    assert processor.statistics().abandoned == ()
 
 
-def test_the_first_rejection_counts_as_a_first_attempt_after_an_outage(caplog):
+async def test_the_first_rejection_counts_as_a_first_attempt_after_an_outage(caplog):
     """So an error that ``process_error`` raises for it is logged as a warning."""
+    setup = Setup()
+    processor = setup.processor(lambda: FailingOnError(setup))
+    store: Any = setup.store_by_owner["a"]
+    errors = [REFUSED, StoreUnavailableError("no answer")]
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(lambda: FailingOnError(setup))
-        store: Any = setup.store_by_owner["a"]
-        errors = [REFUSED, StoreUnavailableError("no answer")]
+    async def broken(*_):
+        raise errors.pop() if len(errors) > 1 else errors[0]
 
-        async def broken(*_):
-            raise errors.pop() if len(errors) > 1 else errors[0]
-
-        store.read_checkpoint = broken
-        async with processor:
-            await seconds(600)
-
-    run_virtual(scenario())
+    store.read_checkpoint = broken
+    async with processor:
+        await seconds(600)
 
     assert lines_of(caplog, "error_handler_failed") == [("WARNING", "error_handler_failed")]

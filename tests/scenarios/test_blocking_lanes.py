@@ -1,10 +1,11 @@
 """Key lanes of blocking handlers: one thread for each lane. In real time, hence short."""
 
-import asyncio
 import threading
 import time
 from collections import Counter
 from datetime import timedelta
+
+import pytest
 
 from eventproc import BlockingPartitionHandler
 from tests.scenarios.group_setup import Setup, until
@@ -35,18 +36,14 @@ class BlockingByKey(BlockingPartitionHandler):
             self.handled.append((key, event.sequence_number))
 
 
-def test_a_blocking_handler_has_a_thread_for_each_lane():
+@pytest.mark.real_time
+async def test_a_blocking_handler_has_a_thread_for_each_lane():
     """Keys are handled concurrently, each in order, and checkpointed together."""
-
-    async def scenario():
-        setup = Setup()
-        publish(setup, "abcd" * 25)
-        handler = BlockingByKey()
-        async with setup.processor(lambda: handler, key_concurrency=4, **SHORT):
-            await until(lambda: len(handler.handled) == 100)
-        return setup, handler
-
-    setup, handler = asyncio.run(scenario())
+    setup = Setup()
+    publish(setup, "abcd" * 25)
+    handler = BlockingByKey()
+    async with setup.processor(lambda: handler, key_concurrency=4, **SHORT):
+        await until(lambda: len(handler.handled) == 100)
 
     assert setup.checkpointed() == 99
     assert handler.overlaps == 0
@@ -57,7 +54,8 @@ def test_a_blocking_handler_has_a_thread_for_each_lane():
         assert len(numbers) == 25
 
 
-def test_blocked_threads_of_all_lanes_do_not_hold_up_stop():
+@pytest.mark.real_time
+async def test_blocked_threads_of_all_lanes_do_not_hold_up_stop():
     """``stop`` keeps ``shutdown_timeout``."""
     called, release = threading.Semaphore(0), threading.Event()
 
@@ -66,20 +64,17 @@ def test_blocked_threads_of_all_lanes_do_not_hold_up_stop():
             called.release()
             release.wait(60)
 
-    async def scenario():
-        setup = Setup()
-        publish(setup, "abc")
-        processor = setup.processor(
-            Stuck, key_concurrency=3, **{**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
-        )
-        await processor.start()
-        for _ in "abc":
-            await until(lambda: called.acquire(blocking=False))
-        begun_s = time.monotonic()
-        await processor.stop()
-        return time.monotonic() - begun_s
+    setup = Setup()
+    publish(setup, "abc")
+    processor = setup.processor(
+        Stuck, key_concurrency=3, **{**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
+    )
+    await processor.start()
+    for _ in "abc":
+        await until(lambda: called.acquire(blocking=False))
+    begun_s = time.monotonic()
+    await processor.stop()
 
-    took_s = asyncio.run(scenario())
     release.set()
 
-    assert took_s < 15
+    assert (time.monotonic() - begun_s) < 15

@@ -36,210 +36,184 @@ async def opened(policy: CheckpointPolicy = MANUAL) -> tuple[CheckpointFixture, 
     return fixture, fixture.checkpointer("a", policy)
 
 
-def test_the_age_of_unwritten_progress_is_that_of_its_oldest_event():
+async def test_the_age_of_unwritten_progress_is_that_of_its_oldest_event():
     """Zero without an event, and as soon as it is stored."""
+    _, checkpointer = await opened()
+    ages_s = []
+    for number in (None, 0, 1):
+        await seconds(2)
+        if number is not None:
+            handle(checkpointer, number)
+        ages_s.append(checkpointer.uncommitted_age_s)
+    await checkpointer.flush()
 
-    async def scenario():
-        _, checkpointer = await opened()
-        ages_s = []
-        for number in (None, 0, 1):
-            await seconds(2)
-            if number is not None:
-                handle(checkpointer, number)
-            ages_s.append(checkpointer.uncommitted_age_s)
-        await checkpointer.flush()
-        return [*ages_s, checkpointer.uncommitted_age_s]
-
-    assert run_virtual(scenario()) == [0, 0, 2, 0]
+    assert [*ages_s, checkpointer.uncommitted_age_s] == [0, 0, 2, 0]
 
 
-def test_a_write_is_due_an_interval_after_the_oldest_event():
+async def test_a_write_is_due_an_interval_after_the_oldest_event():
     """Later events do not delay it, and neither do earlier writes hasten it."""
+    fixture, checkpointer = await opened(CheckpointPolicy(interval=timedelta(seconds=5)))
+    async with writing(checkpointer):
+        await seconds(1)
+        for number in range(4):  # At 1, 4, 7 and 10.
+            handle(checkpointer, number)
+            await seconds(3)
+        await seconds(1)
+        handle(checkpointer, 4)  # At 14.
+        await seconds(60)
 
-    async def scenario():
-        fixture, checkpointer = await opened(CheckpointPolicy(interval=timedelta(seconds=5)))
-        async with writing(checkpointer):
-            await seconds(1)
-            for number in range(4):  # At 1, 4, 7 and 10.
-                handle(checkpointer, number)
-                await seconds(3)
-            await seconds(1)
-            handle(checkpointer, 4)  # At 14.
-            await seconds(60)
-        return fixture.written_at_s
-
-    assert run_virtual(scenario()) == [6, 12, 19]
+    assert fixture.written_at_s == [6, 12, 19]
 
 
-def test_a_write_is_due_at_once_when_enough_events_are_handled():
+async def test_a_write_is_due_at_once_when_enough_events_are_handled():
     """Not before; each write begins the count anew, and events of one call count together."""
+    policy = CheckpointPolicy(max_events=3, interval=timedelta(hours=1))
+    fixture, checkpointer = await opened(policy)
+    async with writing(checkpointer):
+        for number, count in enumerate((1, 1, 1, 2, 1, 5, 1)):
+            checkpointer.progress.advance(number, str(number))
+            checkpointer.note(count)
+            await seconds(1)
 
-    async def scenario():
-        policy = CheckpointPolicy(max_events=3, interval=timedelta(hours=1))
-        fixture, checkpointer = await opened(policy)
-        async with writing(checkpointer):
-            for number, count in enumerate((1, 1, 1, 2, 1, 5, 1)):
-                checkpointer.progress.advance(number, str(number))
-                checkpointer.note(count)
-                await seconds(1)
-        return fixture.written_at_s
-
-    assert run_virtual(scenario()) == [2, 4, 5]
+    assert fixture.written_at_s == [2, 4, 5]
 
 
 @pytest.mark.parametrize("has_position", [True, False])
-def test_without_progress_that_can_be_stored_nothing_is_counted(has_position):
+async def test_without_progress_that_can_be_stored_nothing_is_counted(has_position):
     """Otherwise delivery would wait for room that no write makes."""
-
-    async def scenario():
-        fixture, checkpointer = await opened(EAGER)
-        if has_position:
-            await write(checkpointer, 0)
-        isolations = cycle((IN_BATCH, NOT_BEGUN))
-        async with writing(checkpointer):
-            for _ in range(20):
-                if not has_position:
-                    checkpointer.progress.set_isolation(next(isolations))
-                checkpointer.note(1)
-                await seconds(0)
-            await checkpointer.flush()
-        return (
-            checkpointer.coverage.uncommitted.has_room,
-            checkpointer.uncommitted_age_s,
-            len(fixture.written_at_s),
-        )
-
-    assert run_virtual(scenario()) == (True, 0, int(has_position))
-
-
-def test_progress_is_counted_once_however_often_it_is_noted():
-    """A handler may set its state, or be called, without any."""
-
-    async def scenario():
-        fixture, checkpointer = await opened(CheckpointPolicy(max_events=3, interval=None))
-        async with writing(checkpointer):
-            handle(checkpointer, 0)
-            for _ in range(9):
-                checkpointer.note(1)
-            await seconds(1)
-            return len(fixture.written_at_s)
-
-    assert run_virtual(scenario()) == 0
-
-
-def test_a_failed_write_is_repeated_after_longer_and_longer_waits():
-    """With the newest progress; another flush ends the wait, and the waits begin anew."""
-
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.is_failing = True
-        asking = asyncio.create_task(write(checkpointer, 0))
-        await seconds(4)  # Failures at 0, 1 and 3; the third wait lasts until 6.
-        urging = asyncio.create_task(write(checkpointer, 1))
-        await seconds(0.5)  # One more at 4; the wait after it lasts until 5.
-        fixture.is_failing = False
-        await asyncio.gather(asking, urging)
-        return fixture.attempts, fixture.written_at_s, fixture.setup.checkpointed()
-
-    assert run_virtual(scenario()) == ([1, 2, 3, 1], [5], 1)
-
-
-def test_a_flush_under_way_is_hastened_by_each_caller_once():
-    """A caller that waits does not make all further retries immediate."""
-
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.is_failing = True
-        tasks = [asyncio.create_task(write(checkpointer, number)) for number in range(3)]
-        await seconds(60)
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        return len(fixture.attempts)
-
-    assert run_virtual(scenario()) < 15
-
-
-def test_a_flush_during_a_write_that_fails_has_it_repeated_at_once():
-    """As one during the wait after it."""
-
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.write_s, fixture.is_failing = 1.0, True
-        asyncio.get_running_loop().call_later(1.5, setattr, fixture, "is_failing", False)
-        first = asyncio.create_task(write(checkpointer, 0))
-        await seconds(0.5)
-        await write(checkpointer, 1)
-        await first
-        return fixture.written_at_s
-
-    assert run_virtual(scenario()) == [2]
-
-
-def test_the_first_write_that_succeeds_ends_the_waits():
-    """The next failure begins with the shortest one."""
-
-    async def scenario():
-        fixture, checkpointer = await opened()
-        for number in (0, 1):
-            fixture.is_failing = True
-            asyncio.get_running_loop().call_later(2, setattr, fixture, "is_failing", False)
-            await write(checkpointer, number)
-        return fixture.attempts
-
-    assert run_virtual(scenario()) == [1, 2, 1, 2]
-
-
-def test_a_refused_write_is_shown_until_one_succeeds():
-    """An operator has to act; a mere outage is not shown as a refusal."""
-
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.is_failing = True
-        asking = asyncio.create_task(write(checkpointer, 0))
-        seen = []
-        for error in (StoreUnavailableError("no answer"), REFUSED, StoreUnavailableError("none")):
-            fixture.write_error = error
-            await seconds(5)
-            seen.append(checkpointer.refusal)
-        fixture.is_failing = False
-        await asking
-        return [*seen, checkpointer.refusal]
-
-    assert run_virtual(scenario()) == [None, REFUSED, REFUSED, None]
-
-
-def test_a_refusal_while_the_checkpoint_is_read_again_is_shown():
-    """The write was lost to another writer, and what it wrote cannot be read."""
-
-    async def scenario():
-        fixture, checkpointer = await opened()
+    fixture, checkpointer = await opened(EAGER)
+    if has_position:
         await write(checkpointer, 0)
-        await fixture.store_by("azure", 3, is_reset=True)
-        fixture.read_error = REFUSED
-        asking = asyncio.create_task(write(checkpointer, 4))
-        await seconds(5)
-        shown, stored = checkpointer.refusal, fixture.setup.checkpointed()
-        fixture.read_error = None
-        await asking
-        return shown, stored, checkpointer.refusal, fixture.setup.checkpointed()
+    isolations = cycle((IN_BATCH, NOT_BEGUN))
+    async with writing(checkpointer):
+        for _ in range(20):
+            if not has_position:
+                checkpointer.progress.set_isolation(next(isolations))
+            checkpointer.note(1)
+            await seconds(0)
+        await checkpointer.flush()
 
-    assert run_virtual(scenario()) == (REFUSED, 3, None, 4)
+    assert (
+        checkpointer.coverage.uncommitted.has_room,
+        checkpointer.uncommitted_age_s,
+        len(fixture.written_at_s),
+    ) == (True, 0, int(has_position))
+
+
+async def test_progress_is_counted_once_however_often_it_is_noted():
+    """A handler may set its state, or be called, without any."""
+    fixture, checkpointer = await opened(CheckpointPolicy(max_events=3, interval=None))
+    async with writing(checkpointer):
+        handle(checkpointer, 0)
+        for _ in range(9):
+            checkpointer.note(1)
+        await seconds(1)
+        found = len(fixture.written_at_s)
+
+    assert found == 0
+
+
+async def test_a_failed_write_is_repeated_after_longer_and_longer_waits():
+    """With the newest progress; another flush ends the wait, and the waits begin anew."""
+    fixture, checkpointer = await opened()
+    fixture.is_failing = True
+    asking = asyncio.create_task(write(checkpointer, 0))
+    await seconds(4)  # Failures at 0, 1 and 3; the third wait lasts until 6.
+    urging = asyncio.create_task(write(checkpointer, 1))
+    await seconds(0.5)  # One more at 4; the wait after it lasts until 5.
+    fixture.is_failing = False
+    await asyncio.gather(asking, urging)
+
+    assert (fixture.attempts, fixture.written_at_s, fixture.setup.checkpointed()) == (
+        [1, 2, 3, 1],
+        [5],
+        1,
+    )
+
+
+async def test_a_flush_under_way_is_hastened_by_each_caller_once():
+    """A caller that waits does not make all further retries immediate."""
+    fixture, checkpointer = await opened()
+    fixture.is_failing = True
+    tasks = [asyncio.create_task(write(checkpointer, number)) for number in range(3)]
+    await seconds(60)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+    assert len(fixture.attempts) < 15
+
+
+async def test_a_flush_during_a_write_that_fails_has_it_repeated_at_once():
+    """As one during the wait after it."""
+    fixture, checkpointer = await opened()
+    fixture.write_s, fixture.is_failing = 1.0, True
+    asyncio.get_running_loop().call_later(1.5, setattr, fixture, "is_failing", False)
+    first = asyncio.create_task(write(checkpointer, 0))
+    await seconds(0.5)
+    await write(checkpointer, 1)
+    await first
+
+    assert fixture.written_at_s == [2]
+
+
+async def test_the_first_write_that_succeeds_ends_the_waits():
+    """The next failure begins with the shortest one."""
+    fixture, checkpointer = await opened()
+    for number in (0, 1):
+        fixture.is_failing = True
+        asyncio.get_running_loop().call_later(2, setattr, fixture, "is_failing", False)
+        await write(checkpointer, number)
+
+    assert fixture.attempts == [1, 2, 1, 2]
+
+
+async def test_a_refused_write_is_shown_until_one_succeeds():
+    """An operator has to act; a mere outage is not shown as a refusal."""
+    fixture, checkpointer = await opened()
+    fixture.is_failing = True
+    asking = asyncio.create_task(write(checkpointer, 0))
+    seen = []
+    for error in (StoreUnavailableError("no answer"), REFUSED, StoreUnavailableError("none")):
+        fixture.write_error = error
+        await seconds(5)
+        seen.append(checkpointer.refusal)
+    fixture.is_failing = False
+    await asking
+
+    assert [*seen, checkpointer.refusal] == [None, REFUSED, REFUSED, None]
+
+
+async def test_a_refusal_while_the_checkpoint_is_read_again_is_shown():
+    """The write was lost to another writer, and what it wrote cannot be read."""
+    fixture, checkpointer = await opened()
+    await write(checkpointer, 0)
+    await fixture.store_by("azure", 3, is_reset=True)
+    fixture.read_error = REFUSED
+    asking = asyncio.create_task(write(checkpointer, 4))
+    await seconds(5)
+    shown, stored = checkpointer.refusal, fixture.setup.checkpointed()
+    fixture.read_error = None
+    await asking
+
+    assert (shown, stored, checkpointer.refusal, fixture.setup.checkpointed()) == (
+        REFUSED,
+        3,
+        None,
+        4,
+    )
 
 
 @pytest.mark.parametrize("number", [2, 9])
-def test_a_checkpoint_that_an_operator_moved_is_never_replaced(number):
+async def test_a_checkpoint_that_an_operator_moved_is_never_replaced(number):
     """The partition begins again there, with another pump; the lease is not asked for."""
+    fixture, checkpointer = await opened()
+    await write(checkpointer, 5)
+    await fixture.store_by(operators_writer("x"), number, is_reset=True)
+    with pytest.raises(OwnershipLostError):
+        await write(checkpointer, 6)
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        await write(checkpointer, 5)
-        await fixture.store_by(operators_writer("x"), number, is_reset=True)
-        with pytest.raises(OwnershipLostError):
-            await write(checkpointer, 6)
-        return fixture.setup.checkpointed(), fixture.verify_count
-
-    assert run_virtual(scenario()) == (number, 0)
+    assert (fixture.setup.checkpointed(), fixture.verify_count) == (number, 0)
 
 
 @pytest.mark.parametrize(
@@ -268,118 +242,100 @@ def test_only_an_offset_of_the_same_protocol_is_replaced(mine, other, is_replace
     assert run_virtual(scenario()) == is_replaced
 
 
-def test_its_own_write_of_unknown_outcome_needs_no_proof_of_ownership():
+async def test_its_own_write_of_unknown_outcome_needs_no_proof_of_ownership():
     """It took effect: the checkpoint names this pump. So the lease need not be renewed."""
+    fixture, checkpointer = await opened()
+    for number in (0, 1):
+        fixture.unanswered_count = 1
+        await write(checkpointer, number)
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        for number in (0, 1):
-            fixture.unanswered_count = 1
-            await write(checkpointer, number)
-        return fixture.setup.checkpointed(), fixture.verify_count, fixture.attempts
-
-    assert run_virtual(scenario()) == (1, 0, [1, 1])
+    assert (fixture.setup.checkpointed(), fixture.verify_count, fixture.attempts) == (1, 0, [1, 1])
 
 
-def test_a_checkpoint_that_did_not_change_needs_no_proof_of_ownership():
+async def test_a_checkpoint_that_did_not_change_needs_no_proof_of_ownership():
     """A write of unknown outcome did not arrive, and nobody else wrote."""
+    fixture, checkpointer = await opened()
+    arrives, lost = fixture.write, [0, 1]
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        arrives, lost = fixture.write, [0, 1]
+    async def lose(update):
+        if update.sequence_number in lost:
+            lost.remove(update.sequence_number)
+            return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+        return await arrives(update)
 
-        async def lose(update):
-            if update.sequence_number in lost:
-                lost.remove(update.sequence_number)
-                return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
-            return await arrives(update)
+    fixture.write = lose
+    await write(checkpointer, 0)
+    await fixture.store_by("azure", 0, is_reset=True)
+    await write(checkpointer, 1)
 
-        fixture.write = lose
-        await write(checkpointer, 0)
-        await fixture.store_by("azure", 0, is_reset=True)
-        await write(checkpointer, 1)
-        return fixture.setup.checkpointed(), fixture.verify_count
-
-    assert run_virtual(scenario()) == (1, 1)
+    assert (fixture.setup.checkpointed(), fixture.verify_count) == (1, 1)
 
 
-def test_progress_behind_the_stored_position_counts_as_stored():
+async def test_progress_behind_the_stored_position_counts_as_stored():
     """Another program moved the checkpoint ahead; the next event beyond it is written."""
+    fixture, checkpointer = await opened()
+    await write(checkpointer, 5)
+    await fixture.store_by("azure", 8, is_reset=True)
+    seen = []
+    for number in (6, 7, 8, 9):
+        await write(checkpointer, number)
+        seen.append((fixture.setup.checkpointed(), checkpointer.uncommitted_age_s))
+        await seconds(1)
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        await write(checkpointer, 5)
-        await fixture.store_by("azure", 8, is_reset=True)
-        seen = []
-        for number in (6, 7, 8, 9):
-            await write(checkpointer, number)
-            seen.append((fixture.setup.checkpointed(), checkpointer.uncommitted_age_s))
-            await seconds(1)
-        return seen, len(fixture.written_at_s)
-
-    assert run_virtual(scenario()) == ([(8, 0), (8, 0), (8, 0), (9, 0)], 3)
+    assert (seen, len(fixture.written_at_s)) == ([(8, 0), (8, 0), (8, 0), (9, 0)], 3)
 
 
-def test_a_checkpointer_in_the_background_ends_when_the_partition_is_lost():
+async def test_a_checkpointer_in_the_background_ends_when_the_partition_is_lost():
     """While it waits for progress, and when a write shows the loss."""
+    ends = []
+    for is_noticed_by_write in (False, True):
+        fixture, checkpointer = await opened(EAGER)
+        running = asyncio.create_task(checkpointer.run())
+        await seconds(1)
+        if is_noticed_by_write:
+            await fixture.store_by("b/1/1", 3, is_reset=True)
+            fixture.owner = "b"
+            handle(checkpointer, 4)
+        else:
+            checkpointer.lose()
+        await asyncio.wait([running], timeout=9)
+        ends.append(running.done() and running.exception())
+        running.cancel()
 
-    async def scenario():
-        ends = []
-        for is_noticed_by_write in (False, True):
-            fixture, checkpointer = await opened(EAGER)
-            running = asyncio.create_task(checkpointer.run())
-            await seconds(1)
-            if is_noticed_by_write:
-                await fixture.store_by("b/1/1", 3, is_reset=True)
-                fixture.owner = "b"
-                handle(checkpointer, 4)
-            else:
-                checkpointer.lose()
-            await asyncio.wait([running], timeout=9)
-            ends.append(running.done() and running.exception())
-            running.cancel()
-        return ends
-
-    assert run_virtual(scenario()) == [None, None]
+    assert ends == [None, None]
 
 
-def test_a_flush_for_a_cancelled_call_ends_although_the_call_suppressed_that():
+async def test_a_flush_for_a_cancelled_call_ends_although_the_call_suppressed_that():
     """It would otherwise retry until the store is back, and keep the partition."""
+    fixture, checkpointer = await opened()
+    fixture.is_failing = True
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.is_failing = True
+    async def call(*, is_of_call: bool) -> None:
+        try:
+            await seconds(5)
+        except asyncio.CancelledError:
+            handle(checkpointer, 0)
+            await checkpointer.flush(is_of_call=is_of_call)
 
-        async def call(*, is_of_call: bool) -> None:
-            try:
-                await seconds(5)
-            except asyncio.CancelledError:
-                handle(checkpointer, 0)
-                await checkpointer.flush(is_of_call=is_of_call)
+    ends = []
+    for is_of_call in (True, False):
+        task = asyncio.create_task(call(is_of_call=is_of_call))
+        await seconds(1)
+        task.cancel()
+        await asyncio.wait([task], timeout=20)
+        ends.append(task.done())
+        task.cancel()
+        await asyncio.wait([task])
 
-        ends = []
-        for is_of_call in (True, False):
-            task = asyncio.create_task(call(is_of_call=is_of_call))
-            await seconds(1)
-            task.cancel()
-            await asyncio.wait([task], timeout=20)
-            ends.append(task.done())
-            task.cancel()
-            await asyncio.wait([task])
-        return ends
-
-    assert run_virtual(scenario()) == [True, False]
+    assert ends == [True, False]
 
 
-def test_a_flush_for_a_call_that_is_not_cancelled_retries():
+async def test_a_flush_for_a_call_that_is_not_cancelled_retries():
     """The handler awaits its checkpoint however long the store is out."""
+    fixture, checkpointer = await opened()
+    fixture.is_failing = True
+    asyncio.get_running_loop().call_later(5, setattr, fixture, "is_failing", False)
+    handle(checkpointer, 0)
+    await checkpointer.flush(is_of_call=True)
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.is_failing = True
-        asyncio.get_running_loop().call_later(5, setattr, fixture, "is_failing", False)
-        handle(checkpointer, 0)
-        await checkpointer.flush(is_of_call=True)
-        return fixture.setup.checkpointed()
-
-    assert run_virtual(scenario()) == 0
+    assert fixture.setup.checkpointed() == 0

@@ -7,7 +7,6 @@ import pytest
 
 from eventproc._core.placement.placement import rank
 from eventproc.testing import StoreFaults
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import seconds
 from tests.scenarios.resource_setup import ResourceSetup
 
@@ -27,37 +26,34 @@ REBALANCE_S = 0.275
     ],
 )
 @pytest.mark.parametrize("draw", [1, 2])
-def test_the_names_of_silent_processes_are_closed_for_an_expiration_and_a_cycle(
+async def test_the_names_of_silent_processes_are_closed_for_an_expiration_and_a_cycle(
     silent, longest_s, draw
 ):
     """Also if two die at once: then their records expire one after the other."""
     rng = Random(draw)
     ranked = sorted(["p", "q", "r", "s", "t"], key=rank)
     lost = {ranked["ab".index(letter)] for letter in silent}
+    setup = ResourceSetup(*KEYS)
+    async with AsyncExitStack() as stack:
+        for name in ranked:
+            await stack.enter_async_context(setup.processor(name))
+            await seconds(rng.uniform(1, 10))
+        await seconds(EXPIRATION_S + rng.uniform(0, 10))
+        names = {name for owner_id in lost for name in setup.held()[owner_id]}
+        for owner_id in lost:
+            setup.store_by_owner[owner_id].faults = StoreFaults(request_lost_rate=1.0)
+        lost_s = setup.loop.time()
+        await seconds(longest_s)
+        setup.check()
+        newest = {name: setup.uses_of(name)[-1] for name in names}
+        for owner_id in lost:
+            setup.store_by_owner[owner_id].faults = StoreFaults()
 
-    async def scenario():
-        setup = ResourceSetup(*KEYS)
-        async with AsyncExitStack() as stack:
-            for name in ranked:
-                await stack.enter_async_context(setup.processor(name))
-                await seconds(rng.uniform(1, 10))
-            await seconds(EXPIRATION_S + rng.uniform(0, 10))
-            names = {name for owner_id in lost for name in setup.held()[owner_id]}
-            for owner_id in lost:
-                setup.store_by_owner[owner_id].faults = StoreFaults(request_lost_rate=1.0)
-            lost_s = setup.loop.time()
-            await seconds(longest_s)
-            setup.check()
-            newest = {name: setup.uses_of(name)[-1] for name in names}
-            for owner_id in lost:
-                setup.store_by_owner[owner_id].faults = StoreFaults()
-        return [use for use in newest.values() if use.owner_id in lost or use.began_s < lost_s]
-
-    assert run_virtual(scenario()) == []
+    assert [use for use in newest.values() if use.owner_id in lost or use.began_s < lost_s] == []
 
 
 @pytest.mark.parametrize("draw", range(4))
-def test_after_an_outage_of_the_store_the_names_of_a_silent_process_stay_closed_for_longer(
+async def test_after_an_outage_of_the_store_the_names_of_a_silent_process_stay_closed_for_longer(
     draw,
 ):
     """The others had no answers for half an expiration when its records expired.
@@ -66,29 +62,26 @@ def test_after_an_outage_of_the_store_the_names_of_a_silent_process_stay_closed_
     """
     rng = Random(draw)
     owner_ids = ["p", "q", "r"]
+    setup = ResourceSetup(*KEYS)
+    async with AsyncExitStack() as stack:
+        for name in owner_ids:
+            await stack.enter_async_context(setup.processor(name))
+            await seconds(rng.uniform(1, 10))
+        await seconds(EXPIRATION_S + rng.uniform(0, 10))
+        lost, *others = rng.sample(owner_ids, 3)
+        names = setup.held()[lost]
+        lost_s = setup.loop.time()
+        setup.store_by_owner[lost].faults = StoreFaults(request_lost_rate=1.0)
+        await seconds(EXPIRATION_S / 2 - CYCLE_S)
+        for owner_id in others:
+            setup.store_by_owner[owner_id].faults = StoreFaults(request_lost_rate=1.0)
+        await seconds(EXPIRATION_S / 2 + CYCLE_S)
+        for owner_id in others:
+            setup.store_by_owner[owner_id].faults = StoreFaults()
+        await seconds(2 * INTERVAL_S + 2 * CYCLE_S + REBALANCE_S)
+        setup.check()
+        newest = [setup.uses_of(name)[-1] for name in names]
+        setup.store_by_owner[lost].faults = StoreFaults()
+    assert {use.owner_id for use in newest} <= {*others}
 
-    async def scenario():
-        setup = ResourceSetup(*KEYS)
-        async with AsyncExitStack() as stack:
-            for name in owner_ids:
-                await stack.enter_async_context(setup.processor(name))
-                await seconds(rng.uniform(1, 10))
-            await seconds(EXPIRATION_S + rng.uniform(0, 10))
-            lost, *others = rng.sample(owner_ids, 3)
-            names = setup.held()[lost]
-            lost_s = setup.loop.time()
-            setup.store_by_owner[lost].faults = StoreFaults(request_lost_rate=1.0)
-            await seconds(EXPIRATION_S / 2 - CYCLE_S)
-            for owner_id in others:
-                setup.store_by_owner[owner_id].faults = StoreFaults(request_lost_rate=1.0)
-            await seconds(EXPIRATION_S / 2 + CYCLE_S)
-            for owner_id in others:
-                setup.store_by_owner[owner_id].faults = StoreFaults()
-            await seconds(2 * INTERVAL_S + 2 * CYCLE_S + REBALANCE_S)
-            setup.check()
-            newest = [setup.uses_of(name)[-1] for name in names]
-            setup.store_by_owner[lost].faults = StoreFaults()
-        assert {use.owner_id for use in newest} <= {*others}
-        return [use.began_s - lost_s for use in newest]
-
-    assert min(run_virtual(scenario())) > EXPIRATION_S + 2 * INTERVAL_S
+    assert min([use.began_s - lost_s for use in newest]) > EXPIRATION_S + 2 * INTERVAL_S

@@ -22,7 +22,6 @@ from eventproc.columns import to_columns
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import ReceivedEvent
 from eventproc.testing import HandlerTestHarness
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.column_setup import TWO_THEN_LETTER, BatchSetup, Rows, served
 from tests.scenarios.group_setup import Setup, seconds, source_of
 
@@ -40,18 +39,14 @@ def test_rows_are_handled_without_an_object_for_each():
     assert len(source.made) < 200
 
 
-def test_columns_come_from_sources_that_know_only_events():
+async def test_columns_come_from_sources_that_know_only_events():
     """They are converted for the call."""
-
-    async def scenario():
-        setup = Setup()
-        handler = Rows(setup)
-        setup.publish(500)
-        async with setup.processor(lambda: handler):
-            await seconds(30)
-        return setup, handler.calls
-
-    setup, calls = run_virtual(scenario())
+    setup = Setup()
+    handler = Rows(setup)
+    setup.publish(500)
+    async with setup.processor(lambda: handler):
+        await seconds(30)
+    calls = handler.calls
 
     assert [len(call) for call in calls] == [300, 200]
     assert setup.numbers() == list(range(500))
@@ -222,30 +217,25 @@ def test_a_handler_of_events_gets_events_although_it_has_columns_for_spark():
     assert not source.receivers[0].takes_columns
 
 
-def test_a_partition_is_drained_before_it_is_handed_over():
+async def test_a_partition_is_drained_before_it_is_handed_over():
     """The next owner begins after the last row of the call under way."""
+    setup = BatchSetup()
+    setup.publish(1_000)
 
-    async def scenario():
-        setup = BatchSetup()
-        setup.publish(1_000)
+    class Slow(Rows):
+        async def process_columns(self, context, columns):
+            await seconds(2)
+            await super().process_columns(context, columns)
 
-        class Slow(Rows):
-            async def process_columns(self, context, columns):
-                await seconds(2)
-                await super().process_columns(context, columns)
+    handlers: list[Slow] = []
 
-        handlers: list[Slow] = []
+    def make():
+        handlers.append(Slow(setup))
+        return handlers[-1]
 
-        def make():
-            handlers.append(Slow(setup))
-            return handlers[-1]
-
-        for owner_id in ("a", "b"):
-            async with setup.processor(make, owner_id, batch_size_max=300):
-                await seconds(3)
-        return setup, handlers
-
-    setup, handlers = run_virtual(scenario())
+    for owner_id in ("a", "b"):
+        async with setup.processor(make, owner_id, batch_size_max=300):
+            await seconds(3)
 
     assert setup.numbers() == list(range(len(setup.numbers())))
     assert handlers[1].calls[0][0] == handlers[0].calls[-1][-1] + 1
@@ -253,49 +243,39 @@ def test_a_partition_is_drained_before_it_is_handed_over():
     assert setup.checkpointed() == setup.numbers()[-1]
 
 
-def test_no_more_is_received_while_a_call_is_under_way():
+async def test_no_more_is_received_while_a_call_is_under_way():
     """A slow handler bounds what is in memory: one batch of ``batch_size_max``."""
+    setup = BatchSetup()
+    setup.publish(10_000)
+    going_on = asyncio.Event()
 
-    async def scenario():
-        setup = BatchSetup()
-        setup.publish(10_000)
-        going_on = asyncio.Event()
+    class Waiting(Rows):
+        async def process_columns(self, context, columns):
+            await going_on.wait()
+            await super().process_columns(context, columns)
 
-        class Waiting(Rows):
-            async def process_columns(self, context, columns):
-                await going_on.wait()
-                await super().process_columns(context, columns)
-
-        processor = setup.processor(lambda: Waiting(setup), batch_size_max=500)
-        async with processor:
-            await seconds(20)
-            waiting = processor.statistics().counters.received_count
-            going_on.set()
-            await seconds(20)
-        return waiting, setup.numbers()
-
-    waiting, numbers = run_virtual(scenario())
+    processor = setup.processor(lambda: Waiting(setup), batch_size_max=500)
+    async with processor:
+        await seconds(20)
+        waiting = processor.statistics().counters.received_count
+        going_on.set()
+        await seconds(20)
 
     assert waiting == 500
-    assert numbers == list(range(10_000))
+    assert setup.numbers() == list(range(10_000))
 
 
-def test_each_link_that_is_opened_knows_that_columns_are_wanted():
+async def test_each_link_that_is_opened_knows_that_columns_are_wanted():
     """After a broken connection, too; no event is lost or repeated."""
-
-    async def scenario():
-        setup = BatchSetup()
+    setup = BatchSetup()
+    setup.publish(10)
+    processor = setup.processor(lambda: Rows(setup))
+    source = source_of(processor)
+    async with processor:
+        await seconds(5)
+        setup.hub.break_links()
         setup.publish(10)
-        processor = setup.processor(lambda: Rows(setup))
-        source = source_of(processor)
-        async with processor:
-            await seconds(5)
-            setup.hub.break_links()
-            setup.publish(10)
-            await seconds(30)
-        return setup, source
-
-    setup, source = run_virtual(scenario())
+        await seconds(30)
 
     assert [receiver.takes_columns for receiver in source.receivers] == [True, True]
     assert setup.numbers() == list(range(20))

@@ -14,60 +14,55 @@ from eventproc import (
 from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.models import IN_BATCH, CheckpointUpdate, SequenceRange, alone
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
 LETTER = FailurePolicy(deliveries_max=5, action=FailureAction.DEAD_LETTER)
 STOP = FailurePolicy(deliveries_max=5)
 
 
-def test_only_an_event_that_is_not_completed_can_be_the_poison_event():
+async def test_only_an_event_that_is_not_completed_can_be_the_poison_event():
     """Events in the completed ranges are received again, but not counted as delivered."""
+    setup = Setup()
+    setup.publish(20)
+    sink = MemoryDeadLetterSink()
+    async with MemoryCheckpointStore(setup.account) as store:
+        update = CheckpointUpdate(
+            partition_id="0",
+            offset="4096",
+            sequence_number=0,
+            replaces=None,
+            writer="dead",
+            completed=(SequenceRange(1, 3),),
+            isolation=alone(4),
+        )
+        await store.update_checkpoint(setup.group, update)
+    async with setup.processor(sink=sink, failure_policy=LETTER, key_concurrency=3):
+        await seconds(30)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(20)
-        sink = MemoryDeadLetterSink()
-        async with MemoryCheckpointStore(setup.account) as store:
-            update = CheckpointUpdate(
-                partition_id="0",
-                offset="4096",
-                sequence_number=0,
-                replaces=None,
-                writer="dead",
-                completed=(SequenceRange(1, 3),),
-                isolation=alone(4),
-            )
-            await store.update_checkpoint(setup.group, update)
-        async with setup.processor(sink=sink, failure_policy=LETTER, key_concurrency=3):
-            await seconds(30)
-        return [letter.event.sequence_number for letter in sink.letters], setup.numbers()
-
-    assert run_virtual(scenario()) == ([4], list(range(5, 20)))
+    assert ([letter.event.sequence_number for letter in sink.letters], setup.numbers()) == (
+        [4],
+        list(range(5, 20)),
+    )
 
 
-def test_events_completed_at_the_end_by_a_dead_owner_move_the_position():
+async def test_events_completed_at_the_end_by_a_dead_owner_move_the_position():
     """The position reaches the last event, although only the events below them are handled."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(20)
-        async with MemoryCheckpointStore(setup.account) as store:
-            update = CheckpointUpdate(
-                partition_id="0",
-                offset="4096",
-                sequence_number=0,
-                replaces=None,
-                writer="dead",
-                completed=(SequenceRange(17, 19),),
-                isolation=IN_BATCH,
-            )
-            await store.update_checkpoint(setup.group, update)
-        async with setup.processor(failure_policy=STOP, key_concurrency=3):
-            await seconds(30)
-            return setup.checkpoint(), setup.numbers()
-
-    checkpoint, numbers = run_virtual(scenario())
+    setup = Setup()
+    setup.publish(20)
+    async with MemoryCheckpointStore(setup.account) as store:
+        update = CheckpointUpdate(
+            partition_id="0",
+            offset="4096",
+            sequence_number=0,
+            replaces=None,
+            writer="dead",
+            completed=(SequenceRange(17, 19),),
+            isolation=IN_BATCH,
+        )
+        await store.update_checkpoint(setup.group, update)
+    async with setup.processor(failure_policy=STOP, key_concurrency=3):
+        await seconds(30)
+        checkpoint, numbers = setup.checkpoint(), setup.numbers()
 
     assert checkpoint is not None
     assert (checkpoint.sequence_number, checkpoint.completed) == (19, ())
@@ -88,7 +83,7 @@ async def leave(setup: Setup, number: int, *completed: tuple[int, int]) -> None:
         await store.update_checkpoint(setup.group, update)
 
 
-def test_a_group_without_key_lanes_continues_from_completed_ranges():
+async def test_a_group_without_key_lanes_continues_from_completed_ranges():
     """It does not handle them again either, and its position and state pass them."""
 
     class Counting(Noting):
@@ -96,19 +91,16 @@ def test_a_group_without_key_lanes_continues_from_completed_ranges():
             context.state = str(int(context.state or b"0") + len(events)).encode()
             await super().process_events(context, events)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(20)
-        await leave(setup, 0, (5, 9), (17, 19))
-        policy = CheckpointPolicy(max_events=1)
-        async with setup.processor(
-            lambda: Counting(setup), checkpoint_policy=policy, batch_size_max=4
-        ) as processor:
-            await seconds(30)
-            error_count = processor.statistics().counters.handler_error_count
-            return setup.checkpoint(), setup.numbers(), error_count
-
-    checkpoint, numbers, error_count = run_virtual(scenario())
+    setup = Setup()
+    setup.publish(20)
+    await leave(setup, 0, (5, 9), (17, 19))
+    policy = CheckpointPolicy(max_events=1)
+    async with setup.processor(
+        lambda: Counting(setup), checkpoint_policy=policy, batch_size_max=4
+    ) as processor:
+        await seconds(30)
+        error_count = processor.statistics().counters.handler_error_count
+        checkpoint, numbers = setup.checkpoint(), setup.numbers()
 
     assert numbers == [*range(1, 5), *range(10, 17)]
     assert (checkpoint.sequence_number, checkpoint.completed) == (19, ())
@@ -116,24 +108,20 @@ def test_a_group_without_key_lanes_continues_from_completed_ranges():
     assert error_count == 0
 
 
-def test_a_position_that_only_passes_completed_ranges_is_stored():
+async def test_a_position_that_only_passes_completed_ranges_is_stored():
     """Within the interval of checkpoints, although the new owner has nothing to handle."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(20)
-        await leave(setup, 16, (17, 19))
-        async with setup.processor(key_concurrency=3):
-            await seconds(10)
-            return setup.checkpoint(), setup.numbers()
-
-    checkpoint, numbers = run_virtual(scenario())
+    setup = Setup()
+    setup.publish(20)
+    await leave(setup, 16, (17, 19))
+    async with setup.processor(key_concurrency=3):
+        await seconds(10)
+        checkpoint, numbers = setup.checkpoint(), setup.numbers()
 
     assert (checkpoint.sequence_number, checkpoint.completed) == (19, ())
     assert numbers == []
 
 
-def test_completed_events_above_a_slow_one_fill_the_window():
+async def test_completed_events_above_a_slow_one_fill_the_window():
     """The pump waits until that has room, and never asks its receiver for no events at all."""
     asked: list[int] = []
 
@@ -154,22 +142,20 @@ def test_completed_events_above_a_slow_one_fill_the_window():
             await asyncio.sleep(10)
             await super().process_events(context, events)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(20)
-        await leave(setup, 0, (2, 18))
-        processor = EventProcessor(
-            source=Source(setup.hub),
-            store=MemoryCheckpointStore(setup.account),
-            handler=lambda: Slow(setup),
-            config=EventProcessorConfig(
-                uses_store_thread=False, key_concurrency=2, max_in_flight_events=6, batch_size_max=3
-            ),
-            rng=Random(1),
-        )
-        async with processor:
-            await seconds(60)
-        return setup.numbers(), setup.checkpointed()
+    setup = Setup()
+    setup.publish(20)
+    await leave(setup, 0, (2, 18))
+    processor = EventProcessor(
+        source=Source(setup.hub),
+        store=MemoryCheckpointStore(setup.account),
+        handler=lambda: Slow(setup),
+        config=EventProcessorConfig(
+            uses_store_thread=False, key_concurrency=2, max_in_flight_events=6, batch_size_max=3
+        ),
+        rng=Random(1),
+    )
+    async with processor:
+        await seconds(60)
 
-    assert run_virtual(scenario()) == ([1, 19], 19)
+    assert (setup.numbers(), setup.checkpointed()) == ([1, 19], 19)
     assert min(asked) > 0

@@ -57,25 +57,20 @@ async def stop_all(processors):
 
 @pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda strategy: strategy.value)
 @pytest.mark.parametrize("surge", [1, 2, 8])
-def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
+async def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
     """New processors start, as many old ones stop, and so on; no other partition moves."""
-
-    async def scenario():
-        setup = Setup(partition_count=64)
-        settings = {"load_balancing_strategy": strategy, "shutdown_timeout": timedelta(minutes=1)}
-        old = await started(setup, OLD, deployment_id="v1", **settings)
-        await seconds(60)
-        moves, new = OwnerChanges(setup), []
-        for first in range(0, 8, surge):
-            new += await started(setup, NEW[first : first + surge], deployment_id="v2", **settings)
-            await seconds(30)
-            await stop_all(old[first : first + surge])
-            await seconds(30)
-        await moves.end()
-        await stop_all(new)
-        return moves
-
-    moves = run_virtual(scenario())
+    setup = Setup(partition_count=64)
+    settings = {"load_balancing_strategy": strategy, "shutdown_timeout": timedelta(minutes=1)}
+    old = await started(setup, OLD, deployment_id="v1", **settings)
+    await seconds(60)
+    moves, new = OwnerChanges(setup), []
+    for first in range(0, 8, surge):
+        new += await started(setup, NEW[first : first + surge], deployment_id="v2", **settings)
+        await seconds(30)
+        await stop_all(old[first : first + surge])
+        await seconds(30)
+    await moves.end()
+    await stop_all(new)
 
     assert moves.spread == 0
     assert set(moves.count.values()) == {1}
@@ -99,138 +94,111 @@ def test_without_a_deployment_id_a_new_processor_gets_its_share_at_once():
     assert run_virtual(scenario("v1")) == {"a": 4, "b": 4}
 
 
-def test_a_canary_gets_its_share_after_the_standby_timeout():
+async def test_a_canary_gets_its_share_after_the_standby_timeout():
     """No member leaves, so there is none to replace."""
+    setup = Setup(partition_count=8)
+    first = await started(setup, ["a"], deployment_id="v1")
+    await seconds(20)
+    canary = await started(setup, ["b"], deployment_id="v2", standby_timeout=timedelta(minutes=2))
+    await seconds(110)
+    before = Counter(setup.owners().values())
+    await seconds(40)
+    after = Counter(setup.owners().values())
+    await stop_all([*first, *canary])
 
-    async def scenario():
-        setup = Setup(partition_count=8)
-        first = await started(setup, ["a"], deployment_id="v1")
-        await seconds(20)
-        canary = await started(
-            setup, ["b"], deployment_id="v2", standby_timeout=timedelta(minutes=2)
-        )
-        await seconds(110)
-        before = Counter(setup.owners().values())
-        await seconds(40)
-        after = Counter(setup.owners().values())
-        await stop_all([*first, *canary])
-        return before, after
-
-    assert run_virtual(scenario()) == ({"a": 8}, {"a": 4, "b": 4})
+    assert (before, after) == ({"a": 8}, {"a": 4, "b": 4})
 
 
-def test_a_standby_takes_over_from_a_member_that_crashed():
+async def test_a_standby_takes_over_from_a_member_that_crashed():
     """Without the status *leaving*, too, its partitions go to one of the standbys."""
-
-    async def scenario():
-        setup = Setup(partition_count=12)
-        old = await started(setup, ["a", "b", "c"], deployment_id="v1")
-        await seconds(20)
-        standbys = await started(setup, ["d", "e"], deployment_id="v2")
-        await seconds(20)
-        moves = OwnerChanges(setup)
-        setup.store_by_owner["a"].is_out = True
-        await seconds(90)
-        await moves.end()
-        owners = Counter(setup.owners().values())
-        setup.store_by_owner["a"].is_out = False
-        await stop_all([*old, *standbys])
-        return owners, sum(moves.count.values())
-
-    owners, count = run_virtual(scenario())
+    setup = Setup(partition_count=12)
+    old = await started(setup, ["a", "b", "c"], deployment_id="v1")
+    await seconds(20)
+    standbys = await started(setup, ["d", "e"], deployment_id="v2")
+    await seconds(20)
+    moves = OwnerChanges(setup)
+    setup.store_by_owner["a"].is_out = True
+    await seconds(90)
+    await moves.end()
+    owners = Counter(setup.owners().values())
+    setup.store_by_owner["a"].is_out = False
+    await stop_all([*old, *standbys])
 
     assert sorted(owners.values()) == [4, 4, 4]
     assert {"b", "c"} < set(owners)
-    assert count == 4
+    assert sum(moves.count.values()) == 4
 
 
-def test_when_all_old_members_are_gone_the_standbys_share_all_partitions():
+async def test_when_all_old_members_are_gone_the_standbys_share_all_partitions():
     """A deployment that stops the old processors first leaves no standby waiting."""
-
-    async def scenario():
-        setup = Setup(partition_count=9)
-        old = await started(setup, ["a", "b"], deployment_id="v1")
-        await seconds(20)
-        new = await started(setup, ["c", "d", "e"], deployment_id="v2")
-        await seconds(15)
-        await stop_all(old)
-        await seconds(30)
-        counts = Counter(setup.owners().values())
-        statuses = {
-            member.status for member in setup.account.records(setup.group).member_by_owner.values()
-        }
-        await stop_all(new)
-        return counts, statuses
-
-    counts, statuses = run_virtual(scenario())
+    setup = Setup(partition_count=9)
+    old = await started(setup, ["a", "b"], deployment_id="v1")
+    await seconds(20)
+    new = await started(setup, ["c", "d", "e"], deployment_id="v2")
+    await seconds(15)
+    await stop_all(old)
+    await seconds(30)
+    counts = Counter(setup.owners().values())
+    statuses = {
+        member.status for member in setup.account.records(setup.group).member_by_owner.values()
+    }
+    await stop_all(new)
 
     assert counts == {"c": 3, "d": 3, "e": 3}
     assert statuses == {MemberStatus.ACTIVE}
 
 
-def test_a_planned_restart_under_the_same_id_moves_nothing():
+async def test_a_planned_restart_under_the_same_id_moves_nothing():
     """It starts without waiting for another holder of its owner id to answer."""
-
-    async def scenario():
-        setup = Setup(partition_count=8)
-        settings = {"static_membership": True}
-        a, b = await started(setup, ["a", "b"], **settings)
-        await seconds(20)
-        moves = OwnerChanges(setup)
-        for p in range(8):
-            setup.publish(3, str(p))
-        await seconds(2)
-        await a.stop()
-        for p in range(8):
-            setup.publish(3, str(p))
-        await seconds(30)
-        while_stopped = len(setup.handled)
-        (a,) = await started(setup, ["a"], **settings)
-        await seconds(1)
-        in_the_end = sorted(setup.handled)
-        await moves.end()
-        await stop_all([a, b])
-        return while_stopped, in_the_end, moves.count
-
-    while_stopped, in_the_end, moves = run_virtual(scenario())
+    setup = Setup(partition_count=8)
+    settings = {"static_membership": True}
+    a, b = await started(setup, ["a", "b"], **settings)
+    await seconds(20)
+    moves = OwnerChanges(setup)
+    for p in range(8):
+        setup.publish(3, str(p))
+    await seconds(2)
+    await a.stop()
+    for p in range(8):
+        setup.publish(3, str(p))
+    await seconds(30)
+    while_stopped = len(setup.handled)
+    (a,) = await started(setup, ["a"], **settings)
+    await seconds(1)
+    in_the_end = sorted(setup.handled)
+    await moves.end()
+    await stop_all([a, b])
 
     assert while_stopped == 8 * 3 + 4 * 3
     assert in_the_end == [(str(p), number) for p in range(8) for number in range(6)]
-    assert not moves
+    assert not moves.count
 
 
-def test_a_processor_that_does_not_restart_is_replaced():
+async def test_a_processor_that_does_not_restart_is_replaced():
     """Its partitions are kept for an expiration after its stop, and not for longer."""
+    setup = Setup(partition_count=8)
+    a, b = await started(setup, ["a", "b"], static_membership=True)
+    await seconds(39)
+    await a.stop()
+    await seconds(55)
+    kept = Counter(setup.owners().values())
+    await seconds(25)
+    after = Counter(setup.owners().values())
+    await b.stop()
 
-    async def scenario():
-        setup = Setup(partition_count=8)
-        a, b = await started(setup, ["a", "b"], static_membership=True)
-        await seconds(39)
-        await a.stop()
-        await seconds(55)
-        kept = Counter(setup.owners().values())
-        await seconds(25)
-        after = Counter(setup.owners().values())
-        await b.stop()
-        return kept, after
-
-    assert run_virtual(scenario()) == ({"a": 4, "b": 4}, {"b": 8})
+    assert (kept, after) == ({"a": 4, "b": 4}, {"b": 8})
 
 
-def test_a_kept_lease_is_renewed_at_the_stop():
+async def test_a_kept_lease_is_renewed_at_the_stop():
     """The next start has a whole expiration, however long ago the last renewal was."""
+    setup = Setup(partition_count=2)
+    (a,) = await started(setup, ["a"], static_membership=True)
+    await seconds(38.7)
+    await a.stop()
+    records = setup.account.records(setup.group).ownership_by_partition
+    stopped = setup.now()
 
-    async def scenario():
-        setup = Setup(partition_count=2)
-        (a,) = await started(setup, ["a"], static_membership=True)
-        await seconds(38.7)
-        await a.stop()
-        records = setup.account.records(setup.group).ownership_by_partition
-        return [record.last_modified for record in records.values()], setup.now()
-
-    modified, stopped = run_virtual(scenario())
-
-    assert modified == [stopped, stopped]
+    assert [record.last_modified for record in records.values()] == [stopped, stopped]
 
 
 def test_static_membership_needs_an_owner_id():

@@ -13,7 +13,6 @@ from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 from eventproc._runtime.store_thread import ThreadExecutor
 from eventproc.errors import DuplicateOwnerError, StoreUnavailableError
 from eventproc.models import CloseReason
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds, source_of
 
 CLOSING_S = 40.0
@@ -108,79 +107,65 @@ class Displacement:
         return call
 
 
-def test_a_processor_that_lost_its_owner_id_writes_nothing_while_it_closes():
+async def test_a_processor_that_lost_its_owner_id_writes_nothing_while_it_closes():
     """Its records belong to the other processor by now, and a renewal would change them."""
+    displacement = Displacement(closing_s=CLOSING_S)
+    await displacement.displace()
 
-    async def scenario():
-        displacement = Displacement(closing_s=CLOSING_S)
-        await displacement.displace()
-        return displacement.writes
-
-    assert run_virtual(scenario()) == []
+    assert displacement.writes == []
 
 
-def test_a_processor_that_lost_its_owner_id_finishes_no_hand_over():
+async def test_a_processor_that_lost_its_owner_id_finishes_no_hand_over():
     """The hand-over ends with the handler, without a write."""
+    displacement = Displacement()
+    await displacement.displace(is_handing_over=True)
 
-    async def scenario():
-        displacement = Displacement()
-        await displacement.displace(is_handing_over=True)
-        return displacement.writes, len(displacement.closed)
-
-    assert run_virtual(scenario()) == ([], 2)
+    assert (displacement.writes, len(displacement.closed)) == ([], 2)
 
 
-def test_a_restarting_processor_renews_nothing_while_its_source_closes():
+async def test_a_restarting_processor_renews_nothing_while_its_source_closes():
     """The next start has an expiration, counted from the last renewal."""
+    displacement = Displacement(closing_s=CLOSING_S, static_membership=True)
+    processor, setup = displacement.processor, displacement.setup
+    await displacement.start()
+    await seconds(5)
+    stopping = asyncio.create_task(processor.stop())
+    await seconds(HANDLER_CLOSING_S + 3)
+    displacement.record_writes()
+    await stopping
 
-    async def scenario():
-        displacement = Displacement(closing_s=CLOSING_S, static_membership=True)
-        processor, setup = displacement.processor, displacement.setup
-        await displacement.start()
-        await seconds(5)
-        stopping = asyncio.create_task(processor.stop())
-        await seconds(HANDLER_CLOSING_S + 3)
-        displacement.record_writes()
-        await stopping
-        return displacement.writes, set(setup.owners().values())
-
-    assert run_virtual(scenario()) == ([], {"a"})
+    assert (displacement.writes, set(setup.owners().values())) == ([], {"a"})
 
 
-def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_and_store():
+async def test_a_processor_that_lost_its_owner_id_closes_its_handlers_before_source_and_store():
     """A handler releases its resources before the source and the store close."""
+    displacement = Displacement()
+    await displacement.displace()
+    left = asyncio.all_tasks() - {asyncio.current_task()}
 
-    async def scenario():
-        displacement = Displacement()
-        await displacement.displace()
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        return displacement.closed, left
-
-    assert run_virtual(scenario()) == ([CloseReason.OWNERSHIP_LOST] * 2, set())
+    assert (displacement.closed, left) == ([CloseReason.OWNERSHIP_LOST] * 2, set())
 
 
-def test_a_failed_renewal_ends_the_processor():
+async def test_a_failed_renewal_ends_the_processor():
     """No task of it goes on for a processor that has ended."""
+    setup = Setup(1)
+    processor = setup.processor()
+    await processor.start()
+    await seconds(1)
+    run: Any = processor._run
 
-    async def scenario():
-        setup = Setup(1)
-        processor = setup.processor()
-        await processor.start()
-        await seconds(1)
-        run: Any = processor._run
+    async def fail() -> None:
+        raise RuntimeError("a store of the user's")
 
-        async def fail() -> None:
-            raise RuntimeError("a store of the user's")
+    run.leases.renew_due = fail
+    await processor.finished()
+    with pytest.raises(RuntimeError, match="of the user's"):
+        await processor.stop()
 
-        run.leases.renew_due = fail
-        await processor.finished()
-        with pytest.raises(RuntimeError, match="of the user's"):
-            await processor.stop()
-        return asyncio.all_tasks() - {asyncio.current_task()}
-
-    assert run_virtual(scenario()) == set()
+    assert asyncio.all_tasks() - {asyncio.current_task()} == set()
 
 
+@pytest.mark.real_time
 async def test_the_error_of_a_call_without_a_waiting_caller_is_retrieved():
     """So asyncio does not log it as never retrieved."""
     logged: list[dict[str, Any]] = []

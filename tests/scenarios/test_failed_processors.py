@@ -58,64 +58,55 @@ def test_the_block_of_a_processor_that_fails_is_cancelled_with_its_error():
     assert setup.checkpointed() == 2
 
 
-def test_serve_raises_the_error_that_ended_the_processor():
+async def test_serve_raises_the_error_that_ended_the_processor():
     """At once."""
+    setup = Setup()
+    processor = setup.processor()
+    serving = asyncio.create_task(processor.serve())
+    await seconds(5)
+    break_down(processor)
+    await asyncio.wait([serving], timeout=LATE_S / 10)
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        serving = asyncio.create_task(processor.serve())
-        await seconds(5)
-        break_down(processor)
-        await asyncio.wait([serving], timeout=LATE_S / 10)
-        return serving.done() and serving.exception()
-
-    assert isinstance(run_virtual(scenario()), BugError)
+    assert isinstance((serving.done() and serving.exception()), BugError)
 
 
-def test_an_error_of_the_renewals_ends_the_processor():
+async def test_an_error_of_the_renewals_ends_the_processor():
     """It would seem to run, and lose one lease after the other."""
+    setup = Setup()
+    processor = setup.processor()
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
+    async def refuse(*_: Any) -> None:
+        await seconds(5)
+        raise ConfigurationError("notifications cannot be received")
 
-        async def refuse(*_: Any) -> None:
-            await seconds(5)
-            raise ConfigurationError("notifications cannot be received")
+    store: Any = setup.store_by_owner["a"]
+    store.watch = refuse  # It runs beside the renewals, and ends with them.
+    with pytest.raises(ConfigurationError, match="notifications"):
+        async with processor:
+            await seconds(LATE_S)
 
-        store: Any = setup.store_by_owner["a"]
-        store.watch = refuse  # It runs beside the renewals, and ends with them.
-        with pytest.raises(ConfigurationError, match="notifications"):
-            async with processor:
-                await seconds(LATE_S)
-        return asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) < LATE_S / 10
+    assert asyncio.get_running_loop().time() < LATE_S / 10
 
 
-def test_a_cancellation_by_others_stays_one_when_the_processor_fails():
+async def test_a_cancellation_by_others_stays_one_when_the_processor_fails():
     """A time-out around the block, for example, would never end otherwise."""
+    setup = Setup()
+    processor = setup.processor()
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
+    async def serve() -> None:
+        async with processor:
+            await seconds(5)
+            break_down(processor)
+            try:
+                await seconds(LATE_S)
+            except asyncio.CancelledError:
+                serving.cancel()
+                raise
 
-        async def serve() -> None:
-            async with processor:
-                await seconds(5)
-                break_down(processor)
-                try:
-                    await seconds(LATE_S)
-                except asyncio.CancelledError:
-                    serving.cancel()
-                    raise
+    serving = asyncio.create_task(serve())
+    await asyncio.wait([serving], timeout=LATE_S / 10)
 
-        serving = asyncio.create_task(serve())
-        await asyncio.wait([serving], timeout=LATE_S / 10)
-        return serving.cancelled()
-
-    assert run_virtual(scenario())
+    assert serving.cancelled()
 
 
 def test_an_error_of_the_block_itself_is_raised_and_that_of_the_processor_logged(caplog):
@@ -144,37 +135,31 @@ def test_the_last_line_of_a_processor_that_failed_names_the_cause(caplog):
     assert last["error"] == "BugError('of the source')"
 
 
-def test_the_last_line_of_a_processor_that_was_stopped_names_no_cause(caplog):
+async def test_the_last_line_of_a_processor_that_was_stopped_names_no_cause(caplog):
     """Nor does it say that a processor failed."""
     caplog.set_level(logging.INFO, "eventproc.processor")
+    async with Setup().processor():
+        await seconds(5)
 
-    async def scenario():
-        async with Setup().processor():
-            await seconds(5)
-
-    run_virtual(scenario())
     last = vars(caplog.records[-1])
 
     assert (last["event"], "error" in last) == ("processor_stopped", False)
 
 
-def test_a_processor_that_failed_can_be_started_again():
+async def test_a_processor_that_failed_can_be_started_again():
     """It serves as before."""
+    setup = Setup()
+    processor = setup.processor()
+    await processor.start()
+    await seconds(5)
+    names = source_of(processor).partition_ids
+    break_down(processor)
+    await processor.finished()
+    with pytest.raises(BugError):
+        await processor.stop()
+    source_of(processor).partition_ids = names
+    setup.publish(2)
+    async with processor:
+        await seconds(30)
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        await processor.start()
-        await seconds(5)
-        names = source_of(processor).partition_ids
-        break_down(processor)
-        await processor.finished()
-        with pytest.raises(BugError):
-            await processor.stop()
-        source_of(processor).partition_ids = names
-        setup.publish(2)
-        async with processor:
-            await seconds(30)
-        return setup.numbers()
-
-    assert run_virtual(scenario()) == [0, 1]
+    assert setup.numbers() == [0, 1]

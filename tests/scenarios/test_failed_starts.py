@@ -11,7 +11,6 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, StoreUnavailableError
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
@@ -45,39 +44,33 @@ def members(setup: Setup) -> set[str]:
     return set(setup.account.records(setup.group).member_by_owner)
 
 
-def test_a_processor_whose_start_failed_is_no_member_and_is_given_nothing():
+async def test_a_processor_whose_start_failed_is_no_member_and_is_given_nothing():
     """The start raises the store's error, and the partitions stay where they are."""
+    setup = Setup(partition_count=4)
+    async with setup.processor(owner_id="a"):
+        await seconds(30)
+        with pytest.raises(StoreUnavailableError):
+            await failing(setup, "b").start()
+        left = members(setup)
+        owners = set[str | None]()
+        for _ in range(60):
+            await seconds(1)
+            owners |= set(setup.owners().values())
 
-    async def scenario():
-        setup = Setup(partition_count=4)
-        async with setup.processor(owner_id="a"):
-            await seconds(30)
-            with pytest.raises(StoreUnavailableError):
-                await failing(setup, "b").start()
-            left = members(setup)
-            owners = set[str | None]()
-            for _ in range(60):
-                await seconds(1)
-                owners |= set(setup.owners().values())
-        return left, owners
-
-    assert run_virtual(scenario()) == ({"a"}, {"a"})
+    assert (left, owners) == ({"a"}, {"a"})
 
 
-def test_a_start_that_is_cancelled_leaves_no_member_record():
+async def test_a_start_that_is_cancelled_leaves_no_member_record():
     """As by SIGTERM, while the store does not answer."""
+    setup = Setup()
+    starting = asyncio.create_task(failing(setup, "b", is_slow=True).start())
+    await seconds(5)
+    before = members(setup)
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await starting
 
-    async def scenario():
-        setup = Setup()
-        starting = asyncio.create_task(failing(setup, "b", is_slow=True).start())
-        await seconds(5)
-        before = members(setup)
-        starting.cancel()
-        with suppress(asyncio.CancelledError):
-            await starting
-        return before, members(setup)
-
-    assert run_virtual(scenario()) == ({"b"}, set())
+    assert (before, members(setup)) == ({"b"}, set())
 
 
 class SilentStore(UnreadableStore):
@@ -89,17 +82,12 @@ class SilentStore(UnreadableStore):
         raise AssertionError
 
 
-def test_a_store_that_does_not_answer_delays_the_error_of_a_start_by_little():
+async def test_a_store_that_does_not_answer_delays_the_error_of_a_start_by_little():
     """By a fifth of ``shutdown_timeout``; the record then expires."""
+    setup = Setup()
+    processor = failing(setup, "b", make=SilentStore)
+    with pytest.raises(StoreUnavailableError):
+        await processor.start()
 
-    async def scenario():
-        setup = Setup()
-        processor = failing(setup, "b", make=SilentStore)
-        with pytest.raises(StoreUnavailableError):
-            await processor.start()
-        return setup.now_s, members(setup)
-
-    took_s, left = run_virtual(scenario())
-
-    assert took_s < 30 / 5 + 1
-    assert left == {"b"}
+    assert setup.now_s < 30 / 5 + 1
+    assert members(setup) == {"b"}

@@ -168,59 +168,50 @@ def test_a_batch_error_names_the_failed_events():
     assert statistics.counters.handled_count == 10
 
 
-def test_no_checkpoint_is_written_while_an_earlier_event_has_failed():
+async def test_no_checkpoint_is_written_while_an_earlier_event_has_failed():
     """Its state would count events above its position, which the next owner would count again."""
+    setup = Setup()
+    setup.publish(5)
+    stored = []
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(5)
-        stored = []
+    class Naming(Noting):
+        async def process_events(self, context, events):
+            for event in events:
+                if event.sequence_number != 1:
+                    context.state = str(int(context.state or b"0") + 1).encode()
+            if any(event.sequence_number == 1 for event in events):
+                raise BatchError([(e, ValueError()) for e in events if e.sequence_number == 1])
 
-        class Naming(Noting):
-            async def process_events(self, context, events):
-                for event in events:
-                    if event.sequence_number != 1:
-                        context.state = str(int(context.state or b"0") + 1).encode()
-                if any(event.sequence_number == 1 for event in events):
-                    raise BatchError([(e, ValueError()) for e in events if e.sequence_number == 1])
+    policy = CheckpointPolicy(max_events=1)
+    async with setup.processor(lambda: Naming(setup), checkpoint_policy=policy, batch_size_max=3):
+        await seconds(20)
+        stored.append(setup.checkpointed())
 
-        policy = CheckpointPolicy(max_events=1)
-        async with setup.processor(
-            lambda: Naming(setup), checkpoint_policy=policy, batch_size_max=3
-        ):
-            await seconds(20)
-            stored.append(setup.checkpointed())
-        return stored[0], setup.checkpointed()
-
-    assert run_virtual(scenario()) == (None, None)
+    assert (stored[0], setup.checkpointed()) == (None, None)
 
 
-def test_without_a_state_a_stop_repeats_only_the_events_that_a_batch_error_named():
+async def test_without_a_state_a_stop_repeats_only_the_events_that_a_batch_error_named():
     """The checkpoint has the position below them, and the others as completed ranges."""
+    setup = Setup()
+    setup.publish(5)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(5)
+    class Naming(Noting):
+        async def process_events(self, context, events):
+            failed = [event for event in events if event.sequence_number == 1]
+            setup.handled.extend(("0", event.sequence_number) for event in events)
+            if failed:
+                raise BatchError([(event, ValueError()) for event in failed])
 
-        class Naming(Noting):
-            async def process_events(self, context, events):
-                failed = [event for event in events if event.sequence_number == 1]
-                setup.handled.extend(("0", event.sequence_number) for event in events)
-                if failed:
-                    raise BatchError([(event, ValueError()) for event in failed])
+    async with setup.processor(lambda: Naming(setup)):
+        await seconds(20)
+    stopped = setup.checkpoint()
+    setup.handled.clear()
+    async with setup.processor(lambda: Naming(setup)):
+        await seconds(20)
 
-        async with setup.processor(lambda: Naming(setup)):
-            await seconds(20)
-        stopped = setup.checkpoint()
-        setup.handled.clear()
-        async with setup.processor(lambda: Naming(setup)):
-            await seconds(20)
-        return stopped, setup.numbers()
-
-    stopped, again = run_virtual(scenario())
     assert stopped is not None
     assert (stopped.sequence_number, stopped.completed) == (0, (SequenceRange(2, 4),))
-    assert set(again) == {1}
+    assert set(setup.numbers()) == {1}
 
 
 def test_a_transient_error_does_not_count_as_an_attempt():
@@ -251,53 +242,51 @@ def test_with_one_attempt_a_single_event_is_given_up_at_once():
     assert setup.checkpointed() == 9
 
 
-def test_a_failing_sink_holds_up_the_partition():
+async def test_a_failing_sink_holds_up_the_partition():
     """The position passes an event only after its dead letter is stored."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(10)
-        sink = MemoryDeadLetterSink()
-        sink.is_out = True
-        policy = CheckpointPolicy(max_events=1)
-        async with setup.processor(
-            lambda: Poisoned(setup),
-            sink=sink,
-            failure_policy=THREE_THEN_LETTER,
-            handler_backoff=QUICK,
-            checkpoint_policy=policy,
-        ):
-            await seconds(30)
-            during = setup.checkpointed(), len(setup.numbers())
-            sink.is_out = False
-            await seconds(10)
-            after = setup.checkpointed(), len(setup.numbers()), len(sink.letters)
-        return during, after
-
-    assert run_virtual(scenario()) == ((3, 4), (9, 9, 1))
-
-
-def test_a_stop_while_the_sink_fails_keeps_the_event():
-    """The next owner gives it up again; no event is dropped silently."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(10)
-        sink = MemoryDeadLetterSink()
-        sink.is_out = True
-        settings: dict[str, Any] = {
-            "failure_policy": THREE_THEN_LETTER,
-            "handler_backoff": QUICK,
-        }
-        async with setup.processor(lambda: Poisoned(setup), sink=sink, **settings):
-            await seconds(30)
-        stopped_at = setup.checkpointed()
+    setup = Setup()
+    setup.publish(10)
+    sink = MemoryDeadLetterSink()
+    sink.is_out = True
+    policy = CheckpointPolicy(max_events=1)
+    async with setup.processor(
+        lambda: Poisoned(setup),
+        sink=sink,
+        failure_policy=THREE_THEN_LETTER,
+        handler_backoff=QUICK,
+        checkpoint_policy=policy,
+    ):
+        await seconds(30)
+        during = setup.checkpointed(), len(setup.numbers())
         sink.is_out = False
-        async with setup.processor(lambda: Poisoned(setup), "b", sink=sink, **settings):
-            await seconds(30)
-        return stopped_at, sink.letters[0].owner_id, setup.numbers()
+        await seconds(10)
+        after = setup.checkpointed(), len(setup.numbers()), len(sink.letters)
 
-    assert run_virtual(scenario()) == (3, "b", [0, 1, 2, 3, 5, 6, 7, 8, 9])
+    assert (during, after) == ((3, 4), (9, 9, 1))
+
+
+async def test_a_stop_while_the_sink_fails_keeps_the_event():
+    """The next owner gives it up again; no event is dropped silently."""
+    setup = Setup()
+    setup.publish(10)
+    sink = MemoryDeadLetterSink()
+    sink.is_out = True
+    settings: dict[str, Any] = {
+        "failure_policy": THREE_THEN_LETTER,
+        "handler_backoff": QUICK,
+    }
+    async with setup.processor(lambda: Poisoned(setup), sink=sink, **settings):
+        await seconds(30)
+    stopped_at = setup.checkpointed()
+    sink.is_out = False
+    async with setup.processor(lambda: Poisoned(setup), "b", sink=sink, **settings):
+        await seconds(30)
+
+    assert (stopped_at, sink.letters[0].owner_id, setup.numbers()) == (
+        3,
+        "b",
+        [0, 1, 2, 3, 5, 6, 7, 8, 9],
+    )
 
 
 def test_a_function_may_be_the_sink_of_dead_letters():
@@ -316,14 +305,10 @@ def test_a_function_may_be_the_sink_of_dead_letters():
     assert statistics.counters.dead_lettered_count == 1
 
 
-def test_the_dead_letter_action_without_a_sink_is_refused():
+async def test_the_dead_letter_action_without_a_sink_is_refused():
     """When the processor is built."""
-
-    async def scenario():
-        with pytest.raises(ConfigurationError, match="dead_letters is not given"):
-            Setup().processor(failure_policy=THREE_THEN_LETTER)
-
-    run_virtual(scenario())
+    with pytest.raises(ConfigurationError, match="dead_letters is not given"):
+        Setup().processor(failure_policy=THREE_THEN_LETTER)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +321,7 @@ def test_invalid_limits_of_attempts_are_refused(wrong):
 
 
 @pytest.mark.parametrize("lanes", [{}, {"key_concurrency": 3}], ids=["in order", "lanes"])
-def test_a_timeout_error_of_the_handler_is_a_failure(lanes, caplog):
+async def test_a_timeout_error_of_the_handler_is_a_failure(lanes, caplog):
     """For example from a database. Only a call whose lease expired is cancelled without blame."""
 
     class TimingOut(Poisoned):
@@ -345,24 +330,20 @@ def test_a_timeout_error_of_the_handler_is_a_failure(lanes, caplog):
             await seconds(0.1)
             raise TimeoutError("the database did not answer")
 
-    async def scenario():
-        setup = Setup()
-        handler = TimingOut(setup)
-        setup.publish(1)
-        slow = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=10))
-        async with setup.processor(lambda: handler, handler_backoff=slow, **lanes) as processor:
-            await seconds(100)
-            errors = processor.statistics().counters.handler_error_count
-        return handler, errors
-
-    handler, errors = run_virtual(scenario())
+    setup = Setup()
+    handler = TimingOut(setup)
+    setup.publish(1)
+    slow = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=10))
+    async with setup.processor(lambda: handler, handler_backoff=slow, **lanes) as processor:
+        await seconds(100)
+        errors = processor.statistics().counters.handler_error_count
 
     assert 5 <= handler.attempts[0] <= 25
     assert errors == len(handler.errors) == handler.attempts[0]
     assert not any("lease_expired" in record.getMessage() for record in caplog.records)
 
 
-def test_a_timeout_error_of_the_handler_counts_as_an_attempt():
+async def test_a_timeout_error_of_the_handler_counts_as_an_attempt():
     """Otherwise a batch that always fails would hold its partition for ever."""
 
     class TimingOut(Poisoned):
@@ -372,17 +353,18 @@ def test_a_timeout_error_of_the_handler_counts_as_an_attempt():
                 raise TimeoutError("the database did not answer")
             await Noting.process_events(self, context, events)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(10)
-        sink = MemoryDeadLetterSink()
-        async with setup.processor(
-            lambda: TimingOut(setup),
-            sink=sink,
-            failure_policy=THREE_THEN_LETTER,
-            handler_backoff=QUICK,
-        ):
-            await seconds(60)
-        return [letter.event.sequence_number for letter in sink.letters], setup.numbers()
+    setup = Setup()
+    setup.publish(10)
+    sink = MemoryDeadLetterSink()
+    async with setup.processor(
+        lambda: TimingOut(setup),
+        sink=sink,
+        failure_policy=THREE_THEN_LETTER,
+        handler_backoff=QUICK,
+    ):
+        await seconds(60)
 
-    assert run_virtual(scenario()) == ([4], [*range(4), *range(5, 10)])
+    assert ([letter.event.sequence_number for letter in sink.letters], setup.numbers()) == (
+        [4],
+        [*range(4), *range(5, 10)],
+    )

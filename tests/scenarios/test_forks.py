@@ -6,6 +6,8 @@ from datetime import timedelta
 from functools import partial
 from random import Random
 
+import pytest
+
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import DuplicateOwnerError, EventProcessor, EventProcessorConfig, PartitionHandler
@@ -28,6 +30,7 @@ QUICK = EventProcessorConfig(
 )
 
 
+@pytest.mark.real_time
 async def test_a_processor_built_before_a_fork_is_another_member_in_each_child(tmp_path):
     """As with gunicorn's ``--preload``: the children share the partitions."""
     hub, path = MemoryHub(2), tmp_path / "group.db"
@@ -95,25 +98,21 @@ def test_equal_generators_do_not_make_two_processors_one():
     assert len(run_virtual(scenario())) == 2
 
 
-def test_each_start_draws_an_identity():
+async def test_each_start_draws_an_identity():
     """Also one of the same processor: a record of its former run is never taken for its own."""
-
-    async def scenario():
-        setup = Setup()
-        named, unnamed = processor_of(setup, "a", Random(1)), processor_of(setup, None, Random(1))
-        drawn = []
-        for _ in range(2):
-            async with named, unnamed:
-                members = setup.account.records(setup.group).member_by_owner
-                drawn += [members["a"].incarnation, unnamed.owner_id]
-                drawn.append(members[unnamed.owner_id].incarnation)
-        return drawn
-
-    drawn = run_virtual(scenario())
+    setup = Setup()
+    named, unnamed = processor_of(setup, "a", Random(1)), processor_of(setup, None, Random(1))
+    drawn = []
+    for _ in range(2):
+        async with named, unnamed:
+            members = setup.account.records(setup.group).member_by_owner
+            drawn += [members["a"].incarnation, unnamed.owner_id]
+            drawn.append(members[unnamed.owner_id].incarnation)
 
     assert len(set(drawn)) == len(drawn) == 6
 
 
+@pytest.mark.real_time
 async def test_a_running_processor_refuses_every_call_in_a_child():
     """Its loop and its threads run in the parent; there it goes on."""
     processor = EventProcessor(
@@ -142,6 +141,7 @@ async def test_a_running_processor_refuses_every_call_in_a_child():
     assert is_running
 
 
+@pytest.mark.real_time
 async def test_a_call_of_the_store_in_a_child_raises_at_once():
     """A handler's context that reached a child does not wait for a thread that is not there."""
     executor = ThreadExecutor("test")

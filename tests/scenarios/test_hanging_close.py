@@ -9,7 +9,6 @@ import pytest
 
 from eventproc import ConfigurationError
 from eventproc._runtime.run import CLOSE_GRACE_S
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds, source_of
 
 SHUTDOWN = timedelta(seconds=20)
@@ -30,47 +29,39 @@ def left_open(caplog):
 
 
 @pytest.mark.parametrize("part", ["store", "source"])
-def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
+async def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
     """After the rest of ``shutdown_timeout`` and a grace period. It is logged."""
+    setup = Setup()
+    processor = setup.processor(shutdown_timeout=SHUTDOWN)
+    target = setup.store_by_owner["a"] if part == "store" else source_of(processor)
+    target.close = never  # type: ignore[method-assign]
+    loop = asyncio.get_running_loop()
+    async with processor:
+        await seconds(30)
+        began_s = loop.time()
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(shutdown_timeout=SHUTDOWN)
-        target = setup.store_by_owner["a"] if part == "store" else source_of(processor)
-        target.close = never  # type: ignore[method-assign]
-        loop = asyncio.get_running_loop()
-        async with processor:
-            await seconds(30)
-            began_s = loop.time()
-        return loop.time() - began_s, setup.owners()
-
-    took_s, owners = run_virtual(scenario())
-
-    assert took_s <= SHUTDOWN.total_seconds() + CLOSE_GRACE_S + 0.5
-    assert owners == {"0": None}
+    assert (loop.time() - began_s) <= SHUTDOWN.total_seconds() + CLOSE_GRACE_S + 0.5
+    assert setup.owners() == {"0": None}
     assert left_open(caplog) == [part]
 
 
-def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
+async def test_a_failed_start_ends_although_the_store_does_not_close(caplog):
     """With the error of the start."""
+    setup = Setup()
+    processor = setup.processor(shutdown_timeout=SHUTDOWN)
+    setup.store_by_owner["a"].close = never  # type: ignore[method-assign]
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(shutdown_timeout=SHUTDOWN)
-        setup.store_by_owner["a"].close = never  # type: ignore[method-assign]
+    async def refuse(_):
+        raise ConfigurationError("no such group")
 
-        async def refuse(_):
-            raise ConfigurationError("no such group")
-
-        source_of(processor).check_consumer_group = refuse
-        with pytest.raises(ConfigurationError, match="no such group"):
-            await processor.start()
-
-    run_virtual(scenario())
+    source_of(processor).check_consumer_group = refuse
+    with pytest.raises(ConfigurationError, match="no such group"):
+        await processor.start()
 
     assert left_open(caplog) == ["store"]
 
 
+@pytest.mark.real_time
 async def test_stop_leaves_behind_a_thread_that_the_store_blocks(caplog):
     """It is a daemon, so it does not keep the process alive, and it ends when the store returns."""
     before = set(threading.enumerate())

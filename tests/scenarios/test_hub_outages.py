@@ -4,13 +4,12 @@ from datetime import timedelta
 
 from eventproc._core.watching.health import readiness
 from eventproc.models._statistics import Phase
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 
 MINUTE = timedelta(minutes=1)
 
 
-def test_a_hub_that_does_not_answer_is_reported_with_its_duration_and_no_lag(caplog):
+async def test_a_hub_that_does_not_answer_is_reported_with_its_duration_and_no_lag(caplog):
     """By readiness and statistics soon, by the watchdog after its time; no partition moves."""
     setup = Setup()
     seen = {}
@@ -20,23 +19,20 @@ def test_a_hub_that_does_not_answer_is_reported_with_its_duration_and_no_lag(cap
         (pump,) = statistics.pumps
         seen[when] = pump, [*readiness(Phase.SERVING, statistics, str)]
 
-    async def scenario():
-        async with setup.processor(stall_timeout=MINUTE, failover_timeout=3 * MINUTE) as processor:
-            setup.publish(3)
-            await seconds(30)
-            setup.hub.begin_outage()
-            await seconds(9)
-            look(processor, "at first")
-            setup.publish(3)
-            await seconds(31)
-            look(processor, "soon")
-            await seconds(360)
-            look(processor, "later")
-            setup.hub.end_outage()
-            await seconds(60)
-            look(processor, "after")
-
-    run_virtual(scenario())
+    async with setup.processor(stall_timeout=MINUTE, failover_timeout=3 * MINUTE) as processor:
+        setup.publish(3)
+        await seconds(30)
+        setup.hub.begin_outage()
+        await seconds(9)
+        look(processor, "at first")
+        setup.publish(3)
+        await seconds(31)
+        look(processor, "soon")
+        await seconds(360)
+        look(processor, "later")
+        setup.hub.end_outage()
+        await seconds(60)
+        look(processor, "after")
 
     assert [(when, pump.lag, pump.is_stalled) for when, (pump, _) in seen.items()] == [
         ("at first", None, False),
@@ -58,61 +54,49 @@ def test_a_hub_that_does_not_answer_is_reported_with_its_duration_and_no_lag(cap
     assert setup.numbers() == [*range(6)]
 
 
-def test_a_hub_without_events_that_answers_again_has_its_former_lag():
+async def test_a_hub_without_events_that_answers_again_has_its_former_lag():
     """A link that holds is an answer, too: a quiet partition would stay red until an event."""
     setup = Setup()
-
-    async def scenario():
-        async with setup.processor() as processor:
-            setup.publish(3)
-            await seconds(30)
-            setup.hub.begin_outage()
-            await seconds(60)
-            during = processor.statistics()
-            setup.hub.end_outage()
-            await seconds(60)
-            after = processor.statistics()
-        return during.pumps[0], after.pumps[0]
-
-    during, after = run_virtual(scenario())
+    async with setup.processor() as processor:
+        setup.publish(3)
+        await seconds(30)
+        setup.hub.begin_outage()
+        await seconds(60)
+        during = processor.statistics().pumps[0]
+        setup.hub.end_outage()
+        await seconds(60)
+        after = processor.statistics().pumps[0]
 
     assert (during.lag, during.receiver_failing_seconds) == (None, 60)
     assert (after.lag, after.receiver_failing_seconds, after.receiver_error) == (0, 0, None)
 
 
-def test_links_that_open_and_break_again_and_again_are_one_failure():
+async def test_links_that_open_and_break_again_and_again_are_one_failure():
     """An answer that lasts for a moment ends no outage."""
     setup = Setup()
+    async with setup.processor() as processor:
+        await seconds(30)
+        for _ in range(10):
+            setup.hub.break_links()
+            await seconds(4)
+        during = processor.statistics()
+        await seconds(6)
+        after = processor.statistics()
 
-    async def scenario():
-        async with setup.processor() as processor:
-            await seconds(30)
-            for _ in range(10):
-                setup.hub.break_links()
-                await seconds(4)
-            during = processor.statistics()
-            await seconds(6)
-            after = processor.statistics()
-        return [s.pumps[0].receiver_failing_seconds for s in (during, after)]
-
-    assert run_virtual(scenario()) == [40, 0]
+    assert [s.pumps[0].receiver_failing_seconds for s in (during, after)] == [40, 0]
 
 
-def test_a_pause_during_an_outage_is_ready_and_its_lag_unknown():
+async def test_a_pause_during_an_outage_is_ready_and_its_lag_unknown():
     """A pause needs no link; the number of the newest event cannot be read."""
     setup = Setup()
-
-    async def scenario():
-        async with setup.processor(stall_timeout=MINUTE) as processor:
-            setup.publish(3)
-            await seconds(30)
-            setup.hub.begin_outage()
-            await seconds(30)
-            processor.pause("0")
-            await seconds(100)
-            return processor.statistics()
-
-    statistics = run_virtual(scenario())
+    async with setup.processor(stall_timeout=MINUTE) as processor:
+        setup.publish(3)
+        await seconds(30)
+        setup.hub.begin_outage()
+        await seconds(30)
+        processor.pause("0")
+        await seconds(100)
+        statistics = processor.statistics()
 
     assert statistics.lag is None
     assert not statistics.pumps[0].is_stalled

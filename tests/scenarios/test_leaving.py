@@ -74,26 +74,23 @@ class PumpsFixture:
         return WriteOutcome.WON
 
 
-def test_a_partition_that_is_being_handed_over_gets_no_second_pump():
+async def test_a_partition_that_is_being_handed_over_gets_no_second_pump():
     """Even if the plan changes: the write that names the new owner is under way."""
+    fixture = PumpsFixture()
+    fixture.pumps.adjust({"0"}, {})
+    await seconds(0)
+    fixture.pumps.adjust({"0"}, {"0": "b"})
+    fixture.drained.set()
+    await seconds(1)
+    fixture.pumps.adjust({"0"}, {})
+    await seconds(1)
+    during_hand_over = fixture.made
+    fixture.transfer_allowed.set()
+    await seconds(1)
+    fixture.pumps.adjust({"0"}, {})
+    await seconds(1)
 
-    async def scenario():
-        fixture = PumpsFixture()
-        fixture.pumps.adjust({"0"}, {})
-        await seconds(0)
-        fixture.pumps.adjust({"0"}, {"0": "b"})
-        fixture.drained.set()
-        await seconds(1)
-        fixture.pumps.adjust({"0"}, {})
-        await seconds(1)
-        during_hand_over = fixture.made
-        fixture.transfer_allowed.set()
-        await seconds(1)
-        fixture.pumps.adjust({"0"}, {})
-        await seconds(1)
-        return during_hand_over, fixture.made
-
-    assert run_virtual(scenario()) == (1, 2)
+    assert (during_hand_over, fixture.made) == (1, 2)
 
 
 def test_the_new_owner_is_read_again_after_draining():
@@ -126,27 +123,24 @@ class RecordingTimes(PartitionHandler):
         self.times.append(asyncio.get_running_loop().time())
 
 
-def test_a_leaving_processor_serves_its_partitions_until_the_others_poll_often():
+async def test_a_leaving_processor_serves_its_partitions_until_the_others_poll_often():
     """So no partition goes without an owner for longer than a short poll interval."""
+    setup = Setup(2)
+    times: list[float] = []
+    a = setup.processor(lambda: RecordingTimes(times), owner_id="a")
+    b = setup.processor(lambda: RecordingTimes(times), owner_id="b")
+    await asyncio.gather(a.start(), b.start())
+    await seconds(15)
+    mine = next(p for p, owner in setup.owners().items() if owner == "a")
+    times.clear()
+    stopping = asyncio.create_task(a.stop())
+    for _ in range(400):
+        setup.publish(1, mine)
+        await seconds(0.1)
+    await stopping
+    await b.stop()
 
-    async def scenario():
-        setup = Setup(2)
-        times: list[float] = []
-        a = setup.processor(lambda: RecordingTimes(times), owner_id="a")
-        b = setup.processor(lambda: RecordingTimes(times), owner_id="b")
-        await asyncio.gather(a.start(), b.start())
-        await seconds(15)
-        mine = next(p for p, owner in setup.owners().items() if owner == "a")
-        times.clear()
-        stopping = asyncio.create_task(a.stop())
-        for _ in range(400):
-            setup.publish(1, mine)
-            await seconds(0.1)
-        await stopping
-        await b.stop()
-        return max(after - before for before, after in pairwise(times))
-
-    assert run_virtual(scenario()) < 1
+    assert max(after - before for before, after in pairwise(times)) < 1
 
 
 class SlowToClose(PartitionHandler):
@@ -241,39 +235,34 @@ class SlowerToClose(PartitionHandler):
         await asyncio.sleep(0.5 + int(context.partition_id))
 
 
-def test_a_partition_handed_to_a_leaving_processor_at_the_end_is_released():
+async def test_a_partition_handed_to_a_leaving_processor_at_the_end_is_released():
     """No partition stays recorded as its own after it has stopped."""
-
-    async def scenario():
-        setup = Setup(2)
-        a = setup.processor(SlowerToClose, owner_id="a")
-        await a.start()
-        await seconds(5)
-        stopping = asyncio.create_task(a.stop())
-        while None not in setup.owners().values():
-            await seconds(0.01)
-        store = setup.store_by_owner["a"]
-        given = [p for p, owner_id in setup.owners().items() if owner_id is None]
-        records = setup.account.records(setup.group)
-        await store.claim_ownership(
-            setup.group,
-            [
-                OwnershipClaim(
-                    partition_id=p,
-                    owner_id="a",
-                    expected_etag=records.ownership_by_partition[p].etag,
-                )
-                for p in given
-            ],
-        )
-        await stopping
-        return given, setup.owners(), set(records.member_by_owner)
-
-    given, owners, there = run_virtual(scenario())
+    setup = Setup(2)
+    a = setup.processor(SlowerToClose, owner_id="a")
+    await a.start()
+    await seconds(5)
+    stopping = asyncio.create_task(a.stop())
+    while None not in setup.owners().values():
+        await seconds(0.01)
+    store = setup.store_by_owner["a"]
+    given = [p for p, owner_id in setup.owners().items() if owner_id is None]
+    records = setup.account.records(setup.group)
+    await store.claim_ownership(
+        setup.group,
+        [
+            OwnershipClaim(
+                partition_id=p,
+                owner_id="a",
+                expected_etag=records.ownership_by_partition[p].etag,
+            )
+            for p in given
+        ],
+    )
+    await stopping
 
     assert given
-    assert set(owners.values()) == {None}
-    assert not there
+    assert set(setup.owners().values()) == {None}
+    assert not set(records.member_by_owner)
 
 
 class Lasting(PartitionHandler):
@@ -284,28 +273,25 @@ class Lasting(PartitionHandler):
         await asyncio.sleep(20)
 
 
-def test_a_leaving_processor_does_not_release_partitions_of_a_new_one_with_its_id():
+async def test_a_leaving_processor_does_not_release_partitions_of_a_new_one_with_its_id():
     """A supervisor started the next process before this one had ended."""
+    setup = Setup(2)
+    old = setup.processor(Lasting, owner_id="a", shutdown_timeout=timedelta(seconds=30))
+    await old.start()
+    await seconds(5)
+    setup.publish(1)
+    await seconds(1)
+    stopping = asyncio.create_task(old.stop())
+    await seconds(1)
+    new = setup.processor(owner_id="a", chance="another incarnation")
+    await new.start()
+    was_there = not stopping.done()
+    await stopping
+    await seconds(20)
+    lost_count, owned = new.statistics().lost_count, new.statistics().owned
+    await new.stop()
 
-    async def scenario():
-        setup = Setup(2)
-        old = setup.processor(Lasting, owner_id="a", shutdown_timeout=timedelta(seconds=30))
-        await old.start()
-        await seconds(5)
-        setup.publish(1)
-        await seconds(1)
-        stopping = asyncio.create_task(old.stop())
-        await seconds(1)
-        new = setup.processor(owner_id="a", chance="another incarnation")
-        await new.start()
-        was_there = not stopping.done()
-        await stopping
-        await seconds(20)
-        lost_count, owned = new.statistics().lost_count, new.statistics().owned
-        await new.stop()
-        return was_there, lost_count, owned
-
-    assert run_virtual(scenario()) == (True, 0, ("0", "1"))
+    assert (was_there, lost_count, owned) == (True, 0, ("0", "1"))
 
 
 class IgnoringCancellation(SlowToClose):
@@ -320,169 +306,148 @@ class IgnoringCancellation(SlowToClose):
 
 
 @pytest.mark.parametrize("strategy", list(LoadBalancingStrategy))
-def test_a_processor_that_stops_with_a_handler_running_stays_recorded_as_leaving(strategy):
+async def test_a_processor_that_stops_with_a_handler_running_stays_recorded_as_leaving(strategy):
     """So other members wait before they steal, while its handler may still run."""
-
-    async def scenario():
-        setup = Setup(1)
-        settings = {
-            "shutdown_timeout": timedelta(seconds=5),
-            "load_balancing_strategy": strategy,
-            "handoff_timeout": timedelta(seconds=30),
-        }
-        a = setup.processor(IgnoringCancellation, owner_id="a", **settings)
-        await a.start()
-        await seconds(5)
-        b = setup.processor(owner_id="b", **settings)
-        await b.start()
-        await seconds(15)
-        setup.publish(1)
-        await seconds(1)
-        await a.stop()
-        stopped_at_s = asyncio.get_running_loop().time()
-        status = setup.account.records(setup.group).member_by_owner["a"].status
-        while setup.owners()["0"] != "b":
-            await seconds(0.5)
-        took_s = asyncio.get_running_loop().time() - stopped_at_s
-        await b.stop()
-        await seconds(40)
-        return status, took_s
-
-    status, took_s = run_virtual(scenario())
+    setup = Setup(1)
+    settings = {
+        "shutdown_timeout": timedelta(seconds=5),
+        "load_balancing_strategy": strategy,
+        "handoff_timeout": timedelta(seconds=30),
+    }
+    a = setup.processor(IgnoringCancellation, owner_id="a", **settings)
+    await a.start()
+    await seconds(5)
+    b = setup.processor(owner_id="b", **settings)
+    await b.start()
+    await seconds(15)
+    setup.publish(1)
+    await seconds(1)
+    await a.stop()
+    stopped_at_s = asyncio.get_running_loop().time()
+    status = setup.account.records(setup.group).member_by_owner["a"].status
+    while setup.owners()["0"] != "b":
+        await seconds(0.5)
+    took_s = asyncio.get_running_loop().time() - stopped_at_s
+    await b.stop()
+    await seconds(40)
 
     assert status is MemberStatus.LEAVING
     assert took_s > 20
 
 
-def test_a_processor_that_lost_its_owner_id_writes_no_record():
+async def test_a_processor_that_lost_its_owner_id_writes_no_record():
     """The records belong to the processor that has the owner id now."""
+    setup = Setup(3)
+    old = setup.processor(owner_id="a")
+    await old.start()
+    await seconds(5)
+    line = setup.store_by_owner["a"]
+    line.is_out = True
+    await seconds(61)
+    new = setup.processor(owner_id="a", chance="another incarnation")
+    await new.start()
+    await seconds(5)
+    line.is_out = False
+    await seconds(30)
+    with pytest.raises(DuplicateOwnerError):
+        await old.stop()
+    await seconds(5)
+    lost_count, owned = new.statistics().lost_count, new.statistics().owned
+    await new.stop()
 
-    async def scenario():
-        setup = Setup(3)
-        old = setup.processor(owner_id="a")
-        await old.start()
-        await seconds(5)
-        line = setup.store_by_owner["a"]
-        line.is_out = True
-        await seconds(61)
-        new = setup.processor(owner_id="a", chance="another incarnation")
-        await new.start()
-        await seconds(5)
-        line.is_out = False
-        await seconds(30)
-        with pytest.raises(DuplicateOwnerError):
-            await old.stop()
-        await seconds(5)
-        lost_count, owned = new.statistics().lost_count, new.statistics().owned
-        await new.stop()
-        return lost_count, owned
-
-    assert run_virtual(scenario()) == (0, ("0", "1", "2"))
+    assert (lost_count, owned) == (0, ("0", "1", "2"))
 
 
-def test_a_stolen_link_makes_the_processor_verify_its_lease():
+async def test_a_stolen_link_makes_the_processor_verify_its_lease():
     """So it notices a stolen partition before its next poll."""
+    setup = Setup(1)
+    a = setup.processor(owner_id="a")
+    await a.start()
+    await seconds(12)
+    store = setup.store_by_owner["a"].store
+    record = setup.account.records(setup.group).ownership_by_partition["0"]
+    await store.claim_ownership(
+        setup.group,
+        [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)],
+    )
+    setup.hub.displace("0", group=setup.group.name)
+    await seconds(0.5)
+    lost_count = a.statistics().lost_count
+    await a.stop()
 
-    async def scenario():
-        setup = Setup(1)
-        a = setup.processor(owner_id="a")
-        await a.start()
-        await seconds(12)
-        store = setup.store_by_owner["a"].store
-        record = setup.account.records(setup.group).ownership_by_partition["0"]
-        await store.claim_ownership(
-            setup.group,
-            [OwnershipClaim(partition_id="0", owner_id="thief", expected_etag=record.etag)],
-        )
-        setup.hub.displace("0", group=setup.group.name)
-        await seconds(0.5)
-        lost_count = a.statistics().lost_count
-        await a.stop()
-        return lost_count
-
-    assert run_virtual(scenario()) == 1
+    assert lost_count == 1
 
 
-def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
+async def test_a_member_record_stays_if_the_store_does_not_say_what_is_recorded():
     """A partition may be recorded as this processor's: the others wait before they steal it."""
+    setup = Setup(2)
+    a = setup.processor(owner_id="a", shutdown_timeout=timedelta(seconds=20))
+    await a.start()
+    await seconds(10)
+    store: Any = setup.store_by_owner["a"]
 
-    async def scenario():
-        setup = Setup(2)
-        a = setup.processor(owner_id="a", shutdown_timeout=timedelta(seconds=20))
-        await a.start()
-        await seconds(10)
-        store: Any = setup.store_by_owner["a"]
+    async def unanswered(*_):
+        raise StoreUnavailableError("no answer")
 
-        async def unanswered(*_):
-            raise StoreUnavailableError("no answer")
+    async def unknown(_, claims):
+        return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
 
-        async def unknown(_, claims):
-            return [ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN) for claim in claims]
+    store.list_ownership, store.claim_ownership = unanswered, unknown
+    await a.stop()
+    members = setup.account.records(setup.group).member_by_owner
 
-        store.list_ownership, store.claim_ownership = unanswered, unknown
-        await a.stop()
-        members = setup.account.records(setup.group).member_by_owner
-        return setup.owners(), {owner_id: member.status for owner_id, member in members.items()}
-
-    owners, members = run_virtual(scenario())
-
-    assert owners == {"0": "a", "1": "a"}
-    assert members == {"a": MemberStatus.LEAVING}
+    assert setup.owners() == {"0": "a", "1": "a"}
+    assert ({owner_id: member.status for owner_id, member in members.items()}) == {
+        "a": MemberStatus.LEAVING
+    }
 
 
-def test_a_leaving_processor_writes_its_status_before_it_plans():
+async def test_a_leaving_processor_writes_its_status_before_it_plans():
     """Processors that poll after that plan without it, and find the same new owners."""
+    setup = Setup(2)
+    a = setup.processor()
+    await a.start()
+    await seconds(30)
+    store: Any = setup.store_by_owner["a"]
+    done: list[str] = []
 
-    async def scenario():
-        setup = Setup(2)
-        a = setup.processor()
-        await a.start()
-        await seconds(30)
-        store: Any = setup.store_by_owner["a"]
-        done: list[str] = []
+    def noting(name: str) -> Any:
+        real = getattr(store, name)
 
-        def noting(name: str) -> Any:
-            real = getattr(store, name)
+        def call(*arguments: Any) -> Any:
+            done.append(name)
+            return real(*arguments)
 
-            def call(*arguments: Any) -> Any:
-                done.append(name)
-                return real(*arguments)
+        return call
 
-            return call
+    for name in ("announce_member", "list_members", "list_ownership"):
+        setattr(store, name, noting(name))
+    await a.stop()
 
-        for name in ("announce_member", "list_members", "list_ownership"):
-            setattr(store, name, noting(name))
-        await a.stop()
-        return done[:3]
-
-    assert run_virtual(scenario()) == ["announce_member", "list_members", "list_ownership"]
+    assert done[:3] == ["announce_member", "list_members", "list_ownership"]
 
 
-def test_a_processor_that_expects_no_hand_over_stops_at_once():
+async def test_a_processor_that_expects_no_hand_over_stops_at_once():
     """The group is balanced, so no hand-over to it can be under way."""
+    setup = Setup(2)
+    a = setup.processor()
+    await a.start()
+    await seconds(30)
+    before = setup.now()
+    await a.stop()
 
-    async def scenario():
-        setup = Setup(2)
-        a = setup.processor()
-        await a.start()
-        await seconds(30)
-        before = setup.now()
-        await a.stop()
-        return setup.now() - before
-
-    assert run_virtual(scenario()) < timedelta(seconds=1)
+    assert setup.now() - before < timedelta(seconds=1)
 
 
-def test_a_restarting_processor_renews_once_more_as_it_stops():
+async def test_a_restarting_processor_renews_once_more_as_it_stops():
     """So its next start has a whole expiration in which its records are alive."""
+    setup = Setup(2)
+    a = setup.processor(static_membership=True)
+    await a.start()
+    await seconds(15)
+    await a.stop()
+    records = setup.account.records(setup.group).ownership_by_partition
 
-    async def scenario():
-        setup = Setup(2)
-        a = setup.processor(static_membership=True)
-        await a.start()
-        await seconds(15)
-        await a.stop()
-        records = setup.account.records(setup.group).ownership_by_partition
-        return [setup.now() - record.last_modified for record in records.values()]
-
-    assert max(run_virtual(scenario())) < timedelta(seconds=1)
+    assert max([setup.now() - record.last_modified for record in records.values()]) < timedelta(
+        seconds=1
+    )

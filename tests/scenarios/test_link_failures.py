@@ -106,14 +106,14 @@ class ReaderFixture:
         return numbers(await self.reading.next(EventPosition.earliest, 10, wait))
 
 
-def test_the_waits_grow_with_each_failure_in_a_row_until_events_arrive():
+async def test_the_waits_grow_with_each_failure_in_a_row_until_events_arrive():
     """An opened link alone proves nothing: it may break at once."""
+    fixture = ReaderFixture(BROKEN, BROKEN, BROKEN, [1], BROKEN, BROKEN, [2])
 
-    async def scenario():
-        fixture = ReaderFixture(BROKEN, BROKEN, BROKEN, [1], BROKEN, BROKEN, [2])
-        return [await fixture.next(), await fixture.next()], fixture.attempts
-
-    assert run_virtual(scenario()) == ([[1], [2]], [1, 2, 3, 1, 2])
+    assert ([await fixture.next(), await fixture.next()], fixture.attempts) == (
+        [[1], [2]],
+        [1, 2, 3, 1, 2],
+    )
 
 
 @pytest.mark.parametrize("between", ["events", "properties"])
@@ -141,96 +141,78 @@ def test_refusals_are_counted_from_zero_after_the_source_has_answered(between):
     assert run_virtual(scenario()) == [[1], [2]]
 
 
-def test_the_newest_event_is_known_until_a_new_link_reports_one():
+async def test_the_newest_event_is_known_until_a_new_link_reports_one():
     """A link that was just opened does not know it yet; the lag is still reported."""
+    fixture = ReaderFixture([1], BROKEN, [2])
+    known = LastEnqueued(sequence_number=9, offset="9", enqueued_time=None)
+    fixture.source.last_enqueued = known
+    await fixture.next()
+    assert fixture.link.last_enqueued is known
+    fixture.source.last_enqueued = None
+    await fixture.next()
 
-    async def scenario():
-        fixture = ReaderFixture([1], BROKEN, [2])
-        known = LastEnqueued(sequence_number=9, offset="9", enqueued_time=None)
-        fixture.source.last_enqueued = known
-        await fixture.next()
-        assert fixture.link.last_enqueued is known
-        fixture.source.last_enqueued = None
-        await fixture.next()
-        return fixture.link.last_enqueued is known
-
-    assert run_virtual(scenario())
+    assert fixture.link.last_enqueued is known
 
 
-def test_events_that_a_link_filtered_out_are_not_missing(caplog):
+async def test_events_that_a_link_filtered_out_are_not_missing(caplog):
     """The link tells which event was its first one; what it left out was there."""
+    fixture = ReaderFixture([7])
+    fixture.reading.reader.begin(3, None)
+    fixture.source.first = 4
 
-    async def scenario():
-        fixture = ReaderFixture([7])
-        fixture.reading.reader.begin(3, None)
-        fixture.source.first = 4
-        return await fixture.next()
-
-    assert run_virtual(scenario()) == [7]
+    assert await fixture.next() == [7]
     assert not caplog.records
 
 
-def test_a_pause_during_a_back_off_does_not_touch_the_link_that_failed():
+async def test_a_pause_during_a_back_off_does_not_touch_the_link_that_failed():
     """Its wait is over; the next one begins when the partition is resumed."""
+    fixture = ReaderFixture(BROKEN, [1])
+    await fixture.source.open()  # A paused partition is asked for its newest event.
+    reading = asyncio.ensure_future(fixture.next())
+    await seconds(0.5)
+    fixture.pause.pause()
+    await seconds(30)
+    fixture.pause.resume()
 
-    async def scenario():
-        fixture = ReaderFixture(BROKEN, [1])
-        await fixture.source.open()  # A paused partition is asked for its newest event.
-        reading = asyncio.ensure_future(fixture.next())
-        await seconds(0.5)
-        fixture.pause.pause()
-        await seconds(30)
-        fixture.pause.resume()
-        return await reading, asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == ([1], 30.5)
+    assert (await reading, asyncio.get_running_loop().time()) == ([1], 30.5)
 
 
-def test_a_link_that_is_slow_to_end_may_be_interrupted_twice():
+async def test_a_link_that_is_slow_to_end_may_be_interrupted_twice():
     """By a restart, and by a pause while it still ends."""
+    fixture = ReaderFixture()
+    fixture.source.cancel_s = 3.0
+    reading = asyncio.ensure_future(fixture.next())
+    await seconds(5)
+    fixture.link.restart()
+    await seconds(1)
+    fixture.pause.pause()
+    await seconds(1)
+    fixture.pause.resume()
+    await seconds(20)
+    fixture.source.steps = [[1]]
+    fixture.pause.pause()
+    await seconds(10)
+    fixture.pause.resume()
 
-    async def scenario():
-        fixture = ReaderFixture()
-        fixture.source.cancel_s = 3.0
-        reading = asyncio.ensure_future(fixture.next())
-        await seconds(5)
-        fixture.link.restart()
-        await seconds(1)
-        fixture.pause.pause()
-        await seconds(1)
-        fixture.pause.resume()
-        await seconds(20)
-        fixture.source.steps = [[1]]
-        fixture.pause.pause()
-        await seconds(10)
-        fixture.pause.resume()
-        return await reading, await fixture.next()
-
-    assert run_virtual(scenario()) == ([], [1])
+    assert (await reading, await fixture.next()) == ([], [1])
 
 
-def test_a_restart_that_events_overtook_is_forgotten():
+async def test_a_restart_that_events_overtook_is_forgotten():
     """They show that the link works, so the next quiet minute is no error."""
+    fixture = ReaderFixture([1])
+    fixture.link.restart()
+    received = [await fixture.next(), await fixture.next()]
 
-    async def scenario():
-        fixture = ReaderFixture([1])
-        fixture.link.restart()
-        received = [await fixture.next(), await fixture.next()]
-        return received, fixture.counters.receiver_error_count
-
-    assert run_virtual(scenario()) == ([[1], []], 0)
+    assert (received, fixture.counters.receiver_error_count) == ([[1], []], 0)
 
 
-def test_a_stop_ends_the_wait_for_the_ownership_record():
+async def test_a_stop_ends_the_wait_for_the_ownership_record():
     """Another receiver took the link, and the store does not answer."""
+    fixture = ReaderFixture(ReceiverDisplacedError("taken"))
+    asyncio.get_running_loop().call_later(
+        5, lambda: fixture.stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
+    )
+    with pytest.raises(StoppedError):
+        await fixture.next()
 
-    async def scenario():
-        fixture = ReaderFixture(ReceiverDisplacedError("taken"))
-        asyncio.get_running_loop().call_later(
-            5, lambda: fixture.stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
-        )
-        with pytest.raises(StoppedError):
-            await fixture.next()
-        return asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == 5
+    assert asyncio.get_running_loop().time() == 5

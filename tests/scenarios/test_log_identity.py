@@ -6,6 +6,8 @@ import sqlite3
 from contextlib import closing
 from datetime import timedelta
 
+import pytest
+
 from checkpointstores.memory import MemoryCheckpointStore
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import (
@@ -17,7 +19,6 @@ from eventproc import (
 )
 from eventproc._base.logs import TextLines, get_logger
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.test_forks import QUICK, Idle
 
@@ -56,6 +57,7 @@ def locked(path):
     return db
 
 
+@pytest.mark.real_time
 async def test_every_line_of_a_program_with_two_processors_names_its_processor(caplog, tmp_path):
     """Also those of stores and sources, from their tasks and threads, in text and as fields."""
     caplog.set_level(logging.DEBUG, "eventproc")
@@ -94,24 +96,21 @@ async def test_every_line_of_a_program_with_two_processors_names_its_processor(c
     )
 
 
-def test_the_first_line_says_what_the_others_of_a_lone_processor_leave_out(caplog):
+async def test_the_first_line_says_what_the_others_of_a_lone_processor_leave_out(caplog):
     """Hub, group, owner id, store, placement and expiration; as fields they are on each line."""
     caplog.set_level(logging.INFO, "eventproc")
+    setup = Setup(1)
+    processor = EventProcessor(
+        source=LoggingSource(setup.hub),
+        store=MemoryCheckpointStore(setup.account),
+        handler=Idle,
+        consumer_group="audit",
+        owner_id="host-1",
+        config=EventProcessorConfig(uses_store_thread=False),
+    )
+    async with processor:
+        await seconds(1)
 
-    async def scenario():
-        setup = Setup(1)
-        processor = EventProcessor(
-            source=LoggingSource(setup.hub),
-            store=MemoryCheckpointStore(setup.account),
-            handler=Idle,
-            consumer_group="audit",
-            owner_id="host-1",
-            config=EventProcessorConfig(uses_store_thread=False),
-        )
-        async with processor:
-            await seconds(1)
-
-    run_virtual(scenario())
     first, *others = [each for each in caplog.records if each.name.startswith("eventproc")]
 
     assert first.getMessage() == (
@@ -134,6 +133,7 @@ class Hold(ResourceHandler):
         await asyncio.Event().wait()
 
 
+@pytest.mark.real_time
 async def test_the_first_line_of_a_resource_processor_names_its_group(caplog):
     """It has no hub."""
     caplog.set_level(logging.INFO, "eventproc")

@@ -7,7 +7,6 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import OwnershipClaim
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc.test_admin import move
 
@@ -59,37 +58,30 @@ def losses_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
         (release, ("ownership_lost", None)),
     ],
 )
-def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, caplog):
+async def test_the_log_has_the_reason_for_a_lease_lost_at_a_poll(cause, event, caplog):
     """A reset by an operator is not logged as the claim of another owner."""
     caplog.set_level(logging.INFO)
-
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        await processor.start()
-        await seconds(15)
-        await cause(setup)
-        await seconds(40)
-        await processor.stop()
-
-    run_virtual(scenario())
+    setup = Setup()
+    processor = setup.processor()
+    await processor.start()
+    await seconds(15)
+    await cause(setup)
+    await seconds(40)
+    await processor.stop()
 
     assert losses_logged(caplog) == [event]
 
 
-def test_the_log_of_a_reset_says_that_it_was_one(caplog):
+async def test_the_log_of_a_reset_says_that_it_was_one(caplog):
     """An operator who reads it later need not look the event up."""
+    setup = Setup()
+    processor = setup.processor()
+    await processor.start()
+    await seconds(15)
+    await reset(setup)
+    await seconds(40)
+    await processor.stop()
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        await processor.start()
-        await seconds(15)
-        await reset(setup)
-        await seconds(40)
-        await processor.stop()
-
-    run_virtual(scenario())
     (record,) = [r for r in caplog.records if getattr(r, "event", "") == "ownership_rewritten"]
 
     assert "`eventproc checkpoints` does when it moves a checkpoint" in record.remedy
@@ -101,27 +93,24 @@ def test_the_log_of_a_reset_says_that_it_was_one(caplog):
     ("cause", "event"),
     [(reset, ("ownership_rewritten", "")), (steal, ("ownership_lost", "thief"))],
 )
-def test_the_record_is_read_for_the_reason_of_a_refused_renewal(cause, event, is_silent, caplog):
+async def test_the_record_is_read_for_the_reason_of_a_refused_renewal(
+    cause, event, is_silent, caplog
+):
     """The pump is stopped first. If the store does not answer, the log names no owner."""
     caplog.set_level(logging.INFO)
-
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        await processor.start()
-        await seconds(15)
-        run = processor._run
-        assert run is not None
-        await cause(setup)
-        if is_silent:
-            setup.store_by_owner["a"].list_ownership = no_answer  # type: ignore[method-assign]
-        await run.leases.renew_all()
-        await seconds(0.1)
-        lost_count = processor.statistics().lost_count
-        await processor.stop()
-        return lost_count
-
-    lost_count = run_virtual(scenario())
+    setup = Setup()
+    processor = setup.processor()
+    await processor.start()
+    await seconds(15)
+    run = processor._run
+    assert run is not None
+    await cause(setup)
+    if is_silent:
+        setup.store_by_owner["a"].list_ownership = no_answer  # type: ignore[method-assign]
+    await run.leases.renew_all()
+    await seconds(0.1)
+    lost_count = processor.statistics().lost_count
+    await processor.stop()
 
     assert lost_count == 1
     assert losses_logged(caplog)[:1] == [("ownership_lost", None) if is_silent else event]

@@ -22,7 +22,6 @@ from eventproc.models import (
 )
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
 AMQP, KAFKA = OffsetFormat.AMQP, OffsetFormat.KAFKA
@@ -96,93 +95,74 @@ async def refused(processor):
 
 
 @pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
-def test_another_offset_format_is_refused_while_a_processor_is_alive(first, second):
+async def test_another_offset_format_is_refused_while_a_processor_is_alive(first, second):
     """Even if it has not read anything, so that there is no checkpoint."""
-
-    async def scenario():
-        setup = Setup()
-        async with processor_of(setup, first, "a"):
-            await seconds(200)  # Long after its presence was written for the last time.
-            text = await refused(processor_of(setup, second, "b"))
-        return text, setup.account.records(setup.group).member_by_owner
-
-    text, present = run_virtual(scenario())
+    setup = Setup()
+    async with processor_of(setup, first, "a"):
+        await seconds(200)  # Long after its presence was written for the last time.
+        text = await refused(processor_of(setup, second, "b"))
 
     assert "AMQP" in text
     assert "Kafka" in text
     assert "consumer_group" in text
     assert "live processors (a)" in text
-    assert "b" not in present
+    assert "b" not in setup.account.records(setup.group).member_by_owner
 
 
 @pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
-def test_another_offset_format_is_refused_if_there_is_a_checkpoint(first, second):
+async def test_another_offset_format_is_refused_if_there_is_a_checkpoint(first, second):
     """Even if all processors stopped weeks ago, and with the same owner id."""
-
-    async def scenario():
-        setup = Setup(2)
-        setup.publish(3)
-        await serve(setup, first, "a")
-        await seconds(1_000_000)
-        text = await refused(processor_of(setup, second, "a"))
-        setup.publish(2)
-        await serve(setup, first, "a")
-        return text, setup.numbers()
-
-    text, numbers = run_virtual(scenario())
+    setup = Setup(2)
+    setup.publish(3)
+    await serve(setup, first, "a")
+    await seconds(1_000_000)
+    text = await refused(processor_of(setup, second, "a"))
+    setup.publish(2)
+    await serve(setup, first, "a")
 
     assert "checkpoints (of partition 0)" in text
-    assert numbers == [0, 1, 2, 3, 4]
+    assert setup.numbers() == [0, 1, 2, 3, 4]
 
 
-def test_of_two_formats_that_start_at_once_at_least_one_is_refused():
+async def test_of_two_formats_that_start_at_once_at_least_one_is_refused():
     """Each writes its member record before it reads, so at least one sees the other."""
+    setup = Setup()
+    amqp, kafka = processor_of(setup, AMQP, "a"), processor_of(setup, KAFKA, "k")
+    outcomes = []
+    for processor in (amqp, kafka):
+        try:
+            await processor.start()
+        except ConfigurationError:
+            outcomes.append("refused")
+    await amqp.stop()
+    await kafka.stop()
 
-    async def scenario():
-        setup = Setup()
-        amqp, kafka = processor_of(setup, AMQP, "a"), processor_of(setup, KAFKA, "k")
-        outcomes = []
-        for processor in (amqp, kafka):
-            try:
-                await processor.start()
-            except ConfigurationError:
-                outcomes.append("refused")
-        await amqp.stop()
-        await kafka.stop()
-        return outcomes
-
-    assert "refused" in run_virtual(scenario())
+    assert "refused" in outcomes
 
 
-def test_a_foreign_member_counts_as_amqp():
+async def test_a_foreign_member_counts_as_amqp():
     """It writes an ownership record and no member record."""
+    setup = Setup()
+    store = MemoryCheckpointStore(setup.account)
+    await store.open()
+    claim = OwnershipClaim(partition_id="0", owner_id="net", expected_etag=None)
+    await store.claim_ownership(setup.group, [claim])
+    text = await refused(processor_of(setup, KAFKA, "k"))
+    await seconds(3600)  # It died, and left no checkpoint: nothing to be taken wrongly.
+    await serve(setup, KAFKA, "k")
 
-    async def scenario():
-        setup = Setup()
-        store = MemoryCheckpointStore(setup.account)
-        await store.open()
-        claim = OwnershipClaim(partition_id="0", owner_id="net", expected_etag=None)
-        await store.claim_ownership(setup.group, [claim])
-        text = await refused(processor_of(setup, KAFKA, "k"))
-        await seconds(3600)  # It died, and left no checkpoint: nothing to be taken wrongly.
-        await serve(setup, KAFKA, "k")
-        return text
-
-    assert "live processors (net)" in run_virtual(scenario())
+    assert "live processors (net)" in text
 
 
 @pytest.mark.parametrize(("first", "second"), [(AMQP, KAFKA), (KAFKA, AMQP)])
-def test_the_offset_before_the_first_event_has_no_format(first, second):
+async def test_the_offset_before_the_first_event_has_no_format(first, second):
     """A source of either format may begin there and skips no event."""
+    setup = Setup()
+    await put(setup, BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER)
+    setup.publish(3)
+    await serve(setup, second, "b")
 
-    async def scenario():
-        setup = Setup()
-        await put(setup, BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER)
-        setup.publish(3)
-        await serve(setup, second, "b")
-        return setup.numbers()
-
-    assert run_virtual(scenario()) == [0, 1, 2]
+    assert setup.numbers() == [0, 1, 2]
 
 
 async def put(setup, offset, number):
@@ -202,23 +182,20 @@ async def put(setup, offset, number):
     )
 
 
-def test_a_partition_stops_if_another_sdk_writes_an_offset_of_another_format(caplog):
+async def test_a_partition_stops_if_another_sdk_writes_an_offset_of_another_format(caplog):
     """The other SDK did not check the format. Going on from there would skip events."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(3)
-        async with processor_of(setup, KAFKA, "k"):
-            await seconds(30)
-            offset = setup.hub.events("0")[1].offset  # Over AMQP it would name that event.
-            await put(setup, offset, 1_000)
-            setup.publish(3)
-            await seconds(120)
-            stands = setup.checkpoint()
-        return setup.numbers(), stands
-
     caplog.set_level(logging.INFO, "eventproc")
-    numbers, stands = run_virtual(scenario())
+    setup = Setup()
+    setup.publish(3)
+    async with processor_of(setup, KAFKA, "k"):
+        await seconds(30)
+        offset = setup.hub.events("0")[1].offset  # Over AMQP it would name that event.
+        await put(setup, offset, 1_000)
+        setup.publish(3)
+        await seconds(120)
+        stands = setup.checkpoint()
+    numbers = setup.numbers()
+
     logged_events = [vars(record).get("event") for record in caplog.records]
 
     assert logged_events.count("partition_started") == 1  # After 1,000 it would skip events.
@@ -254,15 +231,11 @@ def test_a_checkpoint_shows_its_offset_format(offset, number, whose):
     assert offset is None or offset_format_of(offset) is whose
 
 
-def test_a_processor_whose_records_have_expired_does_not_count():
+async def test_a_processor_whose_records_have_expired_does_not_count():
     """Without checkpoints, a dead processor does not make a start fail."""
-
-    async def scenario():
-        setup = Setup()
-        store = MemoryCheckpointStore(setup.account)
-        await store.open()
-        await store.announce_member(setup.group, Member(owner_id="a", incarnation="1"))
-        await seconds(timedelta(minutes=10).total_seconds())
-        await serve(setup, KAFKA, "k")
-
-    run_virtual(scenario())
+    setup = Setup()
+    store = MemoryCheckpointStore(setup.account)
+    await store.open()
+    await store.announce_member(setup.group, Member(owner_id="a", incarnation="1"))
+    await seconds(timedelta(minutes=10).total_seconds())
+    await serve(setup, KAFKA, "k")

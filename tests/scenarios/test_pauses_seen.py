@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc._command.dashboard.reader import GroupReader
 from eventproc._command.group.connection import Connection
@@ -55,6 +57,7 @@ async def test_the_page_does_not_know_a_lag_while_the_hub_does_not_answer():
     assert [None if end is None else end.lag for end in (before, during, after)] == [3, None, 3]
 
 
+@pytest.mark.real_time
 async def test_the_autoscaler_counts_all_events_of_a_hub_that_was_created_again():
     """The checkpoint is of the former hub, whether the new one is shorter or longer."""
     setup = Setup(partition_count=2)

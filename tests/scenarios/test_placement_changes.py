@@ -16,7 +16,6 @@ from eventproc._core.placement.placement import GroupState, MemberFacts, Order, 
 from eventproc._core.placement.plan import plan
 from eventproc._core.placement.ring import Ring
 from eventproc.testing import StoreFaults
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.test_deploys import OwnerChanges, started, stop_all
 
@@ -80,35 +79,30 @@ def planned(setup: Setup, placement: Placement) -> dict[str, str]:
 
 @pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda strategy: strategy.value)
 @pytest.mark.parametrize("new", [Ring(), OwnRing()], ids=["ring", "own"])
-def test_a_rolling_change_of_the_placement_moves_each_partition_once_at_most(strategy, new):
+async def test_a_rolling_change_of_the_placement_moves_each_partition_once_at_most(strategy, new):
     """The group changes in the middle, once; a restart under the same owner id moves nothing."""
+    setup = Setup(partition_count=20)
+    settings = {"static_membership": True, "load_balancing_strategy": strategy}
+    running = await started(setup, NAMES, placement=Even(), **settings)
+    await seconds(30)
+    placements, moves = PlacementChanges(setup), OwnerChanges(setup)
+    before, after = setup.owners(), planned(setup, new)
+    move_counts = []
+    for number, name in enumerate(NAMES):
+        await running[number].stop()
+        await seconds(5)
+        (running[number],) = await started(setup, [name], placement=new, **settings)
+        await seconds(40)
+        move_counts.append(moves.count.total())
+    await placements.end()
+    await moves.end()
+    in_the_end = setup.owners()
+    await stop_all(running)
+    moving = [p for p, owner in before.items() if owner != after[p]]
 
-    async def scenario():
-        setup = Setup(partition_count=20)
-        settings = {"static_membership": True, "load_balancing_strategy": strategy}
-        running = await started(setup, NAMES, placement=Even(), **settings)
-        await seconds(30)
-        placements, moves = PlacementChanges(setup), OwnerChanges(setup)
-        before, after = setup.owners(), planned(setup, new)
-        move_counts = []
-        for number, name in enumerate(NAMES):
-            await running[number].stop()
-            await seconds(5)
-            (running[number],) = await started(setup, [name], placement=new, **settings)
-            await seconds(40)
-            move_counts.append(moves.count.total())
-        await placements.end()
-        await moves.end()
-        in_the_end = setup.owners()
-        await stop_all(running)
-        moving = [p for p, owner in before.items() if owner != after[p]]
-        return placements.names, moves.count, move_counts, moving, in_the_end == after
-
-    names, moves, move_counts, moving, is_as_planned = run_virtual(scenario())
-
-    assert names == ["Even", new.name]
-    assert is_as_planned
-    assert moves == Counter(moving)
+    assert placements.names == ["Even", new.name]
+    assert in_the_end == after
+    assert moves.count == Counter(moving)
     assert len(moving) > 5
     if new == Ring():  # Processors with the old placement know it, too, so they carry it out.
         assert move_counts == [0, 0, *[len(moving)] * 3]
@@ -118,90 +112,72 @@ def test_a_rolling_change_of_the_placement_moves_each_partition_once_at_most(str
 
 
 @pytest.mark.parametrize(("old", "new"), [(Even(), Ring()), (Ring(), Even())])
-def test_new_processors_with_another_placement_change_the_group_once(old, new):
+async def test_new_processors_with_another_placement_change_the_group_once(old, new):
     """In both directions: one starts, an old one stops, and so on."""
-
-    async def scenario():
-        setup = Setup(partition_count=20)
-        running = await started(setup, NAMES, placement=old)
+    setup = Setup(partition_count=20)
+    running = await started(setup, NAMES, placement=old)
+    await seconds(30)
+    placements = PlacementChanges(setup)
+    for number, name in enumerate(NAMES):
+        running += await started(setup, [f"new-{name}"], placement=new)
         await seconds(30)
-        placements = PlacementChanges(setup)
-        for number, name in enumerate(NAMES):
-            running += await started(setup, [f"new-{name}"], placement=new)
-            await seconds(30)
-            await running[number].stop()
-            await seconds(30)
-        await placements.end()
-        is_as_planned = setup.owners() == planned(setup, new)
-        await stop_all(running[len(NAMES) :])
-        return placements.names, is_as_planned
+        await running[number].stop()
+        await seconds(30)
+    await placements.end()
+    is_as_planned = setup.owners() == planned(setup, new)
+    await stop_all(running[len(NAMES) :])
 
-    assert run_virtual(scenario()) == ([old.name, new.name], True)
+    assert (placements.names, is_as_planned) == ([old.name, new.name], True)
 
 
-def test_a_processor_that_lacks_the_placement_of_the_group_is_refused_and_never_a_member():
+async def test_a_processor_that_lacks_the_placement_of_the_group_is_refused_and_never_a_member():
     """However often its supervisor starts it: it writes no record, and nothing moves."""
+    setup = Setup(partition_count=8)
+    running = await started(setup, NAMES[:2], placement=FirstName())
+    await seconds(30)
+    placements, moves = PlacementChanges(setup), OwnerChanges(setup)
+    for _ in range(20):
+        refused = setup.processor(owner_id="new", placement=Even())
+        slow = StoreFaults(delay_min=timedelta(seconds=0.2), delay_max=timedelta(seconds=0.2))
+        setup.store_by_owner["new"].faults = slow
+        with pytest.raises(ConfigurationError, match=r"FirstName', which this processor"):
+            await refused.start()
+        await seconds(2)
+    await placements.end()
+    await moves.end()
+    await stop_all(running)
 
-    async def scenario():
-        setup = Setup(partition_count=8)
-        running = await started(setup, NAMES[:2], placement=FirstName())
-        await seconds(30)
-        placements, moves = PlacementChanges(setup), OwnerChanges(setup)
-        for _ in range(20):
-            refused = setup.processor(owner_id="new", placement=Even())
-            slow = StoreFaults(delay_min=timedelta(seconds=0.2), delay_max=timedelta(seconds=0.2))
-            setup.store_by_owner["new"].faults = slow
-            with pytest.raises(ConfigurationError, match=r"FirstName', which this processor"):
-                await refused.start()
-            await seconds(2)
-        await placements.end()
-        await moves.end()
-        await stop_all(running)
-        return placements.member_names, moves.count
-
-    members, moves = run_virtual(scenario())
-
-    assert members == {*NAMES[:2]}
-    assert not moves
+    assert placements.member_names == {*NAMES[:2]}
+    assert not moves.count
 
 
-def test_a_processor_that_lacks_the_placement_of_a_group_that_starts_at_once_is_refused():
+async def test_a_processor_that_lacks_the_placement_of_a_group_that_starts_at_once_is_refused():
     """No record shows the others before it writes its own, so it reads the group once more."""
+    setup = Setup(partition_count=8)
+    good = [setup.processor(owner_id=name, placement=FirstName()) for name in NAMES[:2]]
+    bad = setup.processor(owner_id="new", placement=Even())
+    results = await asyncio.gather(*(p.start() for p in [*good, bad]), return_exceptions=True)
+    await seconds(30)
+    owners = set(setup.owners().values())
+    members = {*setup.account.records(setup.group).member_by_owner}
+    await stop_all(good)
 
-    async def scenario():
-        setup = Setup(partition_count=8)
-        good = [setup.processor(owner_id=name, placement=FirstName()) for name in NAMES[:2]]
-        bad = setup.processor(owner_id="new", placement=Even())
-        results = await asyncio.gather(*(p.start() for p in [*good, bad]), return_exceptions=True)
-        await seconds(30)
-        owners = set(setup.owners().values())
-        members = {*setup.account.records(setup.group).member_by_owner}
-        await stop_all(good)
-        return [type(result) for result in results], members, owners
-
-    results, members, owners = run_virtual(scenario())
-
-    assert results == [type(None), type(None), ConfigurationError]
+    assert [type(result) for result in results] == [type(None), type(None), ConfigurationError]
     assert members == {*NAMES[:2]}
     assert owners == {NAMES[0]}
 
 
-def test_the_last_processor_with_the_former_placement_stops_without_an_error(caplog):
+async def test_the_last_processor_with_the_former_placement_stops_without_an_error(caplog):
     """It does not know the one that the others follow from then on, and need not."""
-
-    async def scenario():
-        setup = Setup(partition_count=8)
-        own = await started(setup, NAMES[:1], placement=OwnRing())
-        even = await started(setup, NAMES[1:2], placement=Even())
-        await seconds(30)
-        before = setup.owners()
-        await stop_all(even)
-        await seconds(30)
-        after = setup.owners()
-        await stop_all(own)
-        return before, after
-
-    before, after = run_virtual(scenario())
+    setup = Setup(partition_count=8)
+    own = await started(setup, NAMES[:1], placement=OwnRing())
+    even = await started(setup, NAMES[1:2], placement=Even())
+    await seconds(30)
+    before = setup.owners()
+    await stop_all(even)
+    await seconds(30)
+    after = setup.owners()
+    await stop_all(own)
 
     assert Counter(before.values()) == {NAMES[0]: 4, NAMES[1]: 4}
     assert set(after.values()) == {NAMES[0]}

@@ -11,7 +11,6 @@ from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import LoadBalancingStrategy
 from eventproc._core.placement.placement import GroupState, Order, Placement
 from eventproc.ports import ForwardingStore
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 
 NAMES = ["host-a", "host-b", "host-c", "host-d", "host-e"]
@@ -58,39 +57,36 @@ class NotingStore(ForwardingStore):
 
 
 @pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda strategy: strategy.value)
-def test_a_processor_that_is_not_in_the_order_of_a_partition_makes_no_write_for_it(strategy):
+async def test_a_processor_that_is_not_in_the_order_of_a_partition_makes_no_write_for_it(strategy):
     """Through an outage, a stop, a time in which neither of two candidates is there, and a join."""
+    setup = Setup(partition_count=10)
+    written: set[tuple[str, str]] = set()
+    processors = {
+        name: setup.processor(
+            owner_id=name, placement=TwoOfFive(), load_balancing_strategy=strategy
+        )
+        for name in NAMES
+    }
+    for name in NAMES:
+        setup.store_by_owner[name].store = NotingStore(setup, name, written)
+    await asyncio.gather(*(processor.start() for processor in processors.values()))
+    await seconds(30)
+    planned = setup.owners()
+    setup.store_by_owner["host-a"].is_out = True
+    await seconds(100)
+    without_a = setup.owners()
+    setup.store_by_owner["host-a"].is_out = False
+    await processors["host-c"].stop()
+    await processors["host-d"].stop()
+    await seconds(30)
+    without_c_and_d = setup.owners()
+    unplaced_count = processors["host-a"].statistics().unplaced_count
+    await processors["host-c"].start()
+    await seconds(30)
+    in_the_end = setup.owners()
+    await asyncio.gather(*(processor.stop() for processor in processors.values()))
+    seen = [planned, without_a, without_c_and_d, in_the_end]
 
-    async def scenario():
-        setup = Setup(partition_count=10)
-        written: set[tuple[str, str]] = set()
-        processors = {
-            name: setup.processor(
-                owner_id=name, placement=TwoOfFive(), load_balancing_strategy=strategy
-            )
-            for name in NAMES
-        }
-        for name in NAMES:
-            setup.store_by_owner[name].store = NotingStore(setup, name, written)
-        await asyncio.gather(*(processor.start() for processor in processors.values()))
-        await seconds(30)
-        planned = setup.owners()
-        setup.store_by_owner["host-a"].is_out = True
-        await seconds(100)
-        without_a = setup.owners()
-        setup.store_by_owner["host-a"].is_out = False
-        await processors["host-c"].stop()
-        await processors["host-d"].stop()
-        await seconds(30)
-        without_c_and_d = setup.owners()
-        unplaced_count = processors["host-a"].statistics().unplaced_count
-        await processors["host-c"].start()
-        await seconds(30)
-        in_the_end = setup.owners()
-        await asyncio.gather(*(processor.stop() for processor in processors.values()))
-        return written, [planned, without_a, without_c_and_d, in_the_end], unplaced_count
-
-    written, seen, unplaced_count = run_virtual(scenario())
     planned, without_a, without_c_and_d, in_the_end = seen
     first = {str(n): candidates(str(n))[0] for n in range(10)}
 

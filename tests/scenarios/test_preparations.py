@@ -59,77 +59,67 @@ class PreparingSetup(ResourceSetup):
         self.handlers: list[Preparing] = []
 
 
-def test_each_resource_is_prepared_by_one_backup_which_takes_over_warm():
+async def test_each_resource_is_prepared_by_one_backup_which_takes_over_warm():
     """The instance that was prepared holds the resource after the owner has gone."""
+    setup = PreparingSetup(*NAMES)
+    make = lambda: Preparing(setup)  # noqa: E731
+    async with (
+        setup.processor("x", make, **BACKED_UP),
+        setup.processor("y", make, **BACKED_UP) as y,
+        setup.processor("z", make, **BACKED_UP) as z,
+    ):
+        await seconds(120)
+        held = setup.held()
+        prepared = [h.name for h in setup.handlers if h.calls == ["prepare", "ready"]]
+        shown = {*y.statistics().prepared, *z.statistics().prepared}
+        setup.store_by_owner["x"].faults = StoreFaults(request_lost_rate=1.0)
+        await seconds(80)
+        taken = [setup.uses_of(name)[-1] for name in held["x"] if len(setup.uses_of(name)) > 1]
+        setup.check()
 
-    async def scenario():
-        setup = PreparingSetup(*NAMES)
-        make = lambda: Preparing(setup)  # noqa: E731
-        async with (
-            setup.processor("x", make, **BACKED_UP),
-            setup.processor("y", make, **BACKED_UP) as y,
-            setup.processor("z", make, **BACKED_UP) as z,
-        ):
-            await seconds(120)
-            held = setup.held()
-            prepared = [h.name for h in setup.handlers if h.calls == ["prepare", "ready"]]
-            shown = {*y.statistics().prepared, *z.statistics().prepared}
-            setup.store_by_owner["x"].faults = StoreFaults(request_lost_rate=1.0)
-            await seconds(80)
-            taken = [setup.uses_of(name)[-1] for name in held["x"] if len(setup.uses_of(name)) > 1]
-            setup.check()
-        return sorted(prepared), shown, len(held["x"]), [use.events for use in taken]
-
-    prepared, shown, lost_count, taken = run_virtual(scenario())
-    assert prepared == sorted(NAMES)  # Each once.
+    assert sorted(prepared) == sorted(NAMES)  # Each once.
     assert shown <= set(NAMES)
     assert shown
-    assert taken == [["ready"]] * lost_count
+    assert [use.events for use in taken] == [["ready"]] * len(held["x"])
 
 
-def test_what_is_not_backed_up_any_more_is_discarded():
+async def test_what_is_not_backed_up_any_more_is_discarded():
     """Also when the processor stops."""
+    setup = PreparingSetup(*NAMES)
+    make = lambda: Preparing(setup, 1.0)  # noqa: E731
+    async with setup.processor("x", make, **BACKED_UP):
+        y = setup.processor("y", make, **BACKED_UP)
+        await y.start()
+        await seconds(60)
+        ready = [h for h in setup.handlers if h.calls == ["prepare", "ready"]]
+        await y.stop()
+        await seconds(30)
+        count, calls = len(ready), [h.calls for h in ready]
 
-    async def scenario():
-        setup = PreparingSetup(*NAMES)
-        make = lambda: Preparing(setup, 1.0)  # noqa: E731
-        async with setup.processor("x", make, **BACKED_UP):
-            y = setup.processor("y", make, **BACKED_UP)
-            await y.start()
-            await seconds(60)
-            ready = [h for h in setup.handlers if h.calls == ["prepare", "ready"]]
-            await y.stop()
-            await seconds(30)
-            return len(ready), [h.calls for h in ready]
-
-    count, calls = run_virtual(scenario())
     assert count == len(NAMES)
     assert all(call[2:] in (["discard"], ["hold"]) for call in calls)
     assert ["prepare", "ready", "discard"] in calls  # Of the one that stopped.
 
 
-def test_a_preparation_under_way_ends_before_hold_begins():
+async def test_a_preparation_under_way_ends_before_hold_begins():
     """It is cancelled, and may close what it had opened."""
+    setup = PreparingSetup("r0")
+    make = lambda: Preparing(setup, 1000.0)  # noqa: E731
+    x, y = (setup.processor(name, make, **BACKED_UP) for name in "xy")
+    await x.start()
+    await y.start()
+    await seconds(30)
+    (owner_id,) = setup.held()
+    first, second = (x, y) if owner_id == "x" else (y, x)
+    await first.stop()
+    await seconds(30)
+    calls = next(list(h.calls) for h in setup.handlers if "prepare" in h.calls)
+    await second.stop()
 
-    async def scenario():
-        setup = PreparingSetup("r0")
-        make = lambda: Preparing(setup, 1000.0)  # noqa: E731
-        x, y = (setup.processor(name, make, **BACKED_UP) for name in "xy")
-        await x.start()
-        await y.start()
-        await seconds(30)
-        (owner_id,) = setup.held()
-        first, second = (x, y) if owner_id == "x" else (y, x)
-        await first.stop()
-        await seconds(30)
-        calls = next(list(h.calls) for h in setup.handlers if "prepare" in h.calls)
-        await second.stop()
-        return calls
-
-    assert run_virtual(scenario()) == ["prepare", "cancelled", "closed", "hold"]
+    assert calls == ["prepare", "cancelled", "closed", "hold"]
 
 
-def test_a_preparation_that_fails_is_tried_again(caplog):
+async def test_a_preparation_that_fails_is_tried_again(caplog):
     """After a back-off; the resource may be taken nevertheless."""
 
     class Failing(Preparing):
@@ -140,17 +130,16 @@ def test_a_preparation_that_fails_is_tried_again(caplog):
                 raise OSError("no route")
             self.calls.append("ready")
 
-    async def scenario():
-        setup = PreparingSetup("r0")
-        settings = {**BACKED_UP, "handler_backoff": Backoff(maximum=timedelta(seconds=1))}
-        async with (
-            setup.processor("x", lambda: Failing(setup), **settings),
-            setup.processor("y", lambda: Failing(setup), **settings),
-        ):
-            await seconds(60)
-            return next(list(h.calls) for h in setup.handlers if "prepare" in h.calls)
+    setup = PreparingSetup("r0")
+    settings = {**BACKED_UP, "handler_backoff": Backoff(maximum=timedelta(seconds=1))}
+    async with (
+        setup.processor("x", lambda: Failing(setup), **settings),
+        setup.processor("y", lambda: Failing(setup), **settings),
+    ):
+        await seconds(60)
+        found = next(list(h.calls) for h in setup.handlers if "prepare" in h.calls)
 
-    assert run_virtual(scenario()) == ["prepare", "prepare", "prepare", "ready"]
+    assert found == ["prepare", "prepare", "prepare", "ready"]
     assert "prepare_failed" in caplog.text
 
 
@@ -174,7 +163,7 @@ def test_without_prepare_or_backups_nothing_is_prepared():
     assert run_virtual(scenario(BACKED_UP, Using)) <= 2  # One for each, to find out.
 
 
-def test_partitions_are_prepared_as_well():
+async def test_partitions_are_prepared_as_well():
     """``prepare`` of the instance that ``initialize`` is called of later."""
     calls = []
 
@@ -191,17 +180,15 @@ def test_partitions_are_prepared_as_well():
         async def process_events(self, context, events):
             """Do nothing."""
 
-    async def scenario():
-        setup = Setup(4)
-        assert issubclass(Noting, PartitionHandler)
-        async with setup.processor(Warm, "a", **BACKED_UP) as a:
-            async with setup.processor(Warm, "b", **BACKED_UP):
-                await seconds(60)
-                before = len(calls)
-                await a.stop()
-                await seconds(30)
-                return calls[before:]
+    setup = Setup(4)
+    assert issubclass(Noting, PartitionHandler)
+    async with setup.processor(Warm, "a", **BACKED_UP) as a:
+        async with setup.processor(Warm, "b", **BACKED_UP):
+            await seconds(60)
+            before = len(calls)
+            await a.stop()
+            await seconds(30)
+            taken = calls[before:]
 
-    taken = run_virtual(scenario())
     assert taken
     assert all(owner_id == "b" and is_warm for owner_id, _, is_warm in taken)

@@ -9,7 +9,6 @@ import pytest
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import HubRecreatedError, RecreatedHub
 from eventproc.admin import CheckpointMove, move_checkpoint
-from eventproc.testing import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
 EARLIEST: Any = {"recreated_hub": RecreatedHub.EARLIEST}
@@ -61,28 +60,23 @@ def noticed_at(count, is_running):
 
 @pytest.mark.parametrize("count", [0, 3, 200], ids=["empty", "shorter", "longer"])
 @pytest.mark.parametrize("is_running", [True, False], ids=["running", "stopped"])
-def test_earliest_handles_every_event_of_the_new_hub(count, is_running, caplog):
+async def test_earliest_handles_every_event_of_the_new_hub(count, is_running, caplog):
     """Whether the processor runs meanwhile or starts later, and the state begins anew."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(100)
-        async with setup.processor(make_in(setup), **EARLIEST):
-            await seconds(SETTLED_S)
-            if is_running:
-                recreate(setup, count)
-                await seconds(SETTLED_S)
-        if not is_running:
-            await seconds(1)
+    setup = Setup()
+    setup.publish(100)
+    async with setup.processor(make_in(setup), **EARLIEST):
+        await seconds(SETTLED_S)
+        if is_running:
             recreate(setup, count)
-            async with setup.processor(make_in(setup), **EARLIEST):
-                await seconds(SETTLED_S)
-        setup.publish(1)
+            await seconds(SETTLED_S)
+    if not is_running:
+        await seconds(1)
+        recreate(setup, count)
         async with setup.processor(make_in(setup), **EARLIEST):
             await seconds(SETTLED_S)
-        return setup
-
-    setup = run_virtual(scenario())
+    setup.publish(1)
+    async with setup.processor(make_in(setup), **EARLIEST):
+        await seconds(SETTLED_S)
 
     assert sorted(set(setup.numbers())) == list(range(count + 1))
     assert setup.checkpoint().sequence_number == count
@@ -92,138 +86,118 @@ def test_earliest_handles_every_event_of_the_new_hub(count, is_running, caplog):
 
 @pytest.mark.parametrize("count", [3, 200], ids=["shorter", "longer"])
 @pytest.mark.parametrize("is_running", [True, False], ids=["running", "stopped"])
-def test_by_default_nothing_is_handled_until_an_operator_moves_the_checkpoint(
+async def test_by_default_nothing_is_handled_until_an_operator_moves_the_checkpoint(
     count, is_running, caplog
 ):
     """Not even when the new hub has grown beyond the position, or the process was restarted."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(100)
-        async with setup.processor(make_in(setup)):
-            await seconds(SETTLED_S)
-            if is_running:
-                recreate(setup, count)
-                await seconds(SETTLED_S)
-        if not is_running:
-            await seconds(1)
+    setup = Setup()
+    setup.publish(100)
+    async with setup.processor(make_in(setup)):
+        await seconds(SETTLED_S)
+        if is_running:
             recreate(setup, count)
-        async with setup.processor(make_in(setup)) as processor:
             await seconds(SETTLED_S)
-            setup.publish(300 - count)
-            setup.handled.clear()
-            await seconds(SETTLED_S)
-            (pump,) = processor.statistics().pumps
-            before = list(setup.handled)
-            move = CheckpointMove(partition_id="0", offset="-1", sequence_number=-1)
-            async with MemoryCheckpointStore(setup.account) as store:
-                await move_checkpoint(
-                    store, setup.group, move, token="t", expiration=timedelta(minutes=1)
-                )
-            await seconds(SETTLED_S)
-        return setup, pump, before
-
-    setup, pump, before = run_virtual(scenario())
+    if not is_running:
+        await seconds(1)
+        recreate(setup, count)
+    async with setup.processor(make_in(setup)) as processor:
+        await seconds(SETTLED_S)
+        setup.publish(300 - count)
+        setup.handled.clear()
+        await seconds(SETTLED_S)
+        (pump,) = processor.statistics().pumps
+        before = list(setup.handled)
+        move = CheckpointMove(partition_id="0", offset="-1", sequence_number=-1)
+        async with MemoryCheckpointStore(setup.account) as store:
+            await move_checkpoint(
+                store, setup.group, move, token="t", expiration=timedelta(minutes=1)
+            )
+        await seconds(SETTLED_S)
 
     assert before == []
     known = "does not fit the hub" if is_running else "is older than the hub"
-    assert known in pump.checkpoint_error
-    assert "checkpoints reset --partition 0 --to earliest" in pump.checkpoint_error
+    refusal = pump.checkpoint_error or ""
+    assert known in refusal
+    assert "checkpoints reset --partition 0 --to earliest" in refusal
     assert {type(error) for error in Counting.errors} == {HubRecreatedError}
     assert sorted(set(setup.numbers())) == list(range(300))
     assert set(reports(caplog)) == {(logging.ERROR, "stop", noticed_at(count, is_running))}
 
 
-def test_a_checkpoint_that_was_deleted_by_hand_ends_the_wait(caplog):
+async def test_a_checkpoint_that_was_deleted_by_hand_ends_the_wait(caplog):
     """The partition begins at the initial position, and the log says that it is resolved."""
     caplog.set_level(logging.INFO)
+    setup = Setup()
+    setup.publish(100)
+    async with setup.processor(make_in(setup)):
+        await seconds(SETTLED_S)
+        recreate(setup, 3)
+        await seconds(SETTLED_S)
+        del setup.account.records(setup.group).checkpoint_by_partition["0"]
+        await seconds(SETTLED_S)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(100)
-        async with setup.processor(make_in(setup)):
-            await seconds(SETTLED_S)
-            recreate(setup, 3)
-            await seconds(SETTLED_S)
-            del setup.account.records(setup.group).checkpoint_by_partition["0"]
-            await seconds(SETTLED_S)
-        return setup
-
-    assert run_virtual(scenario()).numbers() == [0, 1, 2]
+    assert setup.numbers() == [0, 1, 2]
     assert sum(line.startswith("hub_recreation_resolved") for line in caplog.messages) == 1
 
 
-def test_a_hub_that_is_created_again_before_any_event_is_just_read(caplog):
+async def test_a_hub_that_is_created_again_before_any_event_is_just_read(caplog):
     """The position before the first event is one of any hub."""
+    setup = Setup()
+    async with setup.processor(make_in(setup)):
+        await seconds(SETTLED_S)
+        recreate(setup, 0)
+        await seconds(SETTLED_S)
+        setup.publish(5)
+        await seconds(SETTLED_S)
 
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(make_in(setup)):
-            await seconds(SETTLED_S)
-            recreate(setup, 0)
-            await seconds(SETTLED_S)
-            setup.publish(5)
-            await seconds(SETTLED_S)
-        return setup
-
-    assert run_virtual(scenario()).numbers() == [0, 1, 2, 3, 4]
+    assert setup.numbers() == [0, 1, 2, 3, 4]
     assert reports(caplog) == []
 
 
-def test_a_new_hub_is_read_although_the_clock_of_the_store_is_behind_the_hubs(caplog):
+async def test_a_new_hub_is_read_although_the_clock_of_the_store_is_behind_the_hubs(caplog):
     """The first position is then older than its hub, and of no hub in particular."""
+    setup = Setup()
+    setup.hub.created_at = setup.now() + timedelta(minutes=10)
+    async with setup.processor(make_in(setup)):
+        await seconds(SETTLED_S)
+        setup.publish(3)
+        await seconds(SETTLED_S)
+        setup.publish(2)
+        await seconds(SETTLED_S)
 
-    async def scenario():
-        setup = Setup()
-        setup.hub.created_at = setup.now() + timedelta(minutes=10)
-        async with setup.processor(make_in(setup)):
-            await seconds(SETTLED_S)
-            setup.publish(3)
-            await seconds(SETTLED_S)
-            setup.publish(2)
-            await seconds(SETTLED_S)
-        return setup
-
-    assert run_virtual(scenario()).numbers() == [0, 1, 2, 3, 4]
+    assert setup.numbers() == [0, 1, 2, 3, 4]
     assert reports(caplog) == []
 
 
-def test_a_source_without_a_creation_time_notices_a_position_beyond_the_end():
+async def test_a_source_without_a_creation_time_notices_a_position_beyond_the_end():
     """As of Kafka: a shorter log is noticed, once, and marked, so that it may grow."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(100)
-        async with setup.processor(make_in(setup)):
-            await seconds(SETTLED_S)
-            recreate(setup, 3)
-            setup.hub.created_at = None
-            await seconds(SETTLED_S)
-            setup.publish(300)
-            await seconds(SETTLED_S)
-        return setup
-
-    setup = run_virtual(scenario())
+    setup = Setup()
+    setup.publish(100)
+    async with setup.processor(make_in(setup)):
+        await seconds(SETTLED_S)
+        recreate(setup, 3)
+        setup.hub.created_at = None
+        await seconds(SETTLED_S)
+        setup.publish(300)
+        await seconds(SETTLED_S)
 
     assert setup.numbers() == []
     assert setup.checkpoint().sequence_number == 99
     assert setup.checkpoint().writer.startswith("former-hub//a/")
 
 
-def test_a_stop_does_not_wait_for_the_mark(caplog):
+async def test_a_stop_does_not_wait_for_the_mark(caplog):
     """The store is away: the next owner finds it out by itself."""
+    setup = Setup()
+    setup.publish(100)
+    processor = setup.processor(make_in(setup), shutdown_timeout=timedelta(seconds=5))
+    async with processor:
+        await seconds(SETTLED_S)
+        with setup.store_by_owner["a"].outage():
+            recreate(setup, 3)
+            await seconds(5)
+            begin_s = setup.now_s
+            await processor.stop()
+            found = setup.now_s - begin_s
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(100)
-        processor = setup.processor(make_in(setup), shutdown_timeout=timedelta(seconds=5))
-        async with processor:
-            await seconds(SETTLED_S)
-            with setup.store_by_owner["a"].outage():
-                recreate(setup, 3)
-                await seconds(5)
-                begin_s = setup.now_s
-                await processor.stop()
-                return setup.now_s - begin_s
-
-    assert run_virtual(scenario()) <= 6
+    assert found <= 6

@@ -7,7 +7,6 @@ import pytest
 
 from eventproc import BlockingPartitionHandler, CloseReason, ConfigurationError, PartitionHandler
 from eventproc.dead_letters import HandlerTarget, matching, replay
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.dead_letters import (
     GROUP,
     QUICK,
@@ -44,27 +43,23 @@ class Kept(PartitionHandler):
         Kept.calls.append(("close", reason))
 
 
-def test_a_handler_gets_the_events_as_they_were():
+async def test_a_handler_gets_the_events_as_they_were():
     """The calls are those of a processor: initialize, retries with waits, close."""
     Kept.calls, Kept.failing = [], frozenset({2})
+    reader = await stored(letter(1), letter(2), letter(3))
+    target = HandlerTarget(Kept, attempts_max=2, backoff=QUICK)
+    outcomes = await replayed(reader, target)
 
-    async def scenario():
-        reader = await stored(letter(1), letter(2), letter(3))
-        target = HandlerTarget(Kept, attempts_max=2, backoff=QUICK)
-        outcomes = await replayed(reader, target)
-
-        assert (outcomes, await left(reader)) == ([REPLAYED, REFUSED, REPLAYED], [2])
-        properties = {"kind": "order"}
-        assert Kept.calls == [
-            ("initialize", "1", "dead-letters"),
-            (1, "memory/hub/$default/1/1", properties),
-            (2, "memory/hub/$default/1/2", properties),
-            (2, "memory/hub/$default/1/2", properties),
-            (3, "memory/hub/$default/1/3", properties),
-            ("close", CloseReason.SHUTDOWN),
-        ]
-
-    run_virtual(scenario())
+    assert (outcomes, await left(reader)) == ([REPLAYED, REFUSED, REPLAYED], [2])
+    properties = {"kind": "order"}
+    assert Kept.calls == [
+        ("initialize", "1", "dead-letters"),
+        (1, "memory/hub/$default/1/1", properties),
+        (2, "memory/hub/$default/1/2", properties),
+        (2, "memory/hub/$default/1/2", properties),
+        (3, "memory/hub/$default/1/3", properties),
+        ("close", CloseReason.SHUTDOWN),
+    ]
 
 
 async def test_the_position_of_the_context_passes_a_letter_that_stays():
@@ -108,6 +103,7 @@ async def test_the_reason_of_a_refusal_is_the_handlers_error():
     assert result.reason == "the handler failed: ValueError: no (attempts: 1)"
 
 
+@pytest.mark.real_time
 async def test_ordinary_functions_are_called_in_a_thread():
     """As in a processor."""
     numbers = []

@@ -25,7 +25,6 @@ from eventproc.dead_letters import (
 from eventproc.errors import EventRefusedError, LetterRefusedError
 from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM_PROPERTY, UNDECODED
 from eventproc.sources.memory import MemoryHub, MemoryPublisher
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.dead_letters import (
     HELD_BACK,
     NOON,
@@ -73,36 +72,32 @@ async def until(condition) -> None:
         await asyncio.sleep(0.1)
 
 
-def test_a_replayed_event_is_handled_by_the_group_as_a_new_one():
+async def test_a_replayed_event_is_handled_by_the_group_as_a_new_one():
     """With the properties of its publisher; where it came from is a field of the event."""
     Poisoned.events, Poisoned.is_mended = [], False
     setup, sink = Setup(2), MemoryDeadLetterSink()
     policy = FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER)
+    setup.hub.publish(b"bad", partition_key="k", properties={"kind": "order"})
+    processor = setup.processor(
+        lambda: Poisoned(setup), sink=sink, failure_policy=policy, handler_backoff=QUICK
+    )
+    async with processor:
+        await until(lambda: len(sink.letters) == 1)
+        (given_up,) = sink.letters
+        target = HubTarget(MemoryPublisher(setup.hub), eventhub_name=setup.hub.name)
+        first = await replayed(MemoryDeadLetterReader(sink), target)
+        await until(lambda: len(sink.letters) == 1)
+        (again,) = sink.letters
+        Poisoned.is_mended = True
+        second = await replayed(MemoryDeadLetterReader(sink), target)
+        await until(lambda: len(Poisoned.events) == 1)
+    (handled,) = Poisoned.events
 
-    async def scenario():
-        setup.hub.publish(b"bad", partition_key="k", properties={"kind": "order"})
-        processor = setup.processor(
-            lambda: Poisoned(setup), sink=sink, failure_policy=policy, handler_backoff=QUICK
-        )
-        async with processor:
-            await until(lambda: len(sink.letters) == 1)
-            (given_up,) = sink.letters
-            target = HubTarget(MemoryPublisher(setup.hub), eventhub_name=setup.hub.name)
-            first = await replayed(MemoryDeadLetterReader(sink), target)
-            await until(lambda: len(sink.letters) == 1)
-            (again,) = sink.letters
-            Poisoned.is_mended = True
-            second = await replayed(MemoryDeadLetterReader(sink), target)
-            await until(lambda: len(Poisoned.events) == 1)
-        (handled,) = Poisoned.events
-
-        assert (first, second, sink.letters) == ([REPLAYED], [REPLAYED], [])
-        assert again.event.replayed_from == given_up.letter_id
-        assert handled.replayed_from == again.letter_id
-        assert handled.properties == {"kind": "order"}
-        assert (handled.body, handled.partition_key) == (b"bad", "k")
-
-    run_virtual(scenario())
+    assert (first, second, sink.letters) == ([REPLAYED], [REPLAYED], [])
+    assert again.event.replayed_from == given_up.letter_id
+    assert handled.replayed_from == again.letter_id
+    assert handled.properties == {"kind": "order"}
+    assert (handled.body, handled.partition_key) == (b"bad", "k")
 
 
 class Refusing(MemoryPublisher):

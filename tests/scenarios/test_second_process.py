@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 
 INTERVAL = timedelta(seconds=10)
@@ -46,20 +45,16 @@ class SecondProcess:
         return result
 
 
-def test_a_live_processor_repeats_a_refused_answer_without_waiting_for_its_next_poll():
+async def test_a_live_processor_repeats_a_refused_answer_without_waiting_for_its_next_poll():
     """Otherwise its leases may end first, and it yields to a process that is refused."""
+    setup = Setup()
+    processor = setup.processor(load_balancing_interval=INTERVAL)
+    async with processor:
+        await seconds(30)
+        second = SecondProcess(setup)
+        await second.write()
+        await seconds(2 * INTERVAL.total_seconds())
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(load_balancing_interval=INTERVAL)
-        async with processor:
-            await seconds(30)
-            second = SecondProcess(setup)
-            await second.write()
-            await seconds(2 * INTERVAL.total_seconds())
-
-            assert len(second.written_at_s) == WRITE_COUNT
-            assert second.answered_at_s - second.written_at_s[1] < 1
-            assert setup.owners() == {"0": "a"}
-
-    run_virtual(scenario())
+        assert len(second.written_at_s) == WRITE_COUNT
+        assert second.answered_at_s - second.written_at_s[1] < 1
+        assert setup.owners() == {"0": "a"}

@@ -18,7 +18,6 @@ from eventproc.dead_letters import MemoryDeadLetterSink
 from eventproc.rosters import FixedRoster
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import FaultyCheckpointStore
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import seconds
 from tests.scenarios.test_forks import Idle
 
@@ -93,45 +92,37 @@ def shared_objects(program):
 
 
 @pytest.mark.parametrize("what", ["store", "wrapped store", "source", "sink", "roster"])
-def test_an_object_that_a_running_processor_has_opened_is_refused_to_another(what):
+async def test_an_object_that_a_running_processor_has_opened_is_refused_to_another(what):
     """The first goes on, and its stop leaves no record; then the other one may have the object."""
+    program = Program()
+    for_first, for_second = shared_objects(program)[what]
+    first = program.processor("orders", **for_first)
+    second = program.processor("payments", **for_second)
+    async with first:
+        await seconds(30)
+        with pytest.raises(ConfigurationError, match="used by another processor") as refused:
+            await second.start()
+        await seconds(30)
+        owned = first.statistics().owned
+    left = program.recorded(first)
+    async with second:
+        await seconds(30)
+        owned_by_second = second.statistics().owned
 
-    async def scenario():
-        program = Program()
-        for_first, for_second = shared_objects(program)[what]
-        first = program.processor("orders", **for_first)
-        second = program.processor("payments", **for_second)
-        async with first:
-            await seconds(30)
-            with pytest.raises(ConfigurationError, match="used by another processor") as refused:
-                await second.start()
-            await seconds(30)
-            owned = first.statistics().owned
-        left = program.recorded(first)
-        async with second:
-            await seconds(30)
-            owned_by_second = second.statistics().owned
-        return str(refused.value), owned, left, owned_by_second, program.recorded(second)
-
-    message, owned, left, owned_by_second, left_by_second = run_virtual(scenario())
-
-    assert "of its own, built with the same arguments" in message
+    assert "of its own, built with the same arguments" in str(refused.value)
     assert owned == owned_by_second == ("0", "1")
-    assert left == left_by_second == {None}
+    assert left == program.recorded(second) == {None}
 
 
-def test_what_opens_nothing_may_be_given_to_any_number_of_processors():
+async def test_what_opens_nothing_may_be_given_to_any_number_of_processors():
     """A sink in memory or of a function, and a fixed roster."""
+    program, sink = Program(), MemoryDeadLetterSink()
+    roster = FixedRoster(["host-1"], own_id="host-1")
+    both = [
+        program.processor(hub, dead_letters=sink, roster=roster) for hub in ("orders", "payments")
+    ]
+    async with both[0], both[1]:
+        await seconds(30)
+        found = [each.statistics().owned for each in both]
 
-    async def scenario():
-        program, sink = Program(), MemoryDeadLetterSink()
-        roster = FixedRoster(["host-1"], own_id="host-1")
-        both = [
-            program.processor(hub, dead_letters=sink, roster=roster)
-            for hub in ("orders", "payments")
-        ]
-        async with both[0], both[1]:
-            await seconds(30)
-            return [each.statistics().owned for each in both]
-
-    assert run_virtual(scenario()) == [("0", "1"), ("0", "1")]
+    assert found == [("0", "1"), ("0", "1")]

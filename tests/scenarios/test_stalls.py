@@ -7,7 +7,6 @@ import pytest
 
 from eventproc import CloseReason, PartitionHandler, SourceRejectedError
 from eventproc._core.delivery.stall import Condition, StallStep, stall_step
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
 MINUTE = timedelta(minutes=1)
@@ -58,109 +57,95 @@ def test_a_stalled_partition_is_given_up_only_if_there_is_a_time_for_it():
     assert step(failing_s=999, has_work=False, failover_s=100) is StallStep.REPORT
 
 
-def test_a_receiver_that_returns_nothing_is_opened_again():
+async def test_a_receiver_that_returns_nothing_is_opened_again():
     """It raised no error, although the hub has events."""
+    setup = Setup()
+    async with setup.processor(stall_timeout=MINUTE) as processor:
+        setup.publish(3)
+        await seconds(5)
+        setup.hub.stall("0")
+        setup.publish(3)
+        await seconds(75)
+        setup.hub.resume("0")
+        during = processor.statistics()
+        await seconds(60)
+        after = processor.statistics()
 
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(stall_timeout=MINUTE) as processor:
-            setup.publish(3)
-            await seconds(5)
-            setup.hub.stall("0")
-            setup.publish(3)
-            await seconds(75)
-            setup.hub.resume("0")
-            during = processor.statistics()
-            await seconds(60)
-            after = processor.statistics()
-        return setup.numbers(), during, after
-
-    numbers, during, after = run_virtual(scenario())
-
-    assert numbers == list(range(6))
+    assert setup.numbers() == list(range(6))
     assert during.pumps[0].is_stalled
     assert (during.counters.stall_count, during.counters.receiver_error_count) == (1, 1)
     assert not after.pumps[0].is_stalled
     assert after.claim_count == 1
 
 
-def test_a_receiver_is_reopened_in_each_stall():
+async def test_a_receiver_is_reopened_in_each_stall():
     """Not only in the first one of a partition."""
-
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(stall_timeout=MINUTE) as processor:
-            for _ in range(2):
-                setup.hub.stall("0")
-                setup.publish(3)
-                await seconds(75)
-                setup.hub.resume("0")
-                await seconds(60)
-            return setup.numbers(), processor.statistics().counters.receiver_error_count
-
-    assert run_virtual(scenario()) == (list(range(6)), 2)
-
-
-def test_an_idle_partition_is_not_stalled():
-    """It has no work."""
-
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(stall_timeout=MINUTE) as processor:
-            setup.publish(3)
-            await seconds(1000)
-            return setup.numbers(), processor.statistics().counters.stall_count
-
-    assert run_virtual(scenario()) == (list(range(3)), 0)
-
-
-def test_time_without_events_is_no_part_of_a_stall():
-    """The watchdog begins to count anew after each ``stall_timeout`` without events."""
-
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(stall_timeout=MINUTE) as processor:
-            setup.publish(3)
-            await seconds(615)  # just after such a time has ended
+    setup = Setup()
+    async with setup.processor(stall_timeout=MINUTE) as processor:
+        for _ in range(2):
             setup.hub.stall("0")
             setup.publish(3)
-            await seconds(40)
-            early = processor.statistics().counters.stall_count
-            await seconds(80)
-            return early, processor.statistics().counters.stall_count
+            await seconds(75)
+            setup.hub.resume("0")
+            await seconds(60)
+        found = (setup.numbers(), processor.statistics().counters.receiver_error_count)
 
-    assert run_virtual(scenario()) == (0, 1)
+    assert found == (list(range(6)), 2)
 
 
-def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(caplog):
+async def test_an_idle_partition_is_not_stalled():
+    """It has no work."""
+    setup = Setup()
+    async with setup.processor(stall_timeout=MINUTE) as processor:
+        setup.publish(3)
+        await seconds(1000)
+        found = (setup.numbers(), processor.statistics().counters.stall_count)
+
+    assert found == (list(range(3)), 0)
+
+
+async def test_time_without_events_is_no_part_of_a_stall():
+    """The watchdog begins to count anew after each ``stall_timeout`` without events."""
+    setup = Setup()
+    async with setup.processor(stall_timeout=MINUTE) as processor:
+        setup.publish(3)
+        await seconds(615)  # just after such a time has ended
+        setup.hub.stall("0")
+        setup.publish(3)
+        await seconds(40)
+        early = processor.statistics().counters.stall_count
+        await seconds(80)
+        found = (early, processor.statistics().counters.stall_count)
+
+    assert found == (0, 1)
+
+
+async def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(caplog):
     """Whether its call hangs or fails again and again: only a setting gives it up. The receiver is
     not reopened, and the log says when the stall ends."""
+    setup = Setup(partition_count=2)
+    goes_on = asyncio.Event()
+    calls = []
 
-    async def scenario():
-        setup = Setup(partition_count=2)
-        goes_on = asyncio.Event()
-        calls = []
+    class Stuck(Noting):
+        async def process_events(self, context, events):
+            calls.append(context.partition_id)
+            if context.partition_id == "0":
+                await goes_on.wait()
+            elif not goes_on.is_set():
+                raise RuntimeError
+            await super().process_events(context, events)
 
-        class Stuck(Noting):
-            async def process_events(self, context, events):
-                calls.append(context.partition_id)
-                if context.partition_id == "0":
-                    await goes_on.wait()
-                elif not goes_on.is_set():
-                    raise RuntimeError
-                await super().process_events(context, events)
+    caplog.set_level("INFO", "eventproc")
+    setup.publish(1, "0")
+    setup.publish(1, "1")
+    async with setup.processor(lambda: Stuck(setup)) as processor:
+        await seconds(3600)
+        during = processor.statistics()
+        goes_on.set()
+        await seconds(100)
+        after, hung_count, numbers = processor.statistics(), calls.count("0"), setup.numbers("0")
 
-        caplog.set_level("INFO", "eventproc")
-        setup.publish(1, "0")
-        setup.publish(1, "1")
-        async with setup.processor(lambda: Stuck(setup)) as processor:
-            await seconds(3600)
-            during = processor.statistics()
-            goes_on.set()
-            await seconds(100)
-            return during, processor.statistics(), calls.count("0"), setup.numbers("0")
-
-    during, after, hung_count, numbers = run_virtual(scenario())
     stalls = [r for r in caplog.records if getattr(r, "event", "").startswith("stall_")]
 
     assert [pump.is_stalled for pump in (*during.pumps, *after.pumps)] == [True, True, False, False]
@@ -173,35 +158,32 @@ def test_a_partition_that_completes_nothing_is_reported_and_kept_by_default(capl
 @pytest.mark.parametrize(
     ("is_batch", "expected"), [(False, (1, 2, 2)), (True, (1, 2, 4))], ids=["event", "batch"]
 )
-def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
+async def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
     """The one of ``process_event``; of a batch, the first and the last that is not done."""
+    setup = Setup()
 
-    async def scenario():
-        setup = Setup()
+    class HangsAt2(Noting):
+        async def process_events(self, context, events):
+            if not is_batch:
+                await PartitionHandler.process_events(self, context, events)
+                return
+            context.done(events[1])
+            await asyncio.Event().wait()
 
-        class HangsAt2(Noting):
-            async def process_events(self, context, events):
-                if not is_batch:
-                    await PartitionHandler.process_events(self, context, events)
-                    return
-                context.done(events[1])
+        async def process_event(self, context, event):
+            if event.sequence_number == 2:
                 await asyncio.Event().wait()
 
-            async def process_event(self, context, event):
-                if event.sequence_number == 2:
-                    await asyncio.Event().wait()
+    setup.publish(5)
+    processor = setup.processor(
+        lambda: HangsAt2(setup),
+        stall_timeout=MINUTE,
+        failover_timeout=2 * MINUTE,
+        shutdown_timeout=timedelta(seconds=1),
+    )
+    async with processor:
+        await seconds(125)
 
-        setup.publish(5)
-        processor = setup.processor(
-            lambda: HangsAt2(setup),
-            stall_timeout=MINUTE,
-            failover_timeout=2 * MINUTE,
-            shutdown_timeout=timedelta(seconds=1),
-        )
-        async with processor:
-            await seconds(125)
-
-    run_virtual(scenario())
     found = {
         r.event: (r.after_sequence_number, r.sequence_number, r.last_sequence_number)
         for r in caplog.records
@@ -211,53 +193,47 @@ def test_a_stall_names_the_events_that_hang(caplog, is_batch, expected):
     assert found == {"stall_detected": expected, "partition_abandoned": expected}
 
 
-def test_a_stall_without_a_call_says_after_which_event(caplog):
+async def test_a_stall_without_a_call_says_after_which_event(caplog):
     """The receiver returns nothing, and the call of the last event has ended."""
+    setup = Setup()
 
-    async def scenario():
-        setup = Setup()
+    class Quick(PartitionHandler):
+        async def process_event(self, context, event):
+            pass
 
-        class Quick(PartitionHandler):
-            async def process_event(self, context, event):
-                pass
+    async with setup.processor(Quick, stall_timeout=MINUTE):
+        setup.publish(3)
+        await seconds(5)
+        setup.hub.stall("0")
+        setup.publish(3)
+        await seconds(75)
 
-        async with setup.processor(Quick, stall_timeout=MINUTE):
-            setup.publish(3)
-            await seconds(5)
-            setup.hub.stall("0")
-            setup.publish(3)
-            await seconds(75)
-
-    run_virtual(scenario())
     (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
 
     assert (stall.after_sequence_number, stall.sequence_number) == (2, None)
 
 
-def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
+async def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
     """It names the event that hangs, and ends when the call does."""
+    setup = Setup()
+    goes_on = asyncio.Event()
 
-    async def scenario():
-        setup = Setup()
-        goes_on = asyncio.Event()
+    class OneHangs(Noting):
+        async def process_events(self, context, events):
+            if events[0].partition_key == "a":
+                await goes_on.wait()
 
-        class OneHangs(Noting):
-            async def process_events(self, context, events):
-                if events[0].partition_key == "a":
-                    await goes_on.wait()
+    async with setup.processor(
+        lambda: OneHangs(setup), key_concurrency=2, stall_timeout=MINUTE
+    ) as processor:
+        for number in range(300):
+            setup.hub.publish(b"", partition_id="0", partition_key="b" if number else "a")
+            await seconds(1)
+        during = processor.statistics()
+        goes_on.set()
+        await seconds(20)
+        after = processor.statistics()
 
-        async with setup.processor(
-            lambda: OneHangs(setup), key_concurrency=2, stall_timeout=MINUTE
-        ) as processor:
-            for number in range(300):
-                setup.hub.publish(b"", partition_id="0", partition_key="b" if number else "a")
-                await seconds(1)
-            during = processor.statistics()
-            goes_on.set()
-            await seconds(20)
-            return during, processor.statistics()
-
-    during, after = run_virtual(scenario())
     (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
 
     assert (during.pumps[0].is_stalled, after.pumps[0].is_stalled) == (True, False)
@@ -267,66 +243,60 @@ def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):
     assert after.counters.stall_count == 1
 
 
-def test_a_long_call_that_reports_progress_is_not_given_up():
+async def test_a_long_call_that_reports_progress_is_not_given_up():
     """A handler that takes events one by one shows progress with each."""
+    setup = Setup()
 
-    async def scenario():
-        setup = Setup()
+    class Slow(Noting):
+        async def process_events(self, context, events):
+            for event in events:
+                await asyncio.sleep(30)
+                setup.handled.append(("0", event.sequence_number))
+                context.done(event)
 
-        class Slow(Noting):
-            async def process_events(self, context, events):
-                for event in events:
-                    await asyncio.sleep(30)
-                    setup.handled.append(("0", event.sequence_number))
-                    context.done(event)
+    setup.publish(10)
+    async with setup.processor(lambda: Slow(setup), stall_timeout=MINUTE) as processor:
+        await seconds(320)
+        found = (setup.numbers(), processor.statistics().counters.stall_count)
 
-        setup.publish(10)
-        async with setup.processor(lambda: Slow(setup), stall_timeout=MINUTE) as processor:
-            await seconds(320)
-            return setup.numbers(), processor.statistics().counters.stall_count
-
-    assert run_virtual(scenario()) == (list(range(10)), 0)
+    assert found == (list(range(10)), 0)
 
 
-def test_waiting_for_a_rate_limit_is_no_stall():
+async def test_waiting_for_a_rate_limit_is_no_stall():
     """Although the hub has more events, and nothing is completed for longer than the time-out."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(5)
-        async with setup.processor(
-            partition_rate_max=0.005, batch_size_max=1, stall_timeout=MINUTE
-        ) as processor:
-            await seconds(450)
-            return len(setup.numbers()), processor.statistics().counters.stall_count
-
-    handled_count, stall_count = run_virtual(scenario())
+    setup = Setup()
+    setup.publish(5)
+    async with setup.processor(
+        partition_rate_max=0.005, batch_size_max=1, stall_timeout=MINUTE
+    ) as processor:
+        await seconds(450)
+        handled_count, stall_count = (
+            len(setup.numbers()),
+            processor.statistics().counters.stall_count,
+        )
 
     assert 0 < handled_count < 5
     assert stall_count == 0
 
 
-def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
+async def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
     """In ``process_error``. The partition is tried again after a wait."""
+    setup = Setup()
+    reasons = []
 
-    async def scenario():
-        setup = Setup()
-        reasons = []
+    class Closing(Noting):
+        async def close(self, context, reason):
+            reasons.append(reason)
 
-        class Closing(Noting):
-            async def close(self, context, reason):
-                reasons.append(reason)
+    setup.publish(3)
+    setup.hub.refuse_opening("0", SourceRejectedError("no right"))
+    async with setup.processor(lambda: Closing(setup)):
+        await seconds(30)
+        reasons_before = list(reasons)
+        setup.hub.allow_opening("0")
+        await seconds(60)
 
-        setup.publish(3)
-        setup.hub.refuse_opening("0", SourceRejectedError("no right"))
-        async with setup.processor(lambda: Closing(setup)):
-            await seconds(30)
-            reasons_before = list(reasons)
-            setup.hub.allow_opening("0")
-            await seconds(60)
-        return set(reasons_before), setup.numbers(), reasons[-1]
-
-    assert run_virtual(scenario()) == (
+    assert (set(reasons_before), setup.numbers(), reasons[-1]) == (
         {CloseReason.SOURCE_FAILED},
         [0, 1, 2],
         CloseReason.SHUTDOWN,

@@ -38,31 +38,26 @@ class OneByOne(PartitionHandler):
 
 
 @pytest.mark.parametrize("key_concurrency", [1, 3])
-def test_a_stop_takes_effect_between_two_events(key_concurrency):
+async def test_a_stop_takes_effect_between_two_events(key_concurrency):
     """Handled events are stored and counted, and the next owner gets the others, once."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(EVENT_COUNT)
-        settings = {
-            "key_concurrency": key_concurrency,
-            "key_selector": lambda event: event.sequence_number % 3,
-            "checkpoint_policy": MANUAL,
-        }
-        first = setup.processor(lambda: OneByOne(setup, key_concurrency == 1), **settings)
-        await first.start()
-        await seconds(10)
-        begun_s = asyncio.get_running_loop().time()
-        await first.stop()
-        took_s = asyncio.get_running_loop().time() - begun_s
-        handled = len(setup.handled), first.statistics().counters.handled_count
-        stored = setup.checkpoint()
-        state = stored and stored.state
-        async with setup.processor(lambda: OneByOne(setup, key_concurrency == 1), "b", **settings):
-            await seconds(EVENT_COUNT + 10)
-        return took_s, handled, state, setup
-
-    took_s, (handled, counted), state, setup = run_virtual(scenario())
+    setup = Setup()
+    setup.publish(EVENT_COUNT)
+    settings = {
+        "key_concurrency": key_concurrency,
+        "key_selector": lambda event: event.sequence_number % 3,
+        "checkpoint_policy": MANUAL,
+    }
+    first = setup.processor(lambda: OneByOne(setup, key_concurrency == 1), **settings)
+    await first.start()
+    await seconds(10)
+    begun_s = asyncio.get_running_loop().time()
+    await first.stop()
+    took_s = asyncio.get_running_loop().time() - begun_s
+    handled, counted = len(setup.handled), first.statistics().counters.handled_count
+    stored = setup.checkpoint()
+    state = stored and stored.state
+    async with setup.processor(lambda: OneByOne(setup, key_concurrency == 1), "b", **settings):
+        await seconds(EVENT_COUNT + 10)
 
     assert took_s <= 3
     assert 0 < handled == counted < EVENT_COUNT
@@ -71,27 +66,22 @@ def test_a_stop_takes_effect_between_two_events(key_concurrency):
     assert len(setup.numbers()) == EVENT_COUNT
 
 
-def test_a_hand_over_takes_effect_between_two_events():
+async def test_a_hand_over_takes_effect_between_two_events():
     """A new processor need not wait for whole batches of the others."""
+    setup = Setup(2)
+    for partition_id in ("0", "1"):
+        setup.publish(EVENT_COUNT, partition_id)
+    async with setup.processor(lambda: OneByOne(setup)):
+        await seconds(10)
+        async with setup.processor(lambda: OneByOne(setup), "b") as second:
+            await seconds(15)
+            owned = second.statistics().owned
 
-    async def scenario():
-        setup = Setup(2)
-        for partition_id in ("0", "1"):
-            setup.publish(EVENT_COUNT, partition_id)
-        async with setup.processor(lambda: OneByOne(setup)):
-            await seconds(10)
-            async with setup.processor(lambda: OneByOne(setup), "b") as second:
-                await seconds(15)
-                owned = second.statistics().owned
-        return len(owned), Counter(setup.handled)
-
-    owned, counts = run_virtual(scenario())
-
-    assert owned == 1
-    assert set(counts.values()) == {1}
+    assert len(owned) == 1
+    assert set(Counter(setup.handled).values()) == {1}
 
 
-def test_a_call_of_process_events_is_not_interrupted():
+async def test_a_call_of_process_events_is_not_interrupted():
     """Only its time is limited."""
 
     class Whole(Noting):
@@ -99,19 +89,18 @@ def test_a_call_of_process_events_is_not_interrupted():
             await asyncio.sleep(10)
             await super().process_events(context, events)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(EVENT_COUNT)
-        processor = setup.processor(lambda: Whole(setup))
-        await processor.start()
-        await seconds(5)
-        await processor.stop()
-        return len(setup.handled), setup.checkpointed()
+    setup = Setup()
+    setup.publish(EVENT_COUNT)
+    processor = setup.processor(lambda: Whole(setup))
+    await processor.start()
+    await seconds(5)
+    await processor.stop()
 
-    assert run_virtual(scenario()) == (EVENT_COUNT, EVENT_COUNT - 1)
+    assert (len(setup.handled), setup.checkpointed()) == (EVENT_COUNT, EVENT_COUNT - 1)
 
 
-def test_a_stop_takes_effect_between_two_events_of_a_blocking_handler():
+@pytest.mark.real_time
+async def test_a_stop_takes_effect_between_two_events_of_a_blocking_handler():
     """Its thread checks before each event."""
     may_go_on = threading.Event()
 
@@ -123,23 +112,18 @@ def test_a_stop_takes_effect_between_two_events_of_a_blocking_handler():
 
     contexts: list[BlockingPartitionContext] = []
     numbers: list[int] = []
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(EVENT_COUNT)
-        processor = setup.processor(Ordinary, **SHORT)
-        await processor.start()
-        await until(lambda: numbers)
-        stopping = asyncio.create_task(processor.stop())
-        await until(lambda: contexts[0].is_ending)
-        may_go_on.set()
-        await stopping
-        return setup.checkpointed()
-
-    checkpointed = asyncio.run(scenario())
+    setup = Setup()
+    setup.publish(EVENT_COUNT)
+    processor = setup.processor(Ordinary, **SHORT)
+    await processor.start()
+    await until(lambda: numbers)
+    stopping = asyncio.create_task(processor.stop())
+    await until(lambda: contexts[0].is_ending)
+    may_go_on.set()
+    await stopping
 
     assert numbers == [0]
-    assert checkpointed == 0
+    assert setup.checkpointed() == 0
 
 
 def test_an_end_between_two_events_does_not_count_as_a_failed_call():

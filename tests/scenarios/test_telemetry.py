@@ -26,16 +26,13 @@ def _sdk():
     return Sdk()
 
 
-def test_names_of_metrics_and_spans_follow_the_semantic_conventions(sdk):
+async def test_names_of_metrics_and_spans_follow_the_semantic_conventions(sdk):
     """If the conventions have a name, exactly that one."""
     setup = sdk.setup()
+    setup.publish(1)
+    async with setup.processor():
+        await seconds(10)
 
-    async def scenario():
-        setup.publish(1)
-        async with setup.processor():
-            await seconds(10)
-
-    run_virtual(scenario())
     (process,) = sdk.points(messaging_metrics.MESSAGING_PROCESS_DURATION)
     (checkpoint,) = sdk.points(messaging_metrics.MESSAGING_CLIENT_OPERATION_DURATION)
     (received,) = sdk.points(messaging_metrics.MESSAGING_CLIENT_CONSUMED_MESSAGES)
@@ -61,7 +58,7 @@ def test_names_of_metrics_and_spans_follow_the_semantic_conventions(sdk):
     assert span.kind is SpanKind.CONSUMER
 
 
-def test_the_duration_of_a_call_has_its_outcome(sdk):
+async def test_the_duration_of_a_call_has_its_outcome(sdk):
     """On the clock of the processor's loop."""
     setup = sdk.setup()
 
@@ -72,12 +69,10 @@ def test_the_duration_of_a_call_has_its_outcome(sdk):
                 raise KeyError("no such order")
             await super().process_events(context, events)
 
-    async def scenario():
-        setup.publish(1)
-        async with setup.processor(lambda: Failing(setup)):
-            await seconds(10)
+    setup.publish(1)
+    async with setup.processor(lambda: Failing(setup)):
+        await seconds(10)
 
-    run_virtual(scenario())
     points = sdk.points("messaging.process.duration")
     first, _, last = sdk.spans("process hub")
 
@@ -90,7 +85,7 @@ def test_the_duration_of_a_call_has_its_outcome(sdk):
     assert last.status.status_code is StatusCode.UNSET
 
 
-def test_the_error_of_a_single_event_is_recorded_unwrapped(sdk):
+async def test_the_error_of_a_single_event_is_recorded_unwrapped(sdk):
     """Not the error that says which event it was."""
     setup = sdk.setup()
 
@@ -98,18 +93,15 @@ def test_the_error_of_a_single_event_is_recorded_unwrapped(sdk):
         async def process_event(self, context, event):
             raise KeyError("no such order")
 
-    async def scenario():
-        setup.publish(1)
-        async with setup.processor(OneByOne):
-            await seconds(0.35)
-
-    run_virtual(scenario())
+    setup.publish(1)
+    async with setup.processor(OneByOne):
+        await seconds(0.35)
 
     assert sdk.count("messaging.process.duration", error_type="KeyError") >= 1
     assert sdk.spans("process hub")[0].attributes["error.type"] == "KeyError"
 
 
-def test_a_cancelled_call_is_not_an_error(sdk):
+async def test_a_cancelled_call_is_not_an_error(sdk):
     """It has a type of its own, so that it can be told apart."""
     setup = sdk.setup()
 
@@ -117,19 +109,17 @@ def test_a_cancelled_call_is_not_an_error(sdk):
         async def process_events(self, context, events):
             await asyncio.Event().wait()
 
-    async def scenario():
-        setup.publish(1)
-        async with setup.processor(lambda: Endless(setup), shutdown_timeout=timedelta(seconds=1)):
-            await seconds(10)
+    setup.publish(1)
+    async with setup.processor(lambda: Endless(setup), shutdown_timeout=timedelta(seconds=1)):
+        await seconds(10)
 
-    run_virtual(scenario())
     (span,) = sdk.spans("process hub")
 
     assert sdk.count("messaging.process.duration", error_type="CancelledError") == 1
     assert (span.status.status_code, span.events) == (StatusCode.UNSET, ())
 
 
-def test_a_span_links_to_the_traces_of_its_publishers(sdk):
+async def test_a_span_links_to_the_traces_of_its_publishers(sdk):
     """Once to each. An invalid trace context is ignored."""
     setup = sdk.setup()
     properties = [
@@ -140,14 +130,11 @@ def test_a_span_links_to_the_traces_of_its_publishers(sdk):
         {"traceparent": 7},
         {},
     ]
+    for each in properties:
+        setup.hub.publish(b"", partition_id="0", properties=each)
+    async with setup.processor():
+        await seconds(10)
 
-    async def scenario():
-        for each in properties:
-            setup.hub.publish(b"", partition_id="0", properties=each)
-        async with setup.processor():
-            await seconds(10)
-
-    run_virtual(scenario())
     (span,) = sdk.spans("process hub")
     contexts = [link.context for link in span.links]
 
@@ -193,41 +180,33 @@ def test_a_span_started_by_the_handler_is_a_child(sdk):
     assert checkpoint.kind is SpanKind.CLIENT
 
 
-def test_checkpoints_by_the_policy_start_no_traces(sdk):
+async def test_checkpoints_by_the_policy_start_no_traces(sdk):
     """They are measured; a trace every few seconds would be noise."""
     setup = sdk.setup()
-
-    async def scenario():
-        setup.publish(1)
-        async with setup.processor():
-            await seconds(10)
-
-    run_virtual(scenario())
+    setup.publish(1)
+    async with setup.processor():
+        await seconds(10)
 
     assert sdk.count("messaging.client.operation.duration", messaging_operation_name="checkpoint")
     assert sdk.spans("checkpoint hub") == []
 
 
-def test_the_duration_of_a_failed_checkpoint_has_its_outcome(sdk):
+async def test_the_duration_of_a_failed_checkpoint_has_its_outcome(sdk):
     """Here the store does not answer. The retry that succeeds is recorded separately."""
     setup = sdk.setup()
-
-    async def scenario():
-        async with setup.processor(checkpoint_policy=CheckpointPolicy.manual()) as processor:
-            await seconds(1)
-            setup.publish(1)
-            await seconds(1)
-            with setup.store_by_owner["a"].outage():
-                stopping = asyncio.create_task(processor.stop())
-                await seconds(16)
-            await stopping
-
-    run_virtual(scenario())
+    async with setup.processor(checkpoint_policy=CheckpointPolicy.manual()) as processor:
+        await seconds(1)
+        setup.publish(1)
+        await seconds(1)
+        with setup.store_by_owner["a"].outage():
+            stopping = asyncio.create_task(processor.stop())
+            await seconds(16)
+        await stopping
 
     assert sdk.count("messaging.client.operation.duration", error_type="unknown") > 0
 
 
-def test_without_an_sdk_no_spans_or_links_are_made():
+async def test_without_an_sdk_no_spans_or_links_are_made():
     """The handler is called directly."""
     setup = Setup()
     current = []
@@ -236,12 +215,9 @@ def test_without_an_sdk_no_spans_or_links_are_made():
         async def process_events(self, context, events):
             current.append(trace.get_current_span())
 
-    async def scenario():
-        setup.hub.publish(b"", partition_id="0", properties={"traceparent": PARENT})
-        async with setup.processor(lambda: Looking(setup)):
-            await seconds(1)
-
-    run_virtual(scenario())
+    setup.hub.publish(b"", partition_id="0", properties={"traceparent": PARENT})
+    async with setup.processor(lambda: Looking(setup)):
+        await seconds(1)
 
     assert current == [trace.INVALID_SPAN]
     assert not Telemetry().is_tracing

@@ -10,7 +10,7 @@ import pytest
 
 from eventproc.models import ClaimResult, WriteOutcome
 from eventproc.telemetry._reporting import Instrumentation
-from eventproc.testing import run_virtual
+from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, seconds
 from tests.scenarios.opentelemetry_sdk import Sdk
 
@@ -20,7 +20,7 @@ def _sdk():
     return Sdk()
 
 
-def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
+async def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
     """Lag by partition; owned, served, balanced and the least lease margin by group."""
     setup = sdk.setup(partition_count=2)
     values = {}
@@ -31,17 +31,14 @@ def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
                 await context.checkpoint(events[0])
                 await asyncio.Event().wait()
 
-    async def scenario():
-        setup.publish(5, "0")
-        setup.publish(5, "1")
-        async with setup.processor(lambda: Stuck(setup), shutdown_timeout=timedelta(seconds=1)):
-            await seconds(31)
-            values["lag"] = sdk.by_partition("eventproc.lag.events")
-            values["lag time"] = sdk.by_partition("eventproc.lag.time")
-            for name in ("partitions.owned", "partitions.served", "lease.margin", "balanced"):
-                values[name] = sdk.value(f"eventproc.{name}")
-
-    run_virtual(scenario())
+    setup.publish(5, "0")
+    setup.publish(5, "1")
+    async with setup.processor(lambda: Stuck(setup), shutdown_timeout=timedelta(seconds=1)):
+        await seconds(31)
+        values["lag"] = sdk.by_partition("eventproc.lag.events")
+        values["lag time"] = sdk.by_partition("eventproc.lag.time")
+        for name in ("partitions.owned", "partitions.served", "lease.margin", "balanced"):
+            values[name] = sdk.value(f"eventproc.{name}")
 
     assert values["lag"] == {"0": 0, "1": 4}
     assert values["lag time"] == {"0": 0, "1": 0}
@@ -54,7 +51,7 @@ def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
     assert sdk.points("eventproc.lag.events") == []
 
 
-def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
+async def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
     """A lag of zero would hide it. The recommended alert is above this many seconds."""
     setup = sdk.setup()
     found = []
@@ -68,21 +65,18 @@ def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
             )
         )
 
-    async def scenario():
-        async with setup.processor(stall_timeout=timedelta(seconds=30)):
-            setup.publish(1)
-            await seconds(10)
-            look()
-            setup.hub.begin_outage()
-            await seconds(120)
-            look()
-
-    run_virtual(scenario())
+    async with setup.processor(stall_timeout=timedelta(seconds=30)):
+        setup.publish(1)
+        await seconds(10)
+        look()
+        setup.hub.begin_outage()
+        await seconds(120)
+        look()
 
     assert found == [({"0": 0}, {"0": 0}, 0), ({"0": 120}, {}, 1)]
 
 
-def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
+async def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
     """The lag in time while the handler hangs; the checkpoint's age during an outage."""
     setup = sdk.setup()
     release = asyncio.Event()
@@ -98,29 +92,26 @@ def test_ages_grow_until_the_event_or_checkpoint_is_done(sdk):
         ages.append(round(sdk.by_partition("eventproc.checkpoint.age")["0"]))
         lags.append(round(sdk.by_partition("eventproc.lag.time")["0"]))
 
-    async def scenario():
-        async with setup.processor(lambda: Stuck(setup)):
-            await seconds(1)
+    async with setup.processor(lambda: Stuck(setup)):
+        await seconds(1)
+        setup.publish(1)
+        await seconds(1)
+        with setup.store_by_owner["a"].outage():
+            await seconds(19)
             setup.publish(1)
             await seconds(1)
-            with setup.store_by_owner["a"].outage():
-                await seconds(19)
-                setup.publish(1)
-                await seconds(1)
-                look()
-            await seconds(19)
             look()
-            release.set()
-            await seconds(10)
-            look()
-
-    run_virtual(scenario())
+        await seconds(19)
+        look()
+        release.set()
+        await seconds(10)
+        look()
 
     assert ages == [21, 0, 0]
     assert lags == [20, 20, 0]
 
 
-def test_counters_equal_the_statistics_and_never_decrease(sdk):
+async def test_counters_equal_the_statistics_and_never_decrease(sdk):
     """Over a stop and a second start, and over two processors in one process."""
     setup = sdk.setup(partition_count=4)
     seen, true = [], []
@@ -130,20 +121,17 @@ def test_counters_equal_the_statistics_and_never_decrease(sdk):
         true.append((sum(c.claim_count for c in counts), sum(c.hand_over_count for c in counts)))
         seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
 
-    async def scenario():
-        first, second = setup.processor(owner_id="a"), setup.processor(owner_id="b")
-        async with first:
-            await seconds(10)
-            async with second:
-                await seconds(30)
-                look(first, second)
-            await seconds(10)
-        seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
-        async with first:
-            await seconds(10)
+    first, second = setup.processor(owner_id="a"), setup.processor(owner_id="b")
+    async with first:
+        await seconds(10)
+        async with second:
+            await seconds(30)
             look(first, second)
-
-    run_virtual(scenario())
+        await seconds(10)
+    seen.append((sdk.value("eventproc.claims"), sdk.value("eventproc.hand_overs")))
+    async with first:
+        await seconds(10)
+        look(first, second)
 
     assert seen[0] == true[0] == (6, 2)
     assert seen[1] == (8, 2)
@@ -151,18 +139,14 @@ def test_counters_equal_the_statistics_and_never_decrease(sdk):
     assert true[1][0] == 6, "the statistics are of the newest start"
 
 
-def test_the_duration_of_cycles_is_measured_even_if_they_fail(sdk):
+async def test_the_duration_of_cycles_is_measured_even_if_they_fail(sdk):
     """An outage of the store is an error type."""
     setup = sdk.setup()
-
-    async def scenario():
-        async with setup.processor():
-            await seconds(25)
-            with setup.store_by_owner["a"].outage():
-                await seconds(15)
+    async with setup.processor():
+        await seconds(25)
+        with setup.store_by_owner["a"].outage():
             await seconds(15)
-
-    run_virtual(scenario())
+        await seconds(15)
 
     assert sdk.count("eventproc.cycle.duration") > 5
     assert sdk.count("eventproc.cycle.duration", error_type="StoreUnavailableError") > 1
@@ -227,24 +211,21 @@ def test_processors_may_start_and_stop_while_another_thread_reads(sdk, caplog):
     assert [r for r in caplog.records if r.name.startswith("opentelemetry")] == []
 
 
-def test_several_processors_of_a_process_report_the_worst_of_them(sdk):
+async def test_several_processors_of_a_process_report_the_worst_of_them(sdk):
     """A sum of lease margins, or of flags, would hide the one that is about to lose its leases."""
     setup = sdk.setup(partition_count=2)
     found: dict[str, Any] = {}
+    async with setup.processor(owner_id="a") as a, setup.processor(owner_id="b") as b:
+        await seconds(60)
+        setup.store_by_owner["a"].is_out = True
+        await seconds(20)
+        margins = [p.statistics().lease_margin_seconds for p in (a, b)]
+        found["margins"] = margins
+        found["margin"] = sdk.value("eventproc.lease.margin")
+        found["balanced"] = sdk.value("eventproc.balanced")
+        setup.store_by_owner["a"].is_out = False
+        await seconds(60)
 
-    async def scenario():
-        async with setup.processor(owner_id="a") as a, setup.processor(owner_id="b") as b:
-            await seconds(60)
-            setup.store_by_owner["a"].is_out = True
-            await seconds(20)
-            margins = [p.statistics().lease_margin_seconds for p in (a, b)]
-            found["margins"] = margins
-            found["margin"] = sdk.value("eventproc.lease.margin")
-            found["balanced"] = sdk.value("eventproc.balanced")
-            setup.store_by_owner["a"].is_out = False
-            await seconds(60)
-
-    run_virtual(scenario())
     mine, others = found["margins"]
 
     assert 0 < mine < others
@@ -252,30 +233,26 @@ def test_several_processors_of_a_process_report_the_worst_of_them(sdk):
     assert found["balanced"] == 1
 
 
-def test_the_lease_margin_is_that_of_the_lease_that_is_trusted_for_the_shortest(sdk):
+async def test_the_lease_margin_is_that_of_the_lease_that_is_trusted_for_the_shortest(sdk):
     """Only one of two leases is not renewed."""
     setup = sdk.setup(partition_count=2)
+    async with setup.processor() as processor:
+        await seconds(60)
+        store: Any = setup.store_by_owner["a"]
+        original = store.claim_ownership
 
-    async def scenario():
-        async with setup.processor() as processor:
-            await seconds(60)
-            store: Any = setup.store_by_owner["a"]
-            original = store.claim_ownership
+        async def claim(group, claims):
+            won = await original(group, [c for c in claims if c.partition_id == "0"])
+            others = [c for c in claims if c.partition_id != "0"]
+            unknown = [ClaimResult(claim=c, outcome=WriteOutcome.UNKNOWN) for c in others]
+            return [*won, *unknown]
 
-            async def claim(group, claims):
-                won = await original(group, [c for c in claims if c.partition_id == "0"])
-                others = [c for c in claims if c.partition_id != "0"]
-                unknown = [ClaimResult(claim=c, outcome=WriteOutcome.UNKNOWN) for c in others]
-                return [*won, *unknown]
-
-            store.claim_ownership = claim
-            await seconds(25)
-            run = processor._run
-            assert run is not None
-            left_s = [run.leases.remaining_s(partition_id) for partition_id in ("0", "1")]
-            return left_s, sdk.value("eventproc.lease.margin")
-
-    (renewed_s, old_s), margin_s = run_virtual(scenario())
+        store.claim_ownership = claim
+        await seconds(25)
+        run = processor._run
+        assert run is not None
+        left_s = [run.leases.remaining_s(partition_id) for partition_id in ("0", "1")]
+        (renewed_s, old_s), margin_s = left_s, sdk.value("eventproc.lease.margin")
 
     assert 0 < old_s < renewed_s
     assert margin_s == old_s

@@ -69,6 +69,7 @@ class InterruptedProgress(PartitionProgress):
         return super()._completed(handled)
 
 
+@pytest.mark.real_time
 async def test_a_thread_is_named_after_its_partition():
     """For profilers, debuggers and log formats."""
     names = []
@@ -94,6 +95,7 @@ async def test_a_position_and_its_state_are_read_together():
     assert [(p.sequence_number, p.state) for p in seen if p] == [(0, b"0"), (1, b"1")]
 
 
+@pytest.mark.real_time
 async def test_a_cancelled_call_changes_no_state():
     """Its events are delivered again with the state from before."""
     context = RecordingContext()
@@ -113,6 +115,7 @@ async def test_a_cancelled_call_changes_no_state():
     assert context.calls == [("checkpoint", None), ("checkpoint", None)]
 
 
+@pytest.mark.real_time
 async def test_without_state_events_done_by_a_cancelled_call_are_done():
     """So fewer events are delivered again."""
     context = RecordingContext()
@@ -172,20 +175,17 @@ class Late(BlockingPartitionHandler):
             context.checkpoint(events[-1])
 
 
-def test_a_call_that_outlives_a_stop_does_not_change_the_state():
+@pytest.mark.real_time
+async def test_a_call_that_outlives_a_stop_does_not_change_the_state():
     """The next owner gets its events, and counts them then."""
-
-    async def scenario():
-        setup = Setup()
-        handler = Late()
+    setup = Setup()
+    handler = Late()
+    setup.publish(1)
+    stop_s = {**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
+    async with setup.processor(lambda: handler, **stop_s):
+        await until(lambda: setup.checkpointed() == 0)
         setup.publish(1)
-        stop_s = {**SHORT, "shutdown_timeout": timedelta(seconds=0.5)}
-        async with setup.processor(lambda: handler, **stop_s):
-            await until(lambda: setup.checkpointed() == 0)
-            setup.publish(1)
-            await until(lambda: handler.is_late)
-        return setup.checkpoint()
-
-    checkpoint = asyncio.run(scenario())
+        await until(lambda: handler.is_late)
+    checkpoint = setup.checkpoint()
 
     assert (checkpoint.sequence_number, checkpoint.state) == (0, b"1")

@@ -16,7 +16,6 @@ from eventproc import (
     PartitionHandler,
 )
 from eventproc.dead_letters import MemoryDeadLetterSink
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.five_events import BOTH, LETTER, served
 from tests.scenarios.group_setup import Noting, Setup, seconds, until
 from tests.unit.eventproc._delivery.test_handler_threads import SHORT
@@ -249,7 +248,7 @@ def test_in_lanes_events_reported_done_in_close_do_not_move_the_position():
     assert setup.checkpointed() is None
 
 
-def test_in_lanes_done_ignores_an_event_of_another_call():
+async def test_in_lanes_done_ignores_an_event_of_another_call():
     """Its lane has another key by then, of which lower events are not handled."""
     contexts: list[Any] = []
     seen: list[Any] = []
@@ -264,19 +263,16 @@ def test_in_lanes_done_ignores_an_event_of_another_call():
                 await asyncio.Event().wait()
             await super().process_events(context, events)
 
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(
-            lambda: Belated(setup), key_concurrency=2, shutdown_timeout=timedelta(seconds=5)
-        ):
-            setup.hub.publish(b"x", partition_id="0", partition_key="k0")
-            await seconds(5)
-            for key in ("k1", "k0"):
-                setup.hub.publish(b"x", partition_id="0", partition_key=key)
-            await seconds(30)
-        return setup
+    setup = Setup()
+    async with setup.processor(
+        lambda: Belated(setup), key_concurrency=2, shutdown_timeout=timedelta(seconds=5)
+    ):
+        setup.hub.publish(b"x", partition_id="0", partition_key="k0")
+        await seconds(5)
+        for key in ("k1", "k0"):
+            setup.hub.publish(b"x", partition_id="0", partition_key=key)
+        await seconds(30)
 
-    setup = run_virtual(scenario())
     checkpoint = setup.checkpoint()
 
     assert checkpoint is not None
@@ -284,7 +280,8 @@ def test_in_lanes_done_ignores_an_event_of_another_call():
     assert not any(done.first <= 1 <= done.last for done in checkpoint.completed)
 
 
-def test_stop_iteration_raised_in_a_handler_thread_is_a_failure():
+@pytest.mark.real_time
+async def test_stop_iteration_raised_in_a_handler_thread_is_a_failure():
     """No future accepts that error, but the call must not hang."""
     handled: list[int] = []
 
@@ -297,12 +294,9 @@ def test_stop_iteration_raised_in_a_handler_thread_is_a_failure():
                 next(iter(()))
             handled.extend(event.sequence_number for event in events)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(3)
-        async with setup.processor(Running, **SHORT):
-            await until(lambda: len(handled) == 3)
-
-    asyncio.run(scenario())
+    setup = Setup()
+    setup.publish(3)
+    async with setup.processor(Running, **SHORT):
+        await until(lambda: len(handled) == 3)
 
     assert handled == [0, 1, 2]
