@@ -84,6 +84,21 @@ async def test_a_frozen_server_delays_no_call_beyond_its_attempts(server):
     assert second.outcome is WriteOutcome.WON
 
 
+async def test_a_commit_without_an_answer_has_an_unknown_outcome(server):
+    """It may have happened, so it is no error of the handler; the next owner finds out."""
+    async with (
+        opened(server, limit=timedelta(seconds=1)) as store,
+        store.transactions() as transactions,
+    ):
+        begun = transactions.begin(is_blocking=False, idle_max=timedelta(seconds=30))
+        async with begun as transaction:
+            server.pause()
+            result = await transaction.commit(GROUP, update_of(1, None))
+            server.resume()
+
+    assert result.outcome is WriteOutcome.UNKNOWN
+
+
 async def test_a_call_that_is_cancelled_ends_at_once(server):
     """The stop of a processor does not wait for a frozen server."""
     async with opened(server, limit=timedelta(seconds=60)) as store:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from math import inf
 from threading import get_ident
 
@@ -14,6 +15,7 @@ from eventproc._core.delivery.progress import PartitionProgress
 from eventproc._delivery.checkpointer import Checkpointer
 from eventproc._delivery.context import LiveContext
 from eventproc._delivery.flow_control import PauseSwitch
+from eventproc._delivery.handler_threads import ThreadContext
 from eventproc._delivery.scope import PartitionIdentity, PartitionScope
 from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.errors import TransactionsRefusedError
@@ -118,6 +120,13 @@ async def test_an_event_of_another_partition_is_refused():
         context.done(event(11))
 
 
+async def test_a_processor_knows_of_no_replay():
+    """A handler that leaves out replayed events would leave out all of them."""
+    context, _, _ = served()
+
+    assert not context.is_replay
+
+
 async def test_a_thread_moves_the_position_at_once_and_the_loop_counts():
     """The events are counted once, in the event loop's thread."""
     context, progress, _ = served()
@@ -165,6 +174,16 @@ def lane() -> tuple[LiveContext, Callable[[], list[int]]]:
         context.of_lane(checkpointer.note),
         lambda: numbers(progress.unhandled(events(range(1, 11)))),
     )
+
+
+async def test_a_context_variable_that_a_lane_sets_is_its_own():
+    """Such as the span of a trace: other lanes handle other events."""
+    variable: ContextVar[str] = ContextVar("variable", default="unset")
+    context, _, _ = served()
+    one, other = (context.of_lane(lambda _: None) for _ in range(2))
+    one.variables.run(variable.set, "of one lane")
+
+    assert other.variables.run(variable.get) == "unset"
 
 
 async def test_in_a_lane_done_concerns_the_events_of_its_call():
@@ -238,6 +257,20 @@ async def test_a_transaction_completes_the_events_of_its_call_up_to_the_one_that
             pass
 
         assert (first.sequence_number, (await partition.stored()).sequence_number) == (3, 5)
+
+
+async def test_in_a_thread_the_end_of_the_block_commits(path):
+    """As in a coroutine."""
+    async with in_transactions(path) as (context, partition, _):
+        view = ThreadContext(context, asyncio.get_running_loop(), lambda: False)
+
+        def work():
+            with view.transaction(event(3)):
+                pass
+
+        await asyncio.to_thread(work)
+
+        assert (await partition.stored()).sequence_number == 3
 
 
 async def test_in_process_event_a_transaction_completes_that_event_alone(path):

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
-from eventproc._delivery.handler_threads import ThreadedHandler
+from eventproc._delivery.handler_threads import HandlerThread, ThreadedHandler
 from tests.scenarios.group_setup import Noting, Setup, until
 
 SHORT: dict[str, Any] = {
@@ -205,3 +206,67 @@ def test_a_call_that_was_cancelled_before_its_turn_is_not_made():
     asyncio.run(scenario())
 
     assert called == ["running"]
+
+
+class CommittingContext(FakeContext):
+    """A context whose transactions are committed when the test says so."""
+
+    def __init__(self) -> None:
+        self.is_committing, self.is_committed = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def open_transaction(self, event, *, is_cancelled):
+        """Commit at the end of the block."""
+        yield None
+        self.is_committing.set()
+        await self.is_committed.wait()
+
+    async def commit_ended(self):
+        """Return after the commit."""
+        await self.is_committed.wait()
+
+
+def test_a_cancelled_call_ends_after_the_commit_that_is_under_way():
+    """Its events are delivered again unless they are committed, so that has to be known."""
+
+    def work(view):
+        with view.transaction():
+            pass
+
+    async def scenario():
+        context = CommittingContext()
+        thread = HandlerThread(cast("Any", context))
+        calling = asyncio.ensure_future(thread.call(lambda: work(thread.view)))
+        await context.is_committing.wait()
+        calling.cancel()
+        early, _ = await asyncio.wait([calling], timeout=0.1)
+        context.is_committed.set()
+        await asyncio.wait([calling])
+        await thread.call(lambda: None)
+        thread.end()
+        return len(early), calling.cancelled()
+
+    assert asyncio.run(scenario()) == (0, True)
+
+
+def test_the_events_after_one_that_failed_are_delivered_again():
+    """None of them was tried, also if the first of the batch failed."""
+
+    failures: list[object] = []
+
+    class Failing(BlockingPartitionHandler):
+        def process_event(self, context, event):
+            if not failures:
+                failures.append(event)
+                raise ValueError
+            setup.handled.append((context.partition_id, event.sequence_number))
+
+    async def scenario():
+        setup.publish(4)
+        async with setup.processor(Failing, **SHORT):
+            await until(lambda: 3 in setup.numbers())
+
+    setup = Setup()
+    asyncio.run(scenario())
+
+    assert sorted(setup.numbers()) == [0, 1, 2, 3]

@@ -52,7 +52,7 @@ def test_the_first_reading_confirms_the_processes_that_are_there():
 def test_a_group_that_falls_behind_gets_what_drains_the_backlog_in_time():
     """400 arrive, 200 are handled each second: 400/s + (12,000 + 6,000 by the start) / 270 s."""
     *_, decision = decisions(
-        ScalingRules(rate_of_one=90.0),
+        ScalingRules(rate_of_one=92.0),  # Five of them handle 460/s.
         reading(0, last=119, handled=59, partitions=100),
         reading(30, last=239, handled=119, partitions=100),
     )

@@ -77,6 +77,13 @@ def test_a_paused_partition_is_paused_and_not_stuck():
     assert finding.since_s == PAUSE.since.timestamp()
 
 
+def test_a_single_paused_partition_is_found_too():
+    """Most pauses are of one partition."""
+    finding = only(findings(lambda at_s: group(at_s, [stuck(at_s, pause=PAUSE)])))
+
+    assert finding.text.startswith("Partition 0 is paused by an operator")
+
+
 def test_a_partition_that_resumed_has_time_to_make_progress():
     """Its events did not wait for it during the pause."""
 
@@ -213,13 +220,23 @@ def test_a_partition_without_a_live_owner_is_stuck_after_an_expiration(owner_id,
     assert "none of the 1 live members has claimed it" in finding.text
 
 
+def test_a_finding_says_for_how_long_a_partition_has_had_no_owner():
+    """By the age of its last renewal, which may be older than the first reading."""
+    lost = partition("0", "x", is_expired=True, renewed_ago_s=100)
+    finding = only(watched([group(1000, [lost], [member("b")])])[1])
+
+    assert "has had no live owner for 100 s" in finding.text
+
+
 def test_two_members_that_take_a_partition_from_each_other_conflict():
     """More members that follow each other are a group that is rebalanced."""
 
     def make(owners):
         return lambda at_s: group(at_s, [partition("0", owners[at_s // 10])])
 
-    assert [f.kind for f in findings(make("abababab"), 60)] == [Kind.CONFLICT]
+    finding = only(findings(make("abababab"), 60))
+    assert finding.kind is Kind.CONFLICT
+    assert "now with b" in finding.text
     assert findings(make("abcdabcd"), 60) == ()
 
 

@@ -1,10 +1,12 @@
 """Any text can name a resource: in the store it is quoted."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpointstores._fields import require_partition_id
 from eventproc._group.resources.names import id_of, name_of
+from eventproc.errors import ConfigurationError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 
@@ -24,3 +26,10 @@ def test_different_names_have_different_ids(one, other):
 def test_usual_names_stay_readable():
     """In the store, as in ``status``."""
     assert id_of("licence-17.emea_1") == "licence-17.emea_1"
+
+
+@pytest.mark.parametrize("name", ["", None, 17])
+def test_what_is_no_name_is_refused(name):
+    """The function that lists the resources is the user's; the message shows what it gave."""
+    with pytest.raises(ConfigurationError, match=f"is {name!r}: give a text"):
+        id_of(name)
