@@ -1,8 +1,11 @@
 """The database file: what a won write means."""
 
+from typing import Any, cast
+
 import pytest
 
-from checkpointstores.sqlite._file import connect
+from checkpointstores.sqlite._file import connect, open_file
+from eventproc._base.logs import get_logger
 from eventproc.errors import StoreCorruptError
 
 
@@ -22,3 +25,12 @@ def test_a_path_at_which_no_file_can_be_created_is_refused_and_not_tried_again(t
 
     with pytest.raises(StoreCorruptError, match="needs the right to write the file"):
         connect(path, busy_timeout_s=5)
+
+
+def test_a_file_that_could_not_be_opened_is_closed(tmp_path):
+    """The log beside it goes with its last connection; attempts would keep more and more files."""
+    path, no_clock = tmp_path / "group.db", cast("Any", object())
+    with pytest.raises(AttributeError):
+        open_file(path, no_clock, busy_timeout_s=5, log=get_logger("eventproc.test"))
+
+    assert list(tmp_path.iterdir()) == [path]
