@@ -5,6 +5,7 @@ be renamed, so no name that leaves the process has one.
 """
 
 from collections.abc import Mapping
+from itertools import takewhile
 from types import FunctionType
 from typing import Any
 
@@ -25,8 +26,5 @@ def public_name(cls: type) -> str:
     """Return module and name of a class; for a class of ours without its private modules."""
     package, *modules = cls.__module__.split(".")
     if package in _PACKAGES:
-        private = next(
-            (at for at, name in enumerate(modules) if name.startswith("_")), len(modules)
-        )
-        modules = modules[:private]
+        modules = list(takewhile(lambda name: not name.startswith("_"), modules))
     return ".".join([package, *modules, cls.__qualname__])
