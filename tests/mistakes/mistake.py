@@ -128,7 +128,7 @@ class _Finder(ast.NodeVisitor):
         elif isinstance(value, int):
             self._replace(node, str(value + 1))
         elif isinstance(value, float):
-            self._replace(node, str(value * 2))
+            self._replace(node, str(value * 2 or 1.0))
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         self._negate(node.test)
