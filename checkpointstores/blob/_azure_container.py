@@ -195,6 +195,7 @@ def _as_item(name: str, found: BlobProperties) -> BlobItem:
         last_modified=found.last_modified,
         metadata=metadata,
         is_folder=FOLDER_METADATA in metadata,
+        is_leased=found.lease.state == "leased",
     )
 
 

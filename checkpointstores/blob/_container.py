@@ -25,6 +25,9 @@ class BlobItem:
     is_folder: bool = False
     """True for the stub of a directory, on accounts with a hierarchical namespace."""
 
+    is_leased: bool = False
+    """Whether a process holds a lease of Azure Storage on the blob; unknown in a listing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:

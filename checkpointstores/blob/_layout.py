@@ -13,7 +13,7 @@ All functions are pure. The layout was taken from the stores of azure-eventhub-c
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from string import ascii_letters, digits, punctuation
@@ -25,7 +25,8 @@ from checkpointstores.blob._container import BlobItem
 from eventproc._base.bounded_json import read_json
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.errors import ConfigurationError
-from eventproc.models import NO_OFFSET, ConsumerGroup, Member, PartitionOwnership
+from eventproc.models import ConsumerGroup, Member, PartitionOwnership
+from eventproc.models._checkpoint import NO_OFFSETS
 
 _DIGITS_MAX: Final = 100
 """Most digits of a number in metadata: Python converts no number of thousands of digits."""
@@ -173,19 +174,23 @@ def checkpoint_metadata(offset: str, sequence_number: int, writer: str) -> dict[
 def position_in(metadata: Mapping[str, str | None]) -> Position:
     """Return the position, from any format that the Azure SDKs write.
 
-    .NET 5.11 writes ``no offset``, .NET 5.12 and later leave either value empty, other SDKs omit
-    keys.
+    .NET 5.11 writes ``no offset``, .NET 5.12 and later leave either value empty, Python writes
+    ``None`` for an event without an offset, other SDKs omit keys. Filebeat writes offset -1 with
+    number 0 before the first event.
     """
     lowered = _lowered(metadata)
     offset, number = lowered.get(_OFFSET, ""), lowered.get(_SEQUENCE_NUMBER, "")
+    position = _position(offset, number)
+    return replace(position, writer=_unquoted(lowered.get(_WRITER, "")) or None)
+
+
+def _position(offset: str, number: str) -> Position:
+    sequence_number = _sequence_number(number)
+    if offset == BEFORE_FIRST_OFFSET and not sequence_number:
+        # Written before the first event came, with number 0, too: that event is not handled.
+        return Position(offset=offset, sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER)
     return Position(
-        offset=None if offset in {"", NO_OFFSET} else offset,
-        sequence_number=(
-            BEFORE_FIRST_SEQUENCE_NUMBER
-            if (offset, number) == (BEFORE_FIRST_OFFSET, str(BEFORE_FIRST_SEQUENCE_NUMBER))
-            else _sequence_number(number)
-        ),
-        writer=_unquoted(lowered.get(_WRITER, "")) or None,
+        offset=None if offset.lower() in NO_OFFSETS else offset, sequence_number=sequence_number
     )
 
 
@@ -205,24 +210,32 @@ def legacy_folder(prefix: str, group: ConsumerGroup) -> str:
 
 
 def legacy_position(body: bytes) -> Position | None:
-    """Return the position in a lease of ``EventProcessorHost`` or Azure Functions, if any."""
+    """Return the position in a lease of ``EventProcessorHost`` or Azure Functions, if any.
+
+    .NET writes ``SequenceNumber``, Java ``sequenceNumber``, Python ``sequence_number``, and Go puts
+    both values into ``checkpoint``.
+    """
     try:
         lease = read_json(body.decode("utf-8-sig"))
     except ValueError:
         return None
-    if not isinstance(lease, dict):
-        return None
-    values = {str(key).lower(): value for key, value in lease.items()}
+    values = _lease_values(lease)
+    values = _lease_values(values.get("checkpoint")) or values
     offset, number = values.get(_OFFSET), values.get(_SEQUENCE_NUMBER)
     # A lease without a checkpoint has no offset, and its sequence number 0 has no meaning.
     if not isinstance(offset, str):
         return None
     offset = offset.strip()
-    if offset == BEFORE_FIRST_OFFSET:
-        # Checkpointed before the first event came, with number 0, too: that event is not handled.
-        return Position(offset=offset, sequence_number=BEFORE_FIRST_SEQUENCE_NUMBER)
-    position = Position(offset=offset or None, sequence_number=_sequence_number(str(number)))
-    return position if position.is_usable else None
+    position = _position(offset, "" if offset == BEFORE_FIRST_OFFSET else str(number))
+    if position.offset is None and not position.sequence_number:
+        return None
+    return position
+
+
+def _lease_values(found: object) -> dict[str, object]:
+    if not isinstance(found, dict):
+        return {}
+    return {str(key).lower().replace("_", ""): value for key, value in found.items()}
 
 
 # --- members -------------------------------------------------------------------------------------

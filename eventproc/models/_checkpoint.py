@@ -86,6 +86,9 @@ SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 NO_OFFSET: Final = "no offset"
 """Azure's .NET SDK 5.11 writes this text if it has no offset."""
 
+NO_OFFSETS: Final = frozenset({"", NO_OFFSET, "none", "null"})
+"""What means a missing offset to some reader, in lower case: Azure's Python SDK writes ``None``."""
+
 
 class OffsetFormat(Enum):
     """The protocol that a group's offsets and sequence numbers come from.
@@ -243,7 +246,7 @@ def _refuse_offset(partition_id: str, offset: str) -> None:
             f"offset {offset!r} cannot be stored: give printable ASCII characters without "
             "surrounding blanks"
         )
-    if offset == NO_OFFSET:
+    if offset.lower() in NO_OFFSETS:
         raise ValueError(
             f"offset {offset!r} is what other readers take for a missing offset: give the event's "
             "offset"
