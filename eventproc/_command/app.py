@@ -193,7 +193,12 @@ _CHECKPOINTS: Final = VerbGroup(
             "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 " + _FILE,
         ),
         "export": Verb("checkpoints:export", f"eventproc checkpoints export orders.json {_FILE}"),
-        "import": Verb("checkpoints:import_", f"eventproc checkpoints import orders.json {_BLOB}"),
+        "import": Verb(
+            "checkpoints:import_",
+            f"eventproc checkpoints import orders.json {_BLOB}",
+            "eventproc checkpoints import --from functions:azure-webjobs-eventhub --dry-run "
+            f"{_BLOB}",
+        ),
     },
 )
 

@@ -27,6 +27,7 @@ from eventproc._command.group.targets import (
     last_handled,
     refuse_future,
 )
+from eventproc._command.group.view import lag_of
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, is_of_other_hub
 from eventproc._core.delivery.offset_format import offset_format_in, offset_format_of
 from eventproc._core.ownership.liveness import live_members
@@ -74,6 +75,12 @@ class Change:
 
     is_of_former_hub: bool = False
     """The checkpoint is of a hub that was deleted: it covers no event of the present one."""
+
+    lag_here: int | None = None
+    """How many events the hub has after the checkpoint now; ``None``: the hub was not asked."""
+
+    lag_there: int | None = None
+    """How many events it has after the position of another program, if that is imported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +147,7 @@ class GroupState:
             is_new=record is None,
             is_needed=is_needed,
             is_of_former_hub=is_former,
+            lag_here=None if end is None else lag_of(end, found, hub_created_at),
         )
 
 
@@ -273,6 +281,25 @@ async def _position(
     if number is None:
         assert not isinstance(target, RelativeTarget), "only a time has to be looked up"
         number = (await first_event(source, through, end.partition_id, target)).sequence_number - 1
+    return await event_before(source, through, number, end, checkpoint)
+
+
+async def event_before(
+    source: EventSource,
+    through: str,
+    number: int,
+    end: PartitionProperties,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[str, int]:
+    """Return offset and number of the event with this number, or of the last one before it.
+
+    Args:
+        source: An open source.
+        through: The consumer group to read through, if the event has to be read.
+        number: The sequence number.
+        end: The properties of the partition.
+        checkpoint: The partition's checkpoint, whose event is known.
+    """
     offset = known_offset(number, end, checkpoint)
     if offset is not None:
         return offset, number

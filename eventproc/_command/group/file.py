@@ -143,14 +143,14 @@ class ReadFile:
     text: str
 
     def moves(self, partition_ids: Sequence[str]) -> list[CheckpointMove]:
-        """Return the moves that write these checkpoints to a store.
+        """Return the moves that write these checkpoints to a store; of all, if none is named.
 
         Raises:
             ConfigurationError: A checkpoint is missing from the file or is not valid in a store.
         """
         index_of = {c.partition_id: at for at, c in enumerate(self.contents.checkpoints)}
         moves = []
-        for partition_id in partition_ids:
+        for partition_id in partition_ids or list(index_of):
             if partition_id not in index_of:
                 raise ConfigurationError(f"{self.path} has no partition {partition_id}")
             at = index_of[partition_id]

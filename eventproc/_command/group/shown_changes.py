@@ -16,7 +16,8 @@ from eventproc.models import ConsumerGroup
 
 def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> RenderableType:
     """The changes as a table."""
-    numbers = ("from", "to", "events")
+    has_lags = any(change.lag_there is not None for change in changes)
+    numbers = ("from", "to", "events", *(("lag here", "lag there") if has_lags else ()))
     table = plain_table("partition", *numbers, "state", "held by", numbers=numbers)
     for change in changes:
         table.add_row(
@@ -24,11 +25,19 @@ def changes_table(group: ConsumerGroup, changes: Sequence[Change]) -> Renderable
             _before_text(change),
             _after_text(change),
             _events_text(change.events),
+            *(_lag_texts([change]) if has_lags else ()),
             change.state,
             cell(change.owner_id or ""),
         )
-    table.add_row("all", "", "", _total_text(changes), style="bold")
+    totals = _lag_texts(changes) if has_lags else ()
+    table.add_row("all", "", "", _total_text(changes), *totals, style="bold")
     return Group(title_of(group), table)
+
+
+def _lag_texts(changes: Sequence[Change]) -> tuple[str, str]:
+    here = sum(change.lag_here or 0 for change in changes)
+    there = sum(change.lag_there or 0 for change in changes)
+    return f"{here:,}", f"{there:,}"
 
 
 def _before_text(change: Change) -> str:
@@ -84,6 +93,8 @@ def _change_json(
         "to_offset": change.move.offset,
         "skipped_count": None if events is None else max(0, events),
         "repeated_count": None if events is None else max(0, -events),
+        "lag_here": change.lag_here,
+        "lag_there": change.lag_there,
         "state": change.state,
         "owner_id": change.owner_id,
         "is_needed": change.is_needed,

@@ -16,6 +16,9 @@ from eventproc._command.arguments import options
 from eventproc._command.arguments.address import GroupAddress, HubAddress
 from eventproc._command.arguments.grouped import DEFAULTS
 from eventproc._command.arguments.options import ChangeMode
+from eventproc._command.foreign.arrival import read_arrival
+from eventproc._command.foreign.kinds import settings_by_kind
+from eventproc._command.foreign.place import parse_place
 from eventproc._command.group.changes import (
     Change,
     carry_out,
@@ -24,7 +27,7 @@ from eventproc._command.group.changes import (
     read_group_state,
 )
 from eventproc._command.group.connection import Connection, connect
-from eventproc._command.group.file import as_text, exported, read_file, write_file
+from eventproc._command.group.file import ReadFile, as_text, exported, read_file, write_file
 from eventproc._command.group.records import (
     LAG_FIELDS,
     RECORD_FIELDS,
@@ -242,7 +245,21 @@ async def export(
 async def import_(
     *,
     address: GroupAddress,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that export wrote.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="A file that export wrote.", show_default=False),
+    ] = None,
+    from_: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="KIND:PLACE",
+            help="Instead of a file: where another program keeps its positions. azure-sdk, "
+            "functions, event-processor-host, dapr or filebeat, with the container's name as "
+            "PLACE. docs/migrate.md says what may follow after a question mark.",
+            show_default=False,
+        ),
+    ] = "",
     partition: Partitions = [],  # noqa: B006 - typer wants a list, and it is not changed
     another_hub: Annotated[
         bool,
@@ -261,47 +278,75 @@ async def import_(
             "position. Without this option the import is refused.",
         ),
     ] = False,
+    lookup_group: LookupGroup = "",
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     mode: ChangeMode,
 ) -> int:
-    """Write checkpoints from a file to a group, in the same store or another one.
+    """Write checkpoints from a file to a group, or the positions that another program has stored.
 
     Checkpoints that are equal already stay as they are, so an import that ended halfway can be
-    repeated. While processors of the group run, an import is refused without --while-running.
+    repeated. While processors of the group run, an import is refused without --while-running; while
+    consumers of the other program are seen to run, it is always refused. With --from, the table has
+    the lag on both sides.
     Confirmation and exit codes are as in `eventproc checkpoints reset`.
     """
+    if (file is None) == (not from_):
+        raise ConfigurationError("give either a FILE that export wrote, or --from KIND:PLACE")
+    given = None if file is None else _own_file(file, address, partition, another_hub=another_hub)
+    place = parse_place("--from", from_, settings_by_kind()) if from_ else None
+    question = ""
+    async with connect(address, creates_store=not mode.dry_run) as connection:
+        if given is not None and connection.source is not None:
+            await connection.partition_ids([c.partition_id for c in given.contents.checkpoints], ())
+        current = await read_group_state(connection, expiration)
+        if given is not None:
+            changes = [current.change(move, None) for move in given.moves(partition)]
+        else:
+            assert place is not None, "one of the two is given"
+            arrival = await read_arrival(place, address)
+            for note in arrival.notes:
+                print_error(note)
+            chosen, question = arrival.chosen(partition), arrival.question
+            _refuse(arrival.refusal, mode)
+            changes = await arrival.changes(connection, current, chosen, lookup_group)
+        refusal = import_refusal(
+            changes, current.live, overwrites=overwrite, while_running=while_running
+        )
+        _refuse(refusal, mode)
+        if mode.is_table:
+            print(f"{from_ or file}: {_counts(changes)}")
+        return await _change(
+            connection, changes, expiration, mode, replaces=overwrite, question=question
+        )
+
+
+def _own_file(
+    file: Path, address: GroupAddress, partition: Sequence[str], *, another_hub: bool
+) -> ReadFile:
     given = read_file(file)
     contents = given.contents
-    found = {c.partition_id: c for c in contents.checkpoints}
     if not (another_hub or contents.is_of_hub(address.group())):
         raise ConfigurationError(
             f"{file} is of event hub {contents.eventhub!r} of {contents.namespace!r}, and its "
             "positions are not valid in another hub; to import them into a replica, give "
             "--another-hub"
         )
+    found = {c.partition_id: c for c in contents.checkpoints}
+    for move in given.moves(partition):
+        checkpoint = found[move.partition_id]
+        if checkpoint.state and not checkpoint.is_state_in_step:
+            print_error(
+                f"the state of partition {checkpoint.partition_id} belongs to position "
+                f"{checkpoint.state_sequence_number}, and is left out"
+            )
+    return given
 
-    moves = given.moves(partition or list(found))
-    async with connect(address, creates_store=not mode.dry_run) as connection:
-        if connection.source is not None:
-            await connection.partition_ids(list(found), ())
-        for checkpoint in (found[move.partition_id] for move in moves):
-            if checkpoint.state and not checkpoint.is_state_in_step:
-                print_error(
-                    f"the state of partition {checkpoint.partition_id} belongs to position "
-                    f"{checkpoint.state_sequence_number}, and is left out"
-                )
-        current = await read_group_state(connection, expiration)
-        changes = [current.change(move, None) for move in moves]
-        refusal = import_refusal(
-            changes, current.live, overwrites=overwrite, while_running=while_running
-        )
-        if refusal is not None and not mode.dry_run:
-            raise ConfigurationError(f"{refusal}. Nothing was changed")
-        if refusal is not None:
-            print_error(f"without --dry-run this import is refused: {refusal}")
-        if mode.is_table:
-            print(f"{file}: {_counts(changes)}")
-        return await _change(connection, changes, expiration, mode, replaces=overwrite)
+
+def _refuse(refusal: str | None, mode: ChangeMode) -> None:
+    if refusal is not None and not mode.dry_run:
+        raise ConfigurationError(f"{refusal}. Nothing was changed")
+    if refusal is not None:
+        print_error(f"without --dry-run this import is refused: {refusal}")
 
 
 def _counts(changes: Sequence[Change]) -> str:
@@ -320,6 +365,7 @@ async def _change(
     mode: ChangeMode,
     *,
     replaces: bool = True,
+    question: str = "",
 ) -> int:
     """Show the changes, ask for confirmation, carry them out, and print the results."""
     console = standard_output()
@@ -331,7 +377,7 @@ async def _change(
     results: dict[str, CheckpointMoved | EventProcError] = {}
     if needed and not mode.dry_run:
         noun = "checkpoint" if len(needed) == 1 else "checkpoints"
-        if not await mode.confirmed(f"Move {len(needed)} {noun}?"):
+        if not await mode.confirmed(f"{question}Move {len(needed)} {noun}?"):
             return FAILED
         results = await carry_out(connection, needed, expiration=expiration, replaces=replaces)
     failed = {p: r for p, r in results.items() if isinstance(r, EventProcError)}

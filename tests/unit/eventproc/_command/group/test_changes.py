@@ -187,6 +187,8 @@ def test_planned_changes_are_shown_and_nothing_is_written():
         "to_offset": "-1",
         "skipped_count": 0,
         "repeated_count": 8,
+        "lag_here": 12,
+        "lag_there": None,
         "state": "dropped (4 bytes)",
         "owner_id": "a",
         "is_needed": True,

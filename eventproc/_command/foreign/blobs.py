@@ -1,0 +1,133 @@
+"""Reads positions from blobs: records of the Azure SDKs, and leases of what came before them.
+
+A partition whose record has no position is read from its lease, as each program does that moved
+from leases to records.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from checkpointstores.blob import _layout as layout
+from checkpointstores.blob._container import BlobItem
+from checkpointstores.blob._layout import Position
+from eventproc._base.logs import printable
+from eventproc._base.tasks import together
+from eventproc._command.arguments.address import HubAddress
+from eventproc._command.foreign.container import ForeignContainer
+from eventproc._command.foreign.found import FoundGroup, FoundPosition
+from eventproc._command.foreign.names import LeaseName, record_of
+from eventproc._command.foreign.place import Place
+from eventproc._command.group.view import in_order
+from eventproc.models import ConsumerGroup
+
+ALIVE_MAX: Final = timedelta(minutes=3)
+"""An owner that renewed its record so lately may run: the longest default of an Azure SDK."""
+
+_LEASE_BYTES_MAX: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BlobLayout:
+    """Where a program keeps its positions in a container."""
+
+    leases: Sequence[LeaseName] = ()
+    """The forms of a lease's name; the first one that any blob has is the program's."""
+
+    has_records: bool = True
+    """Whether there are records of an Azure SDK."""
+
+    async def read(self, place: Place, address: HubAddress) -> FoundGroup:
+        """Read the positions of the group.
+
+        Raises:
+            ConfigurationError: The account is not given.
+            StoreError: The container cannot be read.
+        """
+        group = place.group(address.group())
+        storage = place.storage(address)
+        container = storage.in_account(ForeignContainer, place.name, str(place))
+        async with container:
+            return await self._read(container, group, place.settings.get("prefix", ""))
+
+    async def _read(
+        self, container: ForeignContainer, group: ConsumerGroup, prefix: str
+    ) -> FoundGroup:
+        listing = await container.list("")
+        items = [item for item in listing.items if not item.is_folder]
+        records, owners, notes = _Newest(), set[str](), list[str]()
+        for item in items if self.has_records else ():
+            kind, partition_id = record_of(item.name, group) or ("", "")
+            if kind == "checkpoint":
+                records.add(partition_id, layout.position_in(item.metadata), item)
+            elif kind == "ownership":
+                owner_id, _ = layout.owner_in(item.metadata)
+                if owner_id and listing.as_of - item.last_modified < ALIVE_MAX:
+                    owners.add(f"{printable(owner_id)} owns partition {printable(partition_id)}")
+        leases = _Newest()
+        named = self._lease_names(items, group, prefix)
+        read = (container.read(name, body_bytes_max=_LEASE_BYTES_MAX) for _, name in named)
+        for (partition_id, name), lease in zip(named, await together(*read), strict=True):
+            if lease is None:
+                continue
+            leases.add(partition_id, layout.legacy_position(lease.body), lease)
+            if lease.is_leased:
+                owners.add(f"a process holds the lease of blob {printable(name)}")
+        found = leases.by_partition | records.by_partition
+        notes += [n for p, n in leases.empty.items() if p not in found]
+        notes += [*records.notes, *leases.notes]
+        notes += [n for p, n in records.empty.items() if p not in found]
+        return FoundGroup(
+            positions=[found[partition_id] for partition_id in in_order(found)],
+            consumers=sorted(owners),
+            notes=notes,
+        )
+
+    def _lease_names(
+        self, items: Iterable[BlobItem], group: ConsumerGroup, prefix: str
+    ) -> list[tuple[str, str]]:
+        names = [item.name for item in items]
+        for lease_name in self.leases:
+            found = [(p, n) for n in names if (p := lease_name(n, group, prefix)) is not None]
+            if found:
+                return found
+        return []
+
+
+class _Newest:
+    """Positions by partition. Of two spellings of one name, the blob written last counts."""
+
+    def __init__(self) -> None:
+        self.by_partition: dict[str, FoundPosition] = {}
+        self.notes: list[str] = []
+        self.empty: dict[str, str] = {}
+        """A note for each partition that has a blob without a position."""
+
+    def add(self, partition_id: str, position: Position | None, item: BlobItem) -> None:
+        """Note the position in a blob."""
+        where = f"blob {printable(item.name)}"
+        if position is None or not position.is_usable:
+            self.empty[partition_id] = f"{where} has no position, and is left out"
+            return
+        found = FoundPosition(
+            partition_id=partition_id,
+            offset=position.offset,
+            sequence_number=position.sequence_number,
+            where=where,
+            known_since=item.last_modified,
+        )
+        known = self.by_partition.get(partition_id)
+        if known is not None:
+            found, older = sorted((known, found), key=_written_at, reverse=True)
+            self.notes.append(
+                f"partition {printable(partition_id)} has two checkpoints, under two spellings of "
+                f"its names: {found.where} was written last and is taken, {older.where} is not. "
+                "Programs that spell the names differently are two groups"
+            )
+        self.by_partition[partition_id] = found
+
+
+def _written_at(found: FoundPosition) -> datetime:
+    assert found.known_since is not None, "a blob has the time of its last write"
+    return found.known_since

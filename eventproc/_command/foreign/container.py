@@ -1,0 +1,66 @@
+"""A blob container that belongs to another program."""
+
+from dataclasses import replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Final, Self
+
+from checkpointstores.blob._azure_container import AzureContainer
+from checkpointstores.blob._requests import BlobRequests
+from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential
+from eventproc._base.azure_storage.connection import Connection, account_in
+from eventproc._base.logs import get_logger
+from eventproc._base.network import HttpProxy
+
+_SERVICE: Final = replace(
+    BLOBS, remedy="check the name {name}, and that it is in this storage account"
+)
+
+
+class ForeignContainer(BlobRequests):
+    """The requests to such a container, which is never created."""
+
+    def __init__(
+        self,
+        account_url: str,
+        container: str,
+        credential: BlobCredential | None = None,
+        *,
+        ca_bundle: str | None = None,
+        http_proxy: HttpProxy | None = None,
+    ) -> None:
+        connection: Connection[Any] = Connection(
+            _SERVICE,
+            account_url,
+            container,
+            credential,
+            request_timeout=timedelta(seconds=10),
+            ca_bundle=ca_bundle,
+            http_proxy=http_proxy,
+        )
+        log = get_logger("eventproc.positions", container=connection.place)
+        vendor = AzureContainer(connection, is_created=False, log=log)
+        super().__init__(vendor, log, concurrency_max=32)
+
+    @classmethod
+    def from_connection_string(
+        cls,
+        connection_string: str,
+        container: str,
+        **settings: Any,  # noqa: ANN401 - those of the class
+    ) -> Self:
+        """Make the requests from a storage account's connection string."""
+        account_url, credential = account_in(connection_string, BLOBS)
+        return cls(account_url, container, credential, **settings)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,84 @@
+"""The programs whose positions are known, by the kind that ``--from`` names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from eventproc._command.arguments.address import HubAddress
+from eventproc._command.foreign.blobs import BlobLayout
+from eventproc._command.foreign.found import FoundGroup
+from eventproc._command.foreign.names import (
+    lease_by_number,
+    lease_of_dapr,
+    lease_of_functions,
+    lease_of_host,
+)
+from eventproc._command.foreign.place import Place
+
+
+class Reader(Protocol):
+    """Reads the positions at a place."""
+
+    async def read(self, place: Place, address: HubAddress) -> FoundGroup:
+        """Return what is found there.
+
+        Raises:
+            ConfigurationError: The place is not what its kind says, or cannot be read.
+            StoreError: The storage account did not answer, or refuses.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A program that keeps positions."""
+
+    reader: Reader
+    settings: tuple[str, ...]
+    """The names of what may follow the place, after a question mark."""
+
+    stop: str
+    """How its consumers are stopped."""
+
+    shows_life: bool = True
+    """Whether the place shows that its consumers run; else the user is asked."""
+
+    note: str = ""
+    """What a position means there, if that is not "handled"."""
+
+
+_NAMES: Final = ("connection", "namespace", "eventhub", "group")
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "azure-sdk": Kind(
+        reader=BlobLayout(),
+        settings=_NAMES,
+        stop="stop its processes; a closed client releases its partitions",
+    ),
+    "functions": Kind(
+        reader=BlobLayout((lease_of_functions,)),
+        settings=_NAMES,
+        stop="stop the function app, or disable the function",
+        note="a function app moves its position after each batch, whether the function succeeded "
+        "or failed: what failed is not delivered again",
+    ),
+    "event-processor-host": Kind(
+        reader=BlobLayout((lease_of_host, lease_by_number), has_records=False),
+        settings=(*_NAMES, "prefix"),
+        stop="stop its hosts; their leases end within 30 seconds",
+    ),
+    "dapr": Kind(
+        reader=BlobLayout((lease_of_dapr,)),
+        settings=_NAMES,
+        stop="stop the applications with this component",
+    ),
+    "filebeat": Kind(
+        reader=BlobLayout((lease_by_number,)),
+        settings=_NAMES,
+        stop="stop Filebeat, or its input",
+    ),
+}
+
+
+def settings_by_kind() -> dict[str, tuple[str, ...]]:
+    """Return what may follow each kind's place."""
+    return {name: kind.settings for name, kind in KINDS.items()}

@@ -1,0 +1,120 @@
+"""Genuine consumers that handle events up to a number, checkpoint each, and stop; and ours."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from azure.eventhub import EventData
+from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
+
+from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc.ports import CheckpointStore, EventSource
+
+Handled = list[tuple[str, int]]
+"""Partition and sequence number of each event, as they were handled."""
+
+HERE: Final = Path(__file__).parent
+JAVASCRIPT: Final = HERE.parent / "emulator/javascript/node_modules"
+NODE: Final = shutil.which("node")
+TIMEOUT_S: Final = 60
+
+
+async def publish(hub: str, partition_ids: Iterable[str], count: int) -> None:
+    """Send events to some partitions of the hub with this connection string."""
+    async with EventHubProducerClient.from_connection_string(hub) as producer:
+        for partition_id in partition_ids:
+            await producer.send_batch(
+                [EventData(f"{partition_id}/{index}") for index in range(count)],
+                partition_id=partition_id,
+            )
+
+
+async def python_handles(
+    hub: str, storage: str, container: str, last: int, partition_ids: Iterable[str]
+) -> Handled:
+    """Handle with ``azure-eventhub`` and its checkpoint store in blobs."""
+    handled, left, over = Handled(), set(partition_ids), asyncio.Event()
+    store = AzureStore.from_connection_string(storage, container)
+    client = EventHubConsumerClient.from_connection_string(
+        hub, "$Default", checkpoint_store=store, load_balancing_interval=0.5
+    )
+
+    async def on_event(context, event):
+        if event.sequence_number > last:
+            return
+        handled.append((context.partition_id, event.sequence_number))
+        await context.update_checkpoint(event)
+        if event.sequence_number == last:
+            left.discard(context.partition_id)
+        if not left:
+            over.set()
+
+    async with store, client:
+        receiving = asyncio.create_task(client.receive(on_event, starting_position="-1"))
+        async with asyncio.timeout(TIMEOUT_S):
+            await over.wait()
+        await client.close()
+        await receiving
+    return handled
+
+
+async def javascript_handles(
+    hub: str, storage: str, container: str, last: int, partition_ids: Iterable[str]
+) -> Handled:
+    """Handle with ``@azure/event-hubs`` and its checkpoint store in blobs."""
+    name = hub.rpartition("EntityPath=")[2]
+    process = await asyncio.create_subprocess_exec(
+        *(str(NODE), "half.js", hub, name, storage, container, str(last)),
+        ",".join(partition_ids),
+        cwd=HERE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, err.decode()
+    return [(partition_id, number) for partition_id, number in json.loads(out)]
+
+
+async def ours_handles(
+    source: EventSource,
+    store: CheckpointStore,
+    last: int,
+    partition_ids: Iterable[str],
+) -> Handled:
+    """Handle with this library."""
+    handled, left, over = Handled(), set(partition_ids), asyncio.Event()
+
+    class Handler(PartitionHandler):
+        async def process_events(self, context, events):
+            for event in events:
+                handled.append((context.partition_id, event.sequence_number))
+                if event.sequence_number == last:
+                    left.discard(context.partition_id)
+            if not left:
+                over.set()
+
+    processor = EventProcessor(
+        source=source,
+        store=store,
+        handler=Handler,
+        config=EventProcessorConfig(
+            load_balancing_interval=timedelta(seconds=0.5),
+            ownership_expiration=timedelta(seconds=12),
+            checkpoint_policy=CheckpointPolicy(interval=timedelta(seconds=0.2)),
+        ),
+    )
+    async with processor:
+        async with asyncio.timeout(TIMEOUT_S):
+            await over.wait()
+    return handled

@@ -1,0 +1,85 @@
+"""A genuine consumer handles the first half, its positions are imported, and we handle the rest.
+
+Nothing is lost and nothing is handled twice.
+"""
+
+import asyncio
+import json
+
+import pytest
+
+from checkpointstores.sqlite import SqliteCheckpointStore
+from eventproc._command import main
+from eventproc.sources.eventhubs import EventHubSource
+from tests.integration.positions.consumers import (
+    JAVASCRIPT,
+    NODE,
+    javascript_handles,
+    ours_handles,
+    publish,
+    python_handles,
+)
+
+PARTITIONS = ("0", "1")
+COUNT = 10
+HALF = 4
+"""The last event of the first half."""
+
+EVERY_EVENT = {(p, number): 1 for p in PARTITIONS for number in range(COUNT)}
+
+# Azure's client does not close the connection of a link that was stolen.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+@pytest.fixture(name="hub")
+def _hub(new_hub, monkeypatch, storage, tmp_path):
+    """Yield the connection string of a new hub with events, set for the command, too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", storage)
+    monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", new_hub)
+    monkeypatch.setenv("EVENTPROC_STORE", "sqlite:group.db")
+    assert main(["store", "init"]) == 0
+    asyncio.run(publish(new_hub, PARTITIONS, COUNT))
+    return new_hub
+
+
+def counted(*parts):
+    """Return how often each event was handled."""
+    every = [event for part in parts for event in part]
+    return {event: every.count(event) for event in every}
+
+
+def rest_of(hub):
+    """Handle the rest with this library."""
+    source = EventHubSource.from_connection_string(hub)
+    return asyncio.run(
+        ours_handles(source, SqliteCheckpointStore("group.db"), COUNT - 1, PARTITIONS)
+    )
+
+
+@pytest.mark.parametrize(
+    "handles",
+    [
+        pytest.param(python_handles, id="python"),
+        pytest.param(
+            javascript_handles,
+            id="javascript",
+            marks=pytest.mark.skipif(
+                NODE is None or not JAVASCRIPT.exists(),
+                reason="needs Node and `npm ci` in tests/integration/emulator/javascript",
+            ),
+        ),
+    ],
+)
+def test_an_azure_sdk_handles_the_first_half_and_we_the_rest(
+    hub, storage, container, handles, capsys
+):
+    """The table of --dry-run has the lag on both sides."""
+    first = asyncio.run(handles(hub, storage, container, HALF, PARTITIONS))
+    there = ["checkpoints", "import", "--from", f"azure-sdk:{container}"]
+    assert main([*there, "--dry-run", "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["changes"]
+    assert main([*there, "--yes"]) == 0
+
+    assert counted(first, rest_of(hub)) == EVERY_EVENT
+    assert [(c["lag_here"], c["lag_there"]) for c in shown] == [(COUNT, COUNT - HALF - 1)] * 2
