@@ -57,7 +57,7 @@ demo-spark: venv .tools/spark/.done ## watch Spark lose an executor, and no orde
 
 # --- daily work ------------------------------------------------------------------------------
 
-parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done .tools/chromium/.done
+parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done .tools/kafka/.done .tools/chromium/.done
 pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
@@ -126,7 +126,7 @@ mistakes: venv azurite ## draw mistakes by seed, make each in a copy, and see wh
 	@$(run)/python -m tests.mistakes $(ARGS)
 
 .PHONY: bench
-bench: venv azurite rabbitmq .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
+bench: venv azurite rabbitmq kafka .tools/spark/.done ## measure, side by side with others, half an hour (ARGS=--quick, --help)
 	@$(run)/python benchmarks/_run.py $(ARGS)
 
 .PHONY: docs
@@ -145,6 +145,9 @@ azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is 
 
 .PHONY: rabbitmq
 rabbitmq: .tools/rabbitmq/.done ## fetch RabbitMQ and Erlang from Debian's packages (60 MB)
+
+.PHONY: kafka
+kafka: .tools/kafka/.done ## fetch Apache Kafka from Maven Central (43 MB)
 
 .PHONY: java
 java: .tools/java ## find Java 17 or newer, or fetch one, into .tools
@@ -177,6 +180,9 @@ $(uv): bootstrap/uv.py
 # Where it cannot be had, the script says why and makes nothing: its tests are skipped then.
 .tools/rabbitmq/.done: bootstrap/rabbitmq.sh
 	@bootstrap/rabbitmq.sh
+
+.tools/kafka/.done: bootstrap/kafka.sh bootstrap/kafka.txt bootstrap/maven.py | .tools/java
+	@bootstrap/kafka.sh $(run)/python .tools/java/bin/java
 
 .tools/chromium/.done: bootstrap/chromium.sh
 	@bootstrap/chromium.sh

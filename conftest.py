@@ -80,6 +80,9 @@ LONG = (
 NEEDS_RABBITMQ = re.compile(r"tests/integration/.*rabbitmq")
 """Tests that share one broker, which takes ten seconds to start."""
 
+NEEDS_KAFKA = re.compile(r"tests/integration/.*kafka")
+"""Tests that share one broker, which takes two seconds of both cores to start."""
+
 READS_EVERY_FILE = "tests/architecture/"
 """Tests that read the whole project: one process parses it, once."""
 
@@ -104,6 +107,8 @@ def scope_of(nodeid: str) -> str:
         return "spark"
     if NEEDS_RABBITMQ.match(nodeid):
         return "rabbitmq"
+    if NEEDS_KAFKA.match(nodeid):
+        return "kafka"
     if nodeid.startswith(READS_EVERY_FILE):
         return "architecture"
     return document if place.startswith("line:") else nodeid  # Its blocks build on each other.

@@ -4,8 +4,9 @@
     python benchmarks/kafka.py --format json       # for programs
     python benchmarks/kafka.py --rounds 5          # medians, and ratios to the loop of each round
 
-The broker (Tansu) is a process of its own, and so is each reader. *bare* is librdkafka's consumer
-with all partitions assigned, which reads offset and value and does nothing else; *source* is
+The broker (Apache Kafka, one node) is a process of its own, and so is each reader. *bare* is
+librdkafka's consumer with all partitions assigned, which reads offset and value and does nothing
+else; *source* is
 ``KafkaEventSource`` with a receiver for each partition, which reads the same of each event;
 *processor* is a whole ``EventProcessor`` with a store in memory, in batches of up to 1,000 as in
 the loop, *columns* the same with a handler of columns, in batches of up to 10,000. Only a backlog
@@ -102,9 +103,8 @@ def fill(servers: str, partitions: int, events: int, body: int) -> None:
     settings: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0}
     admin = AdminClient(settings)
     admin.create_topics([NewTopic(TOPIC, num_partitions=partitions)])[TOPIC].result(20)
-    # Batches of 500, so that this broker does not answer with single events.
     settings |= {"linger.ms": 50, "queue.buffering.max.messages": 1_000_000}
-    producer = Producer(settings | {"batch.num.messages": 500})
+    producer = Producer(settings)
     for number in range(events):
         producer.produce(TOPIC, b"x" * body, partition=number % partitions)
         if number % BATCH == 0:

@@ -25,6 +25,7 @@ from eventproc._base import logs
 from eventproc.sources.eventhubs._options import ReceivePath, receive_path_by_default
 from eventproc.testing._azurite import Azurite
 from eventproc.testing._virtual_time import run_virtual
+from tests.servers.kafka_broker import KafkaBroker
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 
@@ -238,6 +239,13 @@ def rabbitmq(has_rabbitmq: None) -> Iterator[RabbitMqBroker]:
     seconds to start.
     """
     with RabbitMqBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """Yield one broker for the tests of one process; a test uses topics of its own."""
+    with KafkaBroker() as broker:
         yield broker
 
 

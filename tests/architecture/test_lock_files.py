@@ -4,6 +4,7 @@ import json
 import re
 
 REGISTRIES = {"https://pypi.org/simple", "https://files.pythonhosted.org"}
+PINNED_JAR = r"[\w.-]+:[\w.-]+:[\w.-]+ sha256:[0-9a-f]{64}"
 
 
 def test_python_packages_come_from_pypi(root):
@@ -41,3 +42,15 @@ def test_node_packages_are_pinned_by_content(root):
 
     assert locks
     assert (unpinned, hosts) == ([], [])
+
+
+def test_jars_are_pinned_by_content(root):
+    """Each has a version and a digest."""
+    lines = [
+        line
+        for line in (root / "bootstrap/kafka.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+
+    assert lines
+    assert [line for line in lines if not re.fullmatch(PINNED_JAR, line)] == []

@@ -34,6 +34,17 @@ def free_port() -> int:
                 return port
 
 
+def listens(port: int) -> bool:
+    """Return whether a server listens on a port of loopback."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
+            # If no server listens, the system may choose this port for our own socket, which then
+            # connects to itself.
+            return bool(link.getsockname() != link.getpeername())
+    except OSError:
+        return False
+
+
 def wait_for_end(pids: Iterable[int]) -> None:
     """Return when none of these processes runs, but after ``STOP_MAX_S`` in any case."""
     until_s = time.monotonic() + STOP_MAX_S

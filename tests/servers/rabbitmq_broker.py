@@ -7,7 +7,6 @@ Rule 2: nothing is installed here. If the broker is missing, the error names the
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,7 +16,7 @@ from typing import Final
 
 from eventproc.errors import ConfigurationError
 from eventproc.testing._azurite import ChildServer
-from tests.servers.ports import free_port, wait_for_end
+from tests.servers.ports import free_port, listens, wait_for_end
 
 _START_MAX_S: Final = 90.0
 
@@ -160,7 +159,7 @@ class RabbitMqBroker(ChildServer):
     def _wait_until_it_listens(self) -> None:
         until_s = time.monotonic() + _START_MAX_S
         pid = self._folder / "pid"  # It may be written after the broker listens.
-        while not (_listens(self._port) and pid.exists() and pid.read_text().strip()):
+        while not (listens(self._port) and pid.exists() and pid.read_text().strip()):
             if time.monotonic() > until_s or not self.is_running:
                 said = self._said()
                 self.kill()
@@ -191,13 +190,3 @@ class RabbitMqBroker(ChildServer):
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
-
-
-def _listens(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
-            # If no server listens, the system may choose this port for our own socket, which then
-            # connects to itself.
-            return bool(link.getsockname() != link.getpeername())
-    except OSError:
-        return False

@@ -1,7 +1,7 @@
 """The publishing sink on a real Kafka broker."""
 
 import asyncio
-from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from pyspark.errors import PySparkException
@@ -12,11 +12,12 @@ from tests.servers.kafka_broker import KafkaBroker
 
 pytestmark = pytest.mark.long
 
+_numbers = count()
+
 
 @pytest.fixture(name="topic")
-def _topic() -> Iterator[KafkaTopic]:
-    with KafkaBroker() as broker:
-        yield KafkaTopic(broker, "totals")
+def _topic(kafka: KafkaBroker) -> KafkaTopic:
+    return KafkaTopic(kafka, f"totals-{next(_numbers)}")
 
 
 def test_a_stream_is_published_to_a_topic(spark, emulator, topic, tmp_path):
@@ -34,7 +35,6 @@ def test_a_stream_is_published_to_a_topic(spark, emulator, topic, tmp_path):
             "publish": "kafka",
             "topic": topic.name,
             "kafka.bootstrap.servers": topic.broker.bootstrap_servers,
-            "kafka.batch.num.messages": "1",  # or this broker reports the end too early
             "checkpointLocation": str(tmp_path / "offsets"),
         }
     ).trigger(availableNow=True).start().awaitTermination()

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from confluent_kafka import Consumer as KafkaConsumer
@@ -64,12 +65,21 @@ class Consumer:
         self._topic = address.topic
         self._tokens = address.tokens
         self._client_errors: list[ClientError] = []
+        self._cause = ""
+        """The text of the last error, but for "all brokers are down", which follows it and does not
+        say why."""
+
         settings = _settings(address, DEFAULTS, FIXED, self._note)
         with _created(self._tokens):
             self._client = KafkaConsumer({**settings, "group.id": group})
 
     def _note(self, error: KafkaError) -> None:
-        self._client_errors.append(_client_error(error, self._tokens))
+        noted = _client_error(error, self._tokens)
+        if noted.name == _ALL_DOWN and self._cause:
+            noted = replace(noted, text=f"{noted.text}: {self._cause}")
+        else:
+            self._cause = noted.text
+        self._client_errors.append(noted)
 
     def client_errors(self) -> list[ClientError]:
         """Return the errors that the client reported in calls of ``read`` since the last call."""

@@ -8,16 +8,15 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
 
 from eventproc.errors import SourceUnavailableError, SuspectSettingError
-from eventproc.models import EventPosition, PartitionProperties
+from eventproc.models import PartitionProperties
 from eventproc.sources.kafka._client import Consumer
 from eventproc.sources.kafka._errors import END_OF_PARTITION, error_for
 from eventproc.sources.kafka._event import Message, time_of
-from eventproc.sources.kafka._offsets import Bounds, offset_in, offset_text
+from eventproc.sources.kafka._offsets import Bounds, offset_text
 
 T = TypeVar("T")
 
@@ -110,32 +109,6 @@ def properties_question(partitions: Sequence[int]) -> Question[list[PartitionPro
     return ask
 
 
-def is_end_needed(partition_id: str, position: EventPosition, bounds: Bounds) -> bool:
-    """Return whether the partition's real end has to be found by reading.
-
-    A broker may report an end offset that is lower than the offsets of events which it delivers. So
-    a position after that end may be valid, and "latest" may be later.
-
-    Raises:
-        SourceRejectedError: the position is not one of Kafka's.
-    """
-    start = offset_in(partition_id, position)
-    return position.is_latest or (start is not None and start > bounds.high)
-
-
-def end_question(partition: int, bounds: Bounds) -> Question[int]:
-    """Return a request for a partition's end offset, found by reading it.
-
-    It may be higher than the end offset that the broker reports.
-    """
-
-    def ask(consumer: Consumer, _timeout_s: float) -> int:
-        start = max(bounds.low, bounds.high - 1)
-        return _read_to_end(consumer, {partition: start}, {partition: bounds})[partition].end
-
-    return ask
-
-
 def _properties(partition: int, bounds: Bounds, newest: Message | None) -> PartitionProperties:
     last = bounds.low - 1 if newest is None else newest.offset()
     assert last is not None, "a message has an offset"
@@ -160,9 +133,7 @@ def _newest(consumer: Consumer, bounds: Mapping[int, Bounds]) -> dict[int, Messa
     back = 1
     while wanted:
         starts = {p: max(bounds[p].low, start) for p, start in wanted.items()}
-        for partition, tail in _read_to_end(consumer, starts, bounds).items():
-            if tail.last is not None:
-                newest[partition] = tail.last
+        newest |= _last_from(consumer, starts, bounds)
         wanted = {
             p: bounds[p].high - 1 - back
             for p, start in starts.items()
@@ -172,74 +143,40 @@ def _newest(consumer: Consumer, bounds: Mapping[int, Bounds]) -> dict[int, Messa
     return newest
 
 
-@dataclass(slots=True)
-class _Tail:
-    """What was read at the end of a partition."""
-
-    end: int
-    """The next offset to read."""
-
-    last: Message | None = None
-    """The last message that was read."""
-
-    is_read: bool = False
-    """Whether the end of the partition was reached."""
-
-
-def _read_to_end(
+def _last_from(
     consumer: Consumer, starts: Mapping[int, int], bounds: Mapping[int, Bounds]
-) -> dict[int, _Tail]:
-    """Read each partition from its start to its end.
+) -> dict[int, Message]:
+    """Read each partition from its start to its end; return the last message, if there is one.
 
-    The end offset that a broker reports is not always the real end: some brokers report the
-    beginning of the last batch. So reading goes on to the end that the fetch answer contains.
+    Raises:
+        SourceUnavailableError: an end was not reached in time.
     """
-    tails = {partition: _Tail(end=start) for partition, start in starts.items()}
+    last: dict[int, Message] = {}
+    unread = set(starts)
     until_s = time.monotonic() + 10 * SLICE_S
     try:
         for assigned, start in starts.items():
             consumer.assign(assigned, start)
-        while not all(tail.is_read for tail in tails.values()):
+        while unread:
             if time.monotonic() > until_s:
-                _accept_those_in_motion(tails, bounds)
-                break
+                raise SourceUnavailableError(
+                    f"the end of partition {min(unread)} was not delivered, which the broker "
+                    f"reports at offset {bounds[min(unread)].high}"
+                )
             for message in consumer.read(SLICE_S):
-                tail = tails.get(message.partition())
-                if tail is not None:
-                    _note(tail, message)
-            for partition, tail in tails.items():
-                if tail.last is not None and tail.end >= max(
-                    bounds[partition].high, consumer.high(partition) or 0
-                ):
-                    tail.is_read = True
+                partition, error = message.partition(), message.error()
+                if partition not in starts:
+                    continue
+                if error is None:
+                    last[partition] = message
+                    is_end = (message.offset() or 0) + 1 >= bounds[partition].high
+                elif error.name() == END_OF_PARTITION:
+                    is_end = True
+                else:
+                    raise error_for(f"partition {partition}", error.name(), error.str())
+                if is_end:
+                    unread.discard(partition)
     finally:
         for assigned in starts:
             consumer.unassign(assigned)
-    return tails
-
-
-def _note(tail: _Tail, message: Message) -> None:
-    error, offset = message.error(), message.offset()
-    if error is None:
-        tail.last = message
-    elif error.name() == END_OF_PARTITION:
-        tail.is_read = True
-    else:
-        raise error_for(f"partition {message.partition()}", error.name(), error.str())
-    if offset is not None and offset >= 0:
-        tail.end = max(tail.end, offset + (error is None))
-
-
-def _accept_those_in_motion(tails: Mapping[int, _Tail], bounds: Mapping[int, Bounds]) -> None:
-    """Accept the offset that was read last as the end, if events arrive faster than they are read.
-
-    Raises:
-        SourceUnavailableError: a partition was not even read up to the end that the broker
-            reported.
-    """
-    for partition, tail in tails.items():
-        if not tail.is_read and (tail.last is None or tail.end < bounds[partition].high):
-            raise SourceUnavailableError(
-                f"the end of partition {partition} was not delivered: read up to offset "
-                f"{tail.end}, and the broker reports {bounds[partition].high}"
-            )
+    return last

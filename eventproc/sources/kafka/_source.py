@@ -26,12 +26,7 @@ from eventproc.sources.kafka._errors import TokenError
 from eventproc.sources.kafka._feed import Feed
 from eventproc.sources.kafka._offsets import Bounds, last_ms_before, start_offset
 from eventproc.sources.kafka._options import KafkaOptions, check_config
-from eventproc.sources.kafka._queries import (
-    AdminQueries,
-    end_question,
-    is_end_needed,
-    properties_question,
-)
+from eventproc.sources.kafka._queries import AdminQueries, properties_question
 from eventproc.sources.kafka._reader import Reader
 from eventproc.sources.kafka._receiver import KafkaReceiver
 
@@ -224,9 +219,6 @@ class KafkaEventSource(EventSource):
         bounds = await queries.ask(
             what, lambda consumer, timeout_s: consumer.bounds(partition, timeout_s)
         )
-        if is_end_needed(partition_id, position, bounds):
-            end = await queries.ask(what, end_question(partition, bounds))
-            bounds = Bounds(bounds.low, max(bounds.high, end))
         start = start_offset(partition_id, position, bounds)
         time, is_inclusive = position.enqueued_time, position.is_inclusive
         after_ms = None if time is None else last_ms_before(time, is_inclusive=is_inclusive)

@@ -6,7 +6,6 @@ from textwrap import dedent
 import pytest
 
 from tests.integration.sources.kafka_topic import KafkaTopic
-from tests.servers.kafka_broker import KafkaBroker
 
 HANDLER = """
     from eventproc import PartitionHandler
@@ -16,19 +15,18 @@ HANDLER = """
             for event in events:
                 print(context.partition_id, event.sequence_number, flush=True)
 """
-HERE = ["--eventhub", "orders", "--store", "sqlite:group.db"]
+HERE = ["--eventhub", "shop", "--store", "sqlite:group.db"]
 FAST = ["--interval", "300ms", "--expiration", "2s", "--checkpoint-events", "1"]
 
 
 @pytest.fixture(name="topic")
-def _topic(tmp_path):
-    """Yield a topic with ten events in each of three partitions, and write a handler."""
+def _topic(tmp_path, kafka):
+    """Return a topic with ten events in each of three partitions, and write a handler."""
     (tmp_path / "shop.py").write_text(dedent(HANDLER))
-    with KafkaBroker() as broker:
-        topic = KafkaTopic(broker, "orders")
-        for partition in range(3):
-            topic.publish(partition, *[b"x"] * 10)
-        yield topic
+    topic = KafkaTopic(kafka, "shop")
+    for partition in range(3):
+        topic.publish(partition, *[b"x"] * 10)
+    return topic
 
 
 def noted(process, until):

@@ -33,7 +33,6 @@ from tests.integration.dead_letters.places import (
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.integration.sources.received_events import received
-from tests.servers.kafka_broker import KafkaBroker
 
 
 @pytest.fixture(name="command")
@@ -187,23 +186,22 @@ async def test_letters_are_replayed_to_partition_queues_of_rabbitmq(command, rab
 
 
 @pytest.mark.long
-async def test_letters_are_replayed_to_a_kafka_topic(command, storage, container, tmp_path):
+async def test_letters_are_replayed_to_a_kafka_topic(command, kafka, storage, container):
     """Each to the partition that it came from; headers are those of the publisher."""
-    with KafkaBroker() as broker:
-        await asyncio.to_thread(KafkaTopic, broker, "orders")
-        servers = broker.bootstrap_servers
-        source = KafkaEventSource(servers, topic="orders")
-        letters = letters_of(source.fully_qualified_namespace, 5)
-        await BlobPlace(storage, container).store(letters)
-        env = {
-            "EVENTPROC_CONNECTION_STRING": f"kafka://{servers}",
-            "EVENTPROC_STORAGE_CONNECTION_STRING": storage,
-        }
-        code, _, err = await asyncio.to_thread(
-            command.run, "dead-letters", "replay", f"blob:{container}", "--yes", **env
-        )
-        assert (code, err) == (0, "")
-        events = (await received(source, [0, 0, 5]))[2]
+    await asyncio.to_thread(KafkaTopic, kafka, "orders")
+    servers = kafka.bootstrap_servers
+    source = KafkaEventSource(servers, topic="orders")
+    letters = letters_of(source.fully_qualified_namespace, 5)
+    await BlobPlace(storage, container).store(letters)
+    env = {
+        "EVENTPROC_CONNECTION_STRING": f"kafka://{servers}",
+        "EVENTPROC_STORAGE_CONNECTION_STRING": storage,
+    }
+    code, _, err = await asyncio.to_thread(
+        command.run, "dead-letters", "replay", f"blob:{container}", "--yes", **env
+    )
+    assert (code, err) == (0, "")
+    events = (await received(source, [0, 0, 5]))[2]
 
     assert [event.replayed_from for event in events] == [each.letter_id for each in letters]
     assert {json.dumps(dict(event.properties)) for event in events} == {'{"kind": "order"}'}

@@ -72,7 +72,7 @@ def _publish(endpoint, identity, tls):
     admin = AdminClient(config)
     (created,) = admin.create_topics([NewTopic("orders", 1, 1)]).values()
     created.result(30)
-    producer = Producer(config | {"batch.num.messages": 1})
+    producer = Producer(config)
 
     def publish(*bodies):
         for body in bodies:

@@ -94,19 +94,13 @@ def _event_hubs() -> Iterator[EventHubsBench]:
         yield EventHubsBench(emulator, producer)
 
 
-@pytest.fixture(scope="session", name="broker")
-def _broker() -> Iterator[KafkaBroker]:
-    with KafkaBroker() as broker:
-        yield broker
-
-
 _numbers = count()
 
 
 @pytest.fixture(name="topic")
-def _topic(broker: KafkaBroker) -> KafkaTopic:
+def _topic(kafka: KafkaBroker) -> KafkaTopic:
     """Return a topic for one test."""
-    return KafkaTopic(broker, f"topic-{next(_numbers)}")
+    return KafkaTopic(kafka, f"topic-{next(_numbers)}")
 
 
 BENCHES = ("memory", "kafka", *ReceivePath)

@@ -1,11 +1,12 @@
 """Topics of a real Kafka broker, to which librdkafka publishes."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from eventproc.ports import EventSource
 from eventproc.sources.kafka import KafkaEventSource
@@ -16,35 +17,54 @@ from tests.servers.kafka_broker import KafkaBroker
 class KafkaTopic:
     """A topic with a producer."""
 
-    def __init__(self, broker: KafkaBroker, name: str, partitions: int = 3) -> None:
+    def __init__(
+        self,
+        broker: KafkaBroker,
+        name: str,
+        partitions: int = 3,
+        *,
+        security: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> None:
+        """Create the topic, with these settings of a topic (``_`` stands for a dot).
+
+        Args:
+            broker: where.
+            name: of the topic.
+            partitions: how many.
+            security: settings of a client that the broker takes.
+            settings: of the topic.
+        """
         self.broker = broker
         self.name = name
-        self._settings: dict[str, Any] = {
+        self.client: dict[str, Any] = {
             "bootstrap.servers": broker.bootstrap_servers,
             "log_level": 0,
+            **(security or {}),
         }
-        self.admin = AdminClient(self._settings)
+        self.admin = AdminClient(self.client)
         self.partitions = partitions
+        self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.create()
 
     def create(self) -> None:
         """Create the topic on the broker."""
-        made = self.admin.create_topics([NewTopic(self.name, num_partitions=self.partitions)])
+        made = self.admin.create_topics(
+            [NewTopic(self.name, self.partitions, config=self._settings)]
+        )
         made[self.name].result(timeout=20)
-        # This broker reports the beginning of the last batch as the end of a partition. And a
-        # producer that knew an earlier topic of this name may not send to a new partition.
-        self.producer = Producer(self._settings | {"batch.num.messages": 1})
+        # A producer that knew an earlier topic of this name may not send to a new partition.
+        self.producer = Producer(self.client)
+
+    def grow(self) -> None:
+        """Add a partition."""
+        self.partitions += 1
+        grown = self.admin.create_partitions([NewPartitions(self.name, self.partitions)])
+        grown[self.name].result(timeout=20)
 
     def source(self, **arguments: Any) -> KafkaEventSource:
         """Return an unopened source on the topic."""
         return KafkaEventSource(self.broker.bootstrap_servers, topic=self.name, **arguments)
-
-    def publish_batch(self, partition: int, *bodies: bytes) -> None:
-        """Publish events as one batch, whose end the broker reports too early."""
-        producer = Producer(self._settings | {"linger.ms": 500})
-        for body in bodies:
-            producer.produce(self.name, body, partition=partition)
-        assert producer.flush(20) == 0
 
     def publish(self, partition: int, *bodies: bytes | None, **message: Any) -> None:
         """Publish events, in order."""
@@ -66,9 +86,5 @@ class KafkaBench(SourceBench):
         await asyncio.to_thread(self.topic.publish, int(partition_id), *bodies)
 
     async def grow(self) -> bool:
-        """Create the topic again with one more partition: this broker cannot add partitions."""
-        topic = self.topic
-        await asyncio.to_thread(topic.admin.delete_topics([topic.name])[topic.name].result, 20)
-        topic.partitions += 1
-        await asyncio.to_thread(topic.create)
+        await asyncio.to_thread(self.topic.grow)
         return True

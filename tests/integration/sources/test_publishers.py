@@ -1,9 +1,8 @@
-"""Publishers on the emulator and on a real Kafka broker: acknowledgements, refusals, outages."""
+"""The publisher of event hubs on the emulator: acknowledgements, refusals, outages."""
 
 import asyncio
 import gc
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import chain
@@ -16,7 +15,6 @@ from eventproc.columns import to_columns
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import EventRefusedError, SourceUnavailableError
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY, OutgoingEvent
-from eventproc.ports import EventPublisher
 from eventproc.sources.eventhubs import (
     EventHubOptions,
     EventHubPublisher,
@@ -24,10 +22,7 @@ from eventproc.sources.eventhubs import (
     ReceivePath,
 )
 from eventproc.sources.eventhubs._publisher import KEYS_FOR_A_CONNECTION
-from eventproc.sources.kafka import KafkaPublisher
-from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.integration.sources.received_events import received
-from tests.servers.kafka_broker import KafkaBroker
 
 # After a connection is lost Azure's client leaves its socket to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -66,9 +61,6 @@ def numbered(count: int, **fields: str) -> list[OutgoingEvent]:
 def stored(emulator: EventHubsEmulator) -> int:
     """Return how many events the hub has."""
     return sum(len(emulator.events("hub", p)) for p in emulator.partition_ids("hub"))
-
-
-# --- event hubs ----------------------------------------------------------------------------------
 
 
 async def test_events_reach_their_partitions_in_order_with_key_and_properties(emulator):
@@ -255,112 +247,7 @@ async def test_a_missing_hub_is_refused_when_the_publisher_is_opened(emulator):
         await publisher.open()
 
 
-# --- Kafka ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture(name="kafka")
-def _kafka(topic: KafkaTopic) -> KafkaPublisher:
-    """Return a publisher. This broker reports the end of a partition only for batches of one."""
-    return KafkaPublisher(
-        topic.broker.bootstrap_servers, topic=topic.name, config={"batch.num.messages": 1}
-    )
-
-
-async def test_messages_reach_their_partitions_in_order_with_key_and_headers(kafka, topic):
-    """Text and bytes stay what they are, numbers and booleans become JSON, a list several
-    headers."""
-    async with kafka:
-        await kafka.publish(numbered(50, partition_id="0"), patience=SOON)
-        await kafka.publish(
-            [
-                OutgoingEvent(
-                    body=b"b",
-                    partition_id="1",
-                    partition_key="anna",
-                    properties={"t": "ä", "b": b"\xff", "n": 7, "f": True, "l": ["x", "y"]},
-                ),
-                OutgoingEvent(body=None, partition_id="1", partition_key="anna"),
-            ],
-            patience=SOON,
-        )
-    first, second = await received(topic.source(), [50, 2])
-
-    assert [event.body for event in first] == [b"%d" % number for number in range(50)]
-    assert {event.partition_key for event in second} == {"anna"}
-    assert second[0].properties == {
-        "t": "ä",
-        "b": b"\xff",
-        "n": "7",
-        "f": "true",
-        "l": ("x", "y"),
-    }
-    assert second[1].system_properties == {"kafka-tombstone": True}
-
-
-async def test_messages_of_a_key_are_in_one_partition(kafka, topic):
-    """In that which Kafka's own clients choose; the hashes are those in Kafka's tests."""
-    hashes = {"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536}
-    keys = {key: (value & 0x7FFFFFFF) % 3 for key, value in hashes.items()}
-    async with kafka:
-        await kafka.publish(
-            [event for key in keys for event in numbered(5, partition_key=key)], patience=SOON
-        )
-        counts = Counter(keys.values())
-    found = await received(topic.source(), [5 * counts[partition] for partition in range(3)])
-
-    assert {
-        event.partition_key: partition for partition, part in enumerate(found) for event in part
-    } == keys
-
-
-@pytest.mark.parametrize(
-    ("event", "words"),
-    [
-        (
-            OutgoingEvent(body=b"x" * 1_000_001),
-            "too large for topic.*have 1000001 bytes, and message.max.bytes of the client is 1000",
-        ),
-        (OutgoingEvent(body=b"", partition_id="99"), "_UNKNOWN_PARTITION.*'99'"),
-        (OutgoingEvent(body=b"", partition_id="a"), "a topic's partitions are numbers"),
-        (OutgoingEvent(body=b"", properties={"x": "\ud800"}), "surrogates"),
-        (OutgoingEvent(body=b"", properties={"\ud800": "x"}), "surrogates"),
-        (OutgoingEvent(body=b"", properties={"a\0b": "x"}), "has a NUL"),
-    ],
-)
-async def test_an_event_that_no_topic_accepts_is_refused_by_its_index(kafka, event, words):
-    """A retry could not help."""
-    async with kafka:
-        with pytest.raises(EventRefusedError, match=words) as refused:
-            await kafka.publish([OutgoingEvent(body=b"good"), event], patience=SOON)
-
-    assert refused.value.index == 1
-
-
-async def test_a_missing_topic_is_refused_when_the_publisher_is_opened(broker):
-    """A misspelt name creates no topic."""
-    publisher = KafkaPublisher(broker.bootstrap_servers, topic="gone")
-    with pytest.raises(ConfigurationError, match=r"topic 'gone'.*Unknown topic"):
-        await publisher.open()
-
-
-async def test_a_broker_that_is_down_is_an_error_after_the_patience():
-    """The message has the client's last error."""
-    with KafkaBroker() as broker:
-        name = KafkaTopic(broker, "orders").name
-        async with KafkaPublisher(broker.bootstrap_servers, topic=name) as publisher:
-            await publisher.publish(numbered(3), patience=SOON)
-            broker.stop()
-            words = r"5 of 5 .* within 2 s; .*(_TRANSPORT|_ALL_BROKERS_DOWN)"
-            with pytest.raises(SourceUnavailableError, match=words):
-                await publisher.publish(numbered(5), patience=timedelta(seconds=2))
-
-
-async def test_a_publisher_must_be_opened(emulator, topic):
+async def test_a_publisher_must_be_opened(emulator):
     """The error says so."""
-    publishers: list[EventPublisher] = [
-        hub_publisher(emulator),
-        KafkaPublisher(topic.broker.bootstrap_servers, topic=topic.name),
-    ]
-    for publisher in publishers:
-        with pytest.raises(RuntimeError, match="open"):
-            await publisher.publish(numbered(1), patience=BRIEF)
+    with pytest.raises(RuntimeError, match="open"):
+        await hub_publisher(emulator).publish(numbered(1), patience=BRIEF)
