@@ -13,7 +13,7 @@ from spark_integration._publish.writer import PublishBatchWriter, PublishStreamW
 from spark_integration._sink.options import parse_sink_options
 from spark_integration._sink.rows import check_rows
 from spark_integration._sink.writer import EventProcStreamWriter
-from spark_integration._source.batch_reader import EventProcReader
+from spark_integration._source.batch_reader import EventProcReader, pushes_filters
 from spark_integration._source.stream_reader import EventProcStreamReader
 
 
@@ -37,7 +37,12 @@ class EventProcDataSource(DataSource):
     def reader(self, schema: StructType) -> EventProcReader:
         """The reader of ``spark.read``."""
         check_schema(schema)
-        return EventProcReader(parse_source_options(self.options, is_stream=False), schema)
+        options = parse_source_options(self.options, is_stream=False)
+        if pushes_filters():
+            from spark_integration._source.filters import FilteringReader  # noqa: PLC0415 - PySpark 4.1
+
+            return FilteringReader(options, schema)
+        return EventProcReader(options, schema)
 
     def streamReader(self, schema: StructType) -> EventProcStreamReader:
         """The reader of ``spark.readStream``."""

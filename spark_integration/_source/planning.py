@@ -8,11 +8,11 @@ Rule 3: a partition that is missing in an offset was created later, and is read 
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from eventproc._core.delivery.checkpoints import precedes_hub
 from eventproc.errors import ConfigurationError
@@ -48,6 +48,41 @@ class EventRange:
 
     def __str__(self) -> str:
         return f"events {self.start} to {self.end - 1} of partition {self.partition_id!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Bounds of the events that a read needs; ``None`` is no bound."""
+
+    partition_ids: frozenset[str] | None = None
+    first: int | None = None
+    last: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """The last enqueued time that is needed."""
+
+    def narrowed(self, **others: Any) -> "Bounds":  # noqa: ANN401 - its own fields
+        """Return what is within these bounds and within others."""
+        narrower: Mapping[str, Callable[..., Any]] = {
+            "partition_ids": frozenset.intersection,
+            "first": max,
+            "last": min,
+            "since": max,
+            "until": min,
+        }
+        ours = {name: getattr(self, name) for name in others}
+        return replace(
+            self,
+            **{
+                name: theirs if ours[name] is None else narrower[name](ours[name], theirs)
+                for name, theirs in others.items()
+                if theirs is not None
+            },
+        )
+
+    def has(self, partition_id: str) -> bool:
+        """Whether events of a partition may be needed."""
+        return self.partition_ids is None or partition_id in self.partition_ids
 
 
 def in_order(partition_ids: Iterable[str]) -> list[str]:
