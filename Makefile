@@ -57,6 +57,7 @@ demo-spark: venv .tools/spark/.done ## watch Spark lose an executor, and no orde
 
 # --- daily work ------------------------------------------------------------------------------
 
+older_sparks := 4.0.5 4.1.4 4.2.0
 parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done .tools/kafka/.done .tools/chromium/.done
 pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
@@ -71,6 +72,16 @@ test-unit: venv ## run the unit tests, which need nothing but Python packages (t
 .PHONY: test-long
 test-long: $(parts) ## run the tests that take long: clusters, outages, storms, demos, more seeds
 	@$(run)/$(pytest) -m long
+	@$(MAKE) test-spark-$(firstword $(older_sparks))
+
+# Each older version of Spark has an environment of its own, which is made when it is tested.
+spark_warnings := -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
+
+.PHONY: $(addprefix test-spark-,$(older_sparks))
+$(addprefix test-spark-,$(older_sparks)): test-spark-%: .tools/spark-%/.done azurite
+	$(say) 'Spark $*'
+	@.tools/spark-$*/bin/pytest --quiet -m 'not long' $(spark_warnings) \
+	    tests/spark tests/integration/spark_integration tests/unit/spark_integration
 
 .PHONY: test-lowest
 test-lowest: .tools/lowest/.done ## run the unit tests on the lowest version of each dependency that pyproject.toml admits
@@ -198,6 +209,20 @@ $(uv): bootstrap/uv.py
 	@mkdir -p $(@D)
 	@home="$$($(run)/python -c 'import pyspark; print(pyspark.__path__[0])')" && \
 	    ln -sfn "$$home/bin" "$$home/jars" "$$home/sbin" $(@D)
+	@touch $@
+
+# With Delta Lake, no release of which admits the newest PySpark, and its jars.
+.tools/spark-%/.done: pyproject.toml uv.lock bootstrap/delta_jars.py | $(uv) .tools/java
+	$(say) 'Spark $* (700 MB)'
+	@$(uv) venv --quiet --clear --python "$(PYTHON)" $(@D)
+	@$(uv) export --quiet --frozen --no-emit-project --no-emit-package pyspark --no-hashes \
+	    --no-default-groups --group test --extra all --output-file $(@D)/locked.txt
+	@$(uv) pip install --quiet --compile-bytecode --python $(@D) \
+	    --requirements $(@D)/locked.txt pyspark==$* delta-spark==4.4.0 --editable .
+	@mkdir $(@D)/spark && home="$$(echo $(CURDIR)/$(@D)/lib/python*/site-packages/pyspark)" && \
+	    ln -s "$$home/bin" "$$home/jars" "$$home/sbin" $(@D)/spark
+	@SPARK_HOME="$(CURDIR)/$(@D)/spark" $(@D)/bin/python bootstrap/delta_jars.py "$(CURDIR)/$(@D)/ivy" 2>$(@D)/ivy.txt || \
+	    { cat $(@D)/ivy.txt; exit 1; }
 	@touch $@
 
 # A separate environment: what users depend on is as old as pyproject.toml admits, what only the tests

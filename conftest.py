@@ -28,7 +28,11 @@ from eventproc.errors import ConfigurationError
 # JAVA_HOME only to programs that it starts after it has fetched Java.)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 _tools = Path(__file__).parent / ".tools"
-for _name, _home in (("JAVA_HOME", _tools / "java"), ("SPARK_HOME", _tools / "spark")):
+for _name, _home in (
+    ("JAVA_HOME", _tools / "java"),
+    ("SPARK_HOME", Path(sys.prefix, "spark")),  # of an older version, in its own environment
+    ("SPARK_HOME", _tools / "spark"),
+):
     if _home.exists():
         os.environ.setdefault(_name, str(_home))
 

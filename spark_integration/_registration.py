@@ -22,7 +22,7 @@ def register(spark: "SparkSession") -> None:
         from spark_integration._datasource import EventProcDataSource  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ConfigurationError(
-            f"PySpark 4.2 or newer is needed, with pyarrow: {error}. Install 'eventproc[spark]' on "
+            f"PySpark 4.0 or newer is needed, with pyarrow: {error}. Install 'eventproc[spark]' on "
             "the driver and on every executor"
         ) from error
     # No other public method makes a session active. Spark Connect does not need it.

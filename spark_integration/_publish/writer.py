@@ -8,11 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from eventproc._base.logs import get_logger
 from eventproc._base.threads import exclude_imports_from_collections
@@ -21,6 +17,7 @@ from spark_integration._errors import PublishFailedError
 from spark_integration._publish.connections import Connections, connections
 from spark_integration._publish.options import PublishOptions
 from spark_integration._publish.rows import events_of
+from spark_integration._stream_writer import DataSourceStreamArrowWriter
 
 
 def publish_rows(

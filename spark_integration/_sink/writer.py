@@ -7,13 +7,14 @@ Only the tasks' messages connect them.
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from eventproc._base.logs import get_logger
 from eventproc._base.threads import exclude_imports_from_collections
 from spark_integration._sink.options import SinkOptions
 from spark_integration._sink.records import TaskReport
 from spark_integration._sink.task import commit_reports, handle_rows
+from spark_integration._stream_writer import DataSourceStreamArrowWriter
 
 
 class TaskDone(WriterCommitMessage):

@@ -146,10 +146,11 @@ class StreamPlanner:
         known = [at for at in (noted, self._hub.created_at) if at is not None]
         return max(known, default=None)
 
-    def check_hub(self, end: Offsets, noted: datetime | None) -> None:
-        """Check that the present hub has the events of a planned batch, which ends at *end*.
+    def check_hub(self, start: Offsets, end: Offsets, noted: datetime | None) -> None:
+        """Check that the present hub has the events of a planned batch, from *start* to *end*.
 
-        A query that is started again reads its last batch without planning it.
+        A query that is started again reads its last batch without planning it, and a batch of
+        ``all_available`` was planned without its start.
 
         Raises:
             SourceRejectedError: the hub was deleted and created again.
@@ -158,6 +159,18 @@ class StreamPlanner:
         if not self._known:
             self._remember(self._hub.partition_ends())
         self._refuse_former_hub(end, noted)
+        if beyond := beyond_end(start, self._known):
+            raise SourceRejectedError(recreated_message(beyond))
+
+    def all_available(self) -> dict[str, int]:
+        """Return the end of a batch that has all events that the hub has now.
+
+        Raises:
+            SourceUnavailableError: the hub has been unreachable for ``operationTimeout``.
+        """
+        self._remember(self._hub.partition_ends())
+        self._planned_at = time.monotonic()
+        return {partition_id: span.next for partition_id, span in self._known.items()}
 
     def latest(
         self, start: Offsets, events_max: int | None, hub_created_at: datetime | None = None

@@ -2,6 +2,9 @@
 
 On the driver, Spark keeps one Python process for each query, which runs everything here except
 ``read``. Executors run ``read``, on a copy that was pickled before any other method was called.
+
+PySpark 4.0 and 4.1 plan a batch without telling where it begins, how many events it may have, or
+whether the trigger is ``AvailableNow``. So the reader itself remembers where the last batch ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +13,6 @@ from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from eventproc._base.threads import exclude_imports_from_collections
@@ -20,6 +22,15 @@ from spark_integration._source.planner import StreamPlanner
 from spark_integration._source.planning import Json, ranges_between
 from spark_integration._source.tasks import divide, read
 
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # PySpark 4.0 and 4.1, which call nothing that needs these
+    ReadLimit = ReadMaxRows = SupportsTriggerAvailableNow = object
+
 
 class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a hub in micro-batches."""
@@ -27,6 +38,8 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
+        self._planned: Json | None = None
+        """The end of the last batch, if this process has seen it."""
 
     @cached_property
     def _planner(self) -> StreamPlanner:
@@ -38,13 +51,26 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         first = self._planner.first()
         return offsets.to_json(self._planner.hub_name, first, self._planner.hub_created_at())
 
-    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
-        """Return the end of the next batch."""
+    def latestOffset(self, start: Json | None = None, limit: ReadLimit | None = None) -> Json:
+        """Return the end of the next batch.
+
+        PySpark 4.0 and 4.1 give no argument. With ``AvailableNow`` they call this once, before
+        anything else, and end the query there: so a batch whose begin is not known has no limit.
+        """
         hub = self._planner.hub_name
-        events_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if start is not None:
+            events_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        else:
+            start, events_max = self._planned, self._planner.events_max()
+        if start is None:
+            self._planned = offsets.to_json(
+                hub, self._planner.all_available(), self._planner.hub_created_at()
+            )
+            return self._planned
         noted = offsets.hub_created_in(start)
         latest = self._planner.latest(offsets.from_json(hub, start), events_max, noted)
-        return offsets.to_json(hub, latest, self._planner.hub_created_at(noted))
+        self._planned = offsets.to_json(hub, latest, self._planner.hub_created_at(noted))
+        return self._planned
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit from ``maxEventsPerTrigger``."""
@@ -64,12 +90,16 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return offsets.to_json(self._planner.hub_name, end, created_at) | {"lag": asdict(lag)}
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
-        """Divide the events between two offsets among tasks."""
+        """Divide the events between two offsets among tasks.
+
+        PySpark 4.0 and 4.1 call this when a query is started again, too, with the last offset as
+        both.
+        """
         hub = self._planner.hub_name
-        stop = offsets.from_json(hub, end)
-        self._planner.check_hub(stop, offsets.hub_created_in(end))
-        ranges = ranges_between(offsets.from_json(hub, start), stop)
-        return divide(self._options, ranges)
+        begin, stop = offsets.from_json(hub, start), offsets.from_json(hub, end)
+        self._planner.check_hub(begin, stop, offsets.hub_created_in(end))
+        self._planned = end
+        return divide(self._options, ranges_between(begin, stop))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of one task."""

@@ -8,6 +8,8 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,31 @@ if TYPE_CHECKING:  # Where Spark is missing, its tests are skipped: this file is
     from tests.spark.standalone import Standalone
 
 HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of what the installed PySpark does not have yet."""
+    out = [item for item in items if any(map(_is_newer, item.iter_markers("since")))]
+    if find_spec("delta") is None:  # no release admits the newest PySpark
+        out += [item for item in items if item.get_closest_marker("delta")]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
+
+
+def _is_newer(since: pytest.Mark) -> bool:
+    try:
+        installed = version("pyspark")
+    except PackageNotFoundError:
+        return False  # its tests are skipped
+    return minor_of(installed) < minor_of(since.args[0])
+
+
+def minor_of(release: str) -> tuple[int, ...]:
+    """Return the numbers of a minor version."""
+    return tuple(map(int, release.split(".")[:2]))
+
+
 HUB = "orders"
 PARTITIONS = 3
 COUNT = 200

@@ -1,6 +1,7 @@
 """Conversion of events to Arrow columns. Needs pyarrow, but no session."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from inspect import signature
 
 import pyarrow as pa
 from hypothesis import given
@@ -21,7 +22,8 @@ def event(number: int, body: bytes = b"", **fields) -> ReceivedEvent:
 
 
 def table(*chunks: tuple[str, list[ReceivedEvent]], schema: StructType = SCHEMA) -> pa.Table:
-    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    arrow_schema = to_arrow_schema(schema, **zone)  # before PySpark 4.3 UTC is the default
     return pa.Table.from_batches(to_record_batches(schema, chunks), arrow_schema)
 
 

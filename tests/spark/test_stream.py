@@ -22,6 +22,7 @@ def wait_until(condition: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.since("4.2")
 def test_available_now_reads_all_events_in_batches_of_the_requested_size(stream):
     """Each event is in one batch, partitions have equal shares, and the progress shows what is
     left."""
@@ -44,6 +45,7 @@ def test_available_now_reads_all_events_in_batches_of_the_requested_size(stream)
     assert lags[0]["seconds"] >= lags[1]["seconds"] == 0
 
 
+@pytest.mark.since("4.2")
 def test_a_restart_after_a_crash_reads_the_planned_ranges_again(stream, emulator):
     """The driver crashed before its commit; new events and partitions do not change the batch."""
     reading = stream(startingPosition="earliest", maxEventsPerTrigger="300", maxTasks="1")
@@ -59,6 +61,21 @@ def test_a_restart_after_a_crash_reads_the_planned_ranges_again(stream, emulator
     assert reading.batches[1] == [expected("0", 150, 200) + expected("1", 150, 200)] * 2
     assert reading.batches[2] == [[("1", COUNT), ("3", 0)]]
     assert reading.seen() == sorted([*EVERYTHING, ("1", COUNT), ("3", 0)])
+
+
+def test_a_query_that_is_started_again_keeps_its_limit(stream, emulator):
+    """Also where ``AvailableNow`` does not know it (PySpark 4.0 and 4.1)."""
+    reading = stream(startingPosition="earliest", maxEventsPerTrigger="150", pollInterval="100ms")
+    reading.run()
+    first = len(reading.batches)
+    publish(emulator, "2", *(b"%d" % number for number in range(400)))
+    query = reading.start(processingTime="0 seconds")
+    wait_until(lambda: ("2", 399) in reading.seen())
+    query.stop()
+    sizes = [len(reading.batches[number][-1]) for number in sorted(reading.batches)]
+
+    assert sizes[first:] == [150, 150, 100]
+    assert reading.seen() == EVERYTHING + expected("2", 0, 400)
 
 
 def test_a_batch_whose_sink_failed_is_read_again_unchanged(stream):

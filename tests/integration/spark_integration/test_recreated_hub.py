@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import PartitionHandler
@@ -46,7 +45,7 @@ def reader_of(emulator: EventHubsEmulator, **options: str) -> EventProcStreamRea
 
 
 def latest(reader: EventProcStreamReader, start: Any) -> Any:
-    return reader.latestOffset(start, ReadAllAvailable())
+    return reader.latestOffset(start)
 
 
 @pytest.mark.parametrize("is_started_again", [True, False])
