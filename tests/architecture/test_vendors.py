@@ -31,6 +31,7 @@ FILES_BY_VENDOR = {
         "eventproc/_base/azure_storage/blobs.py",
         "eventproc/dead_letters/blob.py",
     ],
+    "fastavro": ["eventproc/sources/capture/_avro.py"],
     "confluent_kafka": ["eventproc/sources/kafka/_client.py"],
     "aio_pika": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],
     "aiormq": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],
@@ -61,6 +62,7 @@ FILES_BY_VENDOR = {
         "eventproc/_delivery/handler.py",  # for types
         "eventproc/_delivery/handler_threads.py",  # for types
         "eventproc/sources/_amqp/columns/*",
+        "eventproc/sources/capture/_columns.py",
         "eventproc/sources/eventhubs/_direct_path/*",
         "eventproc/sources/kafka/_batch.py",  # for types
         "eventproc/sources/kafka/_columns.py",
@@ -119,6 +121,7 @@ def test_the_check_finds_every_form_of_import():
         ("eventproc.sources.kafka", {"confluent_kafka"}),
         ("eventproc.sources.rabbitmq", {"aio_pika", "aiormq", "pamqp"}),
         ("eventproc.sources.eventhubs", {"azure", "aiohttp"}),
+        ("eventproc.sources.capture", {"azure", "aiohttp", "fastavro"}),
         ("eventproc.emulator", set()),
     ],
 )

@@ -76,6 +76,12 @@ from eventproc.decoders import (
 )
 from eventproc.rosters import FixedRoster
 from eventproc.rosters.kubernetes import ReplicaSetRoster, StatefulSetRoster
+from eventproc.sources.capture import (
+    BlobCaptureFiles,
+    CapturedHub,
+    CaptureFiles,
+    FolderCaptureFiles,
+)
 from eventproc.sources.eventhubs import (
     EventHubDeadLetterReader,
     EventHubDeadLetterSink,
@@ -388,6 +394,10 @@ def sources(key: str) -> Iterable[ports.EventSource]:
     yield KafkaEventSource("broker:9092", topic="orders", options=KafkaOptions(prefetch=1))
     yield RabbitQueues("amqp://broker", prefix="q", count=4, options=QueueOptions(prefetch=1))
     yield MemoryEventSource(MemoryHub(4))
+    files = BlobCaptureFiles.from_connection_string(key, "captured", since=NOW)
+    yield CapturedHub(MemoryEventSource(MemoryHub(4)), files)
+    copies: CaptureFiles = FolderCaptureFiles(Path("captured"))
+    yield CapturedHub(MemoryEventSource(MemoryHub(4)), copies, skips_lost=True)
 
 
 def publishers(key: str) -> Iterable[ports.EventPublisher]:

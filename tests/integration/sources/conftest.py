@@ -11,10 +11,12 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import SourceRejectedError, SourceUnavailableError
 from eventproc.ports import EventSource
+from eventproc.sources.capture import CapturedHub
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import SourceBench
 from tests.integration.sources.kafka_topic import KafkaBench, KafkaTopic
+from tests.servers.capture import MemoryCaptureFiles, bare_record_of
 from tests.servers.kafka_broker import KafkaBroker
 
 GROUPS = ("$Default", "audit")
@@ -39,6 +41,25 @@ class MemoryBench(SourceBench):
     async def grow(self) -> bool:
         self.hub.grow(len(self.hub.partition_ids()) + 1)
         return True
+
+
+class CapturedBench(MemoryBench):
+    """A hub in memory that keeps one event of a partition; Capture files have the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files = MemoryCaptureFiles(record_of=bare_record_of)
+
+    def source(self) -> EventSource:
+        for partition_id in self.hub.partition_ids():
+            end = self.hub.partition_properties(partition_id).last_enqueued_sequence_number
+            self.hub.trim(partition_id, before=end)
+        return CapturedHub(super().source(), self.files)
+
+    async def publish(self, partition_id: str, *bodies: bytes) -> None:
+        events = [self.hub.publish(body, partition_id=partition_id)[1] for body in bodies]
+        for begin in range(0, len(events), 40):
+            self.files.add(partition_id, events[begin : begin + 40], block_bytes=500)
 
 
 class EventHubsBench(SourceBench):
@@ -103,13 +124,17 @@ def _topic(kafka: KafkaBroker) -> KafkaTopic:
     return KafkaTopic(kafka, f"topic-{next(_numbers)}")
 
 
-BENCHES = ("memory", "kafka", *ReceivePath)
+BENCHES = ("memory", "capture", "kafka", *ReceivePath)
 
 
-@pytest.fixture(name="bench", params=BENCHES, ids=["memory", "kafka", "direct", "public"])
+@pytest.fixture(
+    name="bench", params=BENCHES, ids=["memory", "capture", "kafka", "direct", "public"]
+)
 def _bench(request: pytest.FixtureRequest) -> SourceBench:
     if request.param == "memory":
         return MemoryBench()
+    if request.param == "capture":
+        return CapturedBench()
     if request.param == "kafka":
         return KafkaBench(request.getfixturevalue("topic"))
     bench: EventHubsBench = request.getfixturevalue("event_hubs")
