@@ -13,6 +13,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 
 uv := .tools/bin/uv
 javascript := tests/integration/emulator/javascript
+java := tests/integration/emulator/java
+go := tests/integration/emulator/go
 typing := tests/typing
 run := .venv/bin
 say := @printf '>> %s\n'
@@ -58,7 +60,7 @@ demo-spark: venv .tools/spark/.done ## watch Spark lose an executor, and no orde
 # --- daily work ------------------------------------------------------------------------------
 
 older_sparks := 4.0.5 4.1.4 4.2.0
-parts := venv azurite $(javascript)/node_modules/.done .tools/spark/.done .tools/rabbitmq/.done .tools/kafka/.done .tools/chromium/.done
+parts := venv azurite clients .tools/spark/.done .tools/rabbitmq/.done .tools/kafka/.done .tools/chromium/.done
 pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
@@ -154,6 +156,9 @@ venv: .venv/.done ## fetch Python packages into .venv
 .PHONY: azurite
 azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is none)
 
+.PHONY: clients
+clients: $(javascript)/node_modules/.done .tools/azure_java/.done .tools/azure_go/.done ## fetch and build Azure's clients for JavaScript, Java and Go
+
 .PHONY: rabbitmq
 rabbitmq: .tools/rabbitmq/.done ## fetch RabbitMQ and Erlang from Debian's packages (60 MB)
 
@@ -200,6 +205,25 @@ $(uv): bootstrap/uv.py
 
 .tools/java: bootstrap/java.sh | venv
 	@bootstrap/java.sh $(uv)
+
+# Azure's clients for Java and Go, each in a program that tests drive. Where one cannot be built,
+# its tests are skipped.
+.tools/azure_java/.done: bootstrap/azure_java.txt bootstrap/maven.py $(java)/Client.java | .tools/java
+	$(say) "Azure's Java client, from Maven Central (20 MB)"
+	@$(run)/python bootstrap/maven.py $< $(@D)/jars && \
+	    .tools/java/bin/java -cp '$(@D)/jars/*' org.eclipse.jdt.internal.compiler.batch.Main -17 -nowarn \
+	    -cp "$$(printf '%s:' $(@D)/jars/*.jar)" -d $(@D)/classes $(java)/Client.java && \
+	    touch $@ || echo ">> Azure's Java client cannot be had here" >&2
+
+.tools/go/bin/go: bootstrap/go.sh | venv
+	@bootstrap/go.sh $(uv) || echo '>> Go cannot be had here' >&2
+
+.tools/azure_go/.done: $(go)/go.mod $(go)/go.sum $(go)/main.go .tools/go/bin/go
+	$(say) "Azure's Go client (a minute)"
+	@cd $(go) && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -modcacherw' CGO_ENABLED=0 \
+	    GOPATH="$(CURDIR)/.tools/go/path" GOCACHE="$(CURDIR)/.tools/go/cache" \
+	    "$(CURDIR)/.tools/go/bin/go" build -trimpath -o "$(CURDIR)/.tools/azure_go/client" . && \
+	    rm -rf "$(CURDIR)/.tools/go/path" "$(CURDIR)/.tools/go/cache" && touch "$(CURDIR)/$@" || echo ">> Azure's Go client cannot be had here" >&2
 
 # Spark gives its Python processes PySpark as a zip of sources, which each of them compiles.
 # This SPARK_HOME has no such zip, so they import the installed package, which is compiled.

@@ -16,7 +16,9 @@ with needing("http"):
     from aiohttp import WSMsgType, web
 
 PATH: Final = "/$servicebus/websocket"
-SUBPROTOCOL: Final = "AMQPWSB10"
+SUBPROTOCOLS: Final = ("AMQPWSB10", "amqp")
+"""The name that the Azure SDKs use, and that of the Go SDK's example."""
+
 _MESSAGE_MAX: Final = 16 * 1024 * 1024
 
 
@@ -59,7 +61,7 @@ class WebSocketEndpoint:
         if not may_open_socket(request.headers, self._names):
             raise web.HTTPForbidden(text="Pages of other sites are refused.\n")
         socket = web.WebSocketResponse(
-            protocols=[SUBPROTOCOL], max_msg_size=_MESSAGE_MAX, compress=False
+            protocols=SUBPROTOCOLS, max_msg_size=_MESSAGE_MAX, compress=False
         )
         await socket.prepare(request)
         transport = _SocketTransport(socket, request.transport)

@@ -71,6 +71,7 @@ def _describe_hub(namespace: Namespace, name: str) -> dict[Value, Value]:
         "type": "com.microsoft:eventhub",
         "created_at": Timestamp(hub.created_ms),
         "partition_count": Int(len(hub.partitions)),
+        "georeplication_factor": Int(1),
         "partition_ids": Array(_STRING_8, [partition.partition_id for partition in hub.partitions]),
     }
 

@@ -6,7 +6,7 @@ import pytest
 from eventproc.emulator import EventHubsEmulator
 from eventproc.emulator._amqp.framing import AMQP_HEADER
 from eventproc.emulator._links import connection as connection_module
-from eventproc.emulator._websocket import PATH, SUBPROTOCOL
+from eventproc.emulator._websocket import PATH, SUBPROTOCOLS
 
 
 @pytest.fixture(name="server", scope="module")
@@ -20,7 +20,7 @@ async def header_of(server, **headers):
     url = f"ws://127.0.0.1:{server.websocket_port}{PATH}"
     async with (
         aiohttp.ClientSession() as client,
-        client.ws_connect(url, protocols=[SUBPROTOCOL], headers=headers) as socket,
+        client.ws_connect(url, protocols=SUBPROTOCOLS, headers=headers) as socket,
     ):
         await socket.send_bytes(AMQP_HEADER)
         return await socket.receive_bytes(timeout=30)
@@ -44,7 +44,7 @@ async def test_a_socket_on_which_no_connection_is_opened_is_closed(server, monke
     url = f"ws://127.0.0.1:{server.websocket_port}{PATH}"
     async with (
         aiohttp.ClientSession() as client,
-        client.ws_connect(url, protocols=[SUBPROTOCOL]) as socket,
+        client.ws_connect(url, protocols=SUBPROTOCOLS) as socket,
     ):
         message = await socket.receive(timeout=30)
 

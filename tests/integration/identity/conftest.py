@@ -5,16 +5,14 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
-import trustme
 from azure.storage.blob import ContainerClient
 
 from eventproc.emulator import EventHubsEmulator, TokenRules
 from eventproc.testing._azurite import Azurite
+from tests.servers.certificates import certificates_in
 
 from .fake_managed_identity import FakeManagedIdentity
 
@@ -23,27 +21,10 @@ OF_OTHERS = ("AZURE_", "EVENTPROC_", "IDENTITY_", "HTTP", "http", "MSI_")
 """Prefixes of variables that say where a hub, a store, an identity or a proxy is."""
 
 
-@dataclass
-class Certificates:
-    """Files with the CA's certificate, and with certificate and key of a server on loopback."""
-
-    ca: Path
-    certificate: Path
-    key: Path
-
-
 @pytest.fixture(name="tls", scope="session")
 def _tls(tmp_path_factory):
     """Return certificates of a CA that nobody else trusts."""
-    folder = tmp_path_factory.mktemp("tls")
-    ca = trustme.CA()
-    server = ca.issue_cert("127.0.0.1", "localhost")
-    files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
-    ca.cert_pem.write_to_path(files.ca)
-    server.private_key_pem.write_to_path(files.key)
-    for part in server.cert_chain_pems:
-        part.write_to_path(files.certificate, append=True)
-    return files
+    return certificates_in(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

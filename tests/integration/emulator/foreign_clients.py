@@ -1,0 +1,123 @@
+"""Azure's clients for Java and Go, each in a program that carries out commands.
+
+A command is a line of JSON on its standard input, ``{"do": NAME, ...}``, and is answered by a line
+``{"answer": VALUE}`` or ``{"error": TEXT, "code": CODE}``. Both programs have the same commands:
+
+================================ =================================================================
+``connect``                      ``connection``, ``hub``, ``group``; ``endpoint``, ``web_socket``,
+                                 ``ca``, ``identifier``
+``hub``, ``partition``           the properties of the hub, or of ``partition_id``
+``send``                         ``events`` in one batch to ``partition_id``, to that of
+                                 ``partition_key``, or to any
+``send_buffered``                ``events`` by the buffering producer, which only Java has
+``receive``                      up to ``count`` events within ``timeout_s``. A new name of a
+                                 ``receiver`` opens it, at ``offset``, ``sequence_number``,
+                                 ``enqueued_ms``, ``is_latest`` or the beginning; ``owner_level``
+``close``                        a ``receiver``
+``claim``, ``checkpoint``        writes ``records`` by the checkpoint store of ``storage`` and
+                                 ``container``
+``ownerships``, ``checkpoints``  what that store has of ``namespace``, ``hub`` and ``group``
+``process``, ``stop``            a processor on that store; ``interval_s``, ``expiration_s``
+================================ =================================================================
+
+A processor writes lines of its own: ``opened`` and ``closed`` with a partition id, ``handled`` with
+``sequence_number``, and ``failed``.
+"""
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+from queue import Queue
+from typing import Any, Self
+
+from eventproc.errors import ConfigurationError
+
+TOOLS = Path(__file__).resolve().parents[3] / ".tools"
+ANSWER_S = 60
+
+SDKS = ("java", "go")
+
+
+class ForeignError(Exception):
+    """The client's own error; ``code`` is the condition that its SDK names, if it names one."""
+
+    def __init__(self, text: str, code: str | None) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def command_of(sdk: str, *options: str) -> list[str]:
+    """Return the command that starts the client's program.
+
+    Raises:
+        ConfigurationError: It is not built; the message says how to build it.
+    """
+    folder = TOOLS / f"azure_{sdk}"
+    if not (folder / ".done").exists():
+        raise ConfigurationError(f"Azure's client for {sdk} is not built: `make clients`")
+    if sdk == "go":
+        return [str(folder / "client")]
+    classpath = ":".join(map(str, [folder / "classes", *(folder / "jars").iterdir()]))
+    quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    return [str(TOOLS / "java/bin/java"), *quick, *options, "-cp", classpath, "Client"]
+
+
+class ForeignClient:
+    """A running program, and the lines that its processor wrote."""
+
+    def __init__(self, sdk: str, *options: str) -> None:
+        self.sdk = sdk
+        self.said: list[dict[str, Any]] = []
+        self.process = subprocess.Popen(
+            command_of(sdk, *options),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._answers: Queue[dict[str, Any]] = Queue()
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for text in self.process.stdout:
+            line = json.loads(text)
+            if {"answer", "error"} & line.keys():
+                self._answers.put(line)
+            else:
+                self.said.append(line)
+
+    def ask(self, do: str, **command: Any) -> Any:
+        """Send a command, and return its answer.
+
+        Raises:
+            ForeignError: The client answered with an error.
+        """
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"do": do, **command}) + "\n")
+        self.process.stdin.flush()
+        line = self._answers.get(timeout=ANSWER_S)
+        if "error" in line:
+            raise ForeignError(line["error"], line.get("code"))
+        return line["answer"]
+
+    def connect(self, connection: str, hub: str, group: str = "$Default", **options: Any) -> None:
+        """Connect to a hub; former connections are closed."""
+        self.ask("connect", connection=connection, hub=hub, group=group, **options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._reading.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
