@@ -14,6 +14,7 @@ from eventproc._command.foreign.names import (
     lease_of_host,
 )
 from eventproc._command.foreign.place import Place
+from eventproc._command.foreign.spark import QueryFolder
 
 
 class Reader(Protocol):
@@ -48,6 +49,8 @@ class Kind:
 
 _NAMES: Final = ("connection", "namespace", "eventhub", "group")
 
+_HUB_NAMES: Final = ("namespace", "eventhub")
+
 KINDS: Final[Mapping[str, Kind]] = {
     "azure-sdk": Kind(
         reader=BlobLayout(),
@@ -75,6 +78,18 @@ KINDS: Final[Mapping[str, Kind]] = {
         reader=BlobLayout((lease_by_number,)),
         settings=_NAMES,
         stop="stop Filebeat, or its input",
+    ),
+    "spark": Kind(
+        reader=QueryFolder(is_ours=True),
+        settings=_HUB_NAMES,
+        stop="stop the query",
+        shows_life=False,
+    ),
+    "spark-connector": Kind(
+        reader=QueryFolder(is_ours=False),
+        settings=_HUB_NAMES,
+        stop="stop the query",
+        shows_life=False,
     ),
 }
 
