@@ -1,11 +1,15 @@
 """Make the source or the publisher that an address names: event hub, topic or partition queues."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlencode
 
 from eventproc._command.arguments.access import HUB_VARIABLE, KAFKA_ENDPOINT, HubAccess
 from eventproc.errors import ConfigurationError
 from eventproc.ports import EventPublisher, EventSource
+
+if TYPE_CHECKING:
+    from eventproc.sources.kafka._address import TopicAddress
 
 KAFKA_SERVERS = "kafka://"
 """Prefix of the address of Kafka brokers; a question mark and settings of the client may follow."""
@@ -82,6 +86,26 @@ def make_publisher(access: HubAccess, eventhub: str) -> EventPublisher:
     from eventproc.sources.eventhubs import EventHubPublisher  # noqa: PLC0415 - it is an extra
 
     return access.over_amqp(EventHubPublisher, eventhub)
+
+
+def kafka_topic(access: HubAccess, eventhub: str) -> "TopicAddress":
+    """Return the address of a topic, or of an event hub over its Kafka endpoint.
+
+    Raises:
+        ConfigurationError: The address is missing, or one of something else.
+    """
+    from eventproc.sources.kafka._address import address_in, address_of, address_with_identity  # noqa: PLC0415 - it is an extra
+
+    access.check()
+    connection_string = access.connection_string
+    if access.namespace:
+        return access.over_kafka(address_with_identity, eventhub)
+    if connection_string.startswith(QUEUE_SCHEMES):
+        raise ConfigurationError("RabbitMQ has no Kafka groups: give the address of Kafka brokers")
+    if connection_string.startswith(KAFKA_SERVERS):
+        servers, settings, namespace = _kafka_address(connection_string)
+        return address_of(servers, eventhub, namespace, settings)
+    return address_in(connection_string.removeprefix(KAFKA_ENDPOINT), eventhub or None, None)
 
 
 def _require_endpoint(connection_string: str) -> None:

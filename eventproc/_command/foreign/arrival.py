@@ -5,11 +5,13 @@ is read from the hub; that interrupts the owner of the partition in the same con
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from eventproc._base.tasks import together
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.foreign.found import FoundGroup, FoundPosition
+from eventproc._command.foreign.kafka import kafka_source, require_same_event, topic_at
 from eventproc._command.foreign.kinds import KINDS, Kind
 from eventproc._command.foreign.place import Place
 from eventproc._command.group.changes import Change, GroupState, event_before
@@ -19,7 +21,7 @@ from eventproc._core.delivery.checkpoints import precedes_hub
 from eventproc._core.delivery.offset_format import offset_format_of
 from eventproc.admin import CheckpointMove
 from eventproc.errors import ConfigurationError
-from eventproc.models import EventPosition, PartitionProperties
+from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
 from eventproc.ports import EventSource
 
 
@@ -28,6 +30,7 @@ class Arrival:
     """The positions of another program's group, on their way to ours."""
 
     place: Place
+    address: HubAddress
     found: FoundGroup
 
     @property
@@ -94,16 +97,34 @@ class Arrival:
         source = connection.source
         if source is None:
             return [current.change(_move(found), None) for found in chosen]
+        self._require_protocol(source)
         await self._require_partitions(source, chosen)
         through = lookup_group or connection.group.name
 
         async def change(found: FoundPosition) -> Change:
             end = await source.partition_properties(found.partition_id)
-            move = _move(await _completed(source, through, found, end))
+            completed = await _completed(source, through, found, end)
+            if kafka is not None and found.sequence_number is not None:
+                await require_same_event(source, kafka, through, found.sequence_number, end)
+            move = _move(completed)
             made = current.change(move, end, source.created_at)
             return replace(made, lag_there=_lag_after(move.sequence_number, end))
 
-        return list(await together(*map(change, chosen)))
+        kafka = self._kafka_beside(source)
+        async with kafka or nullcontext():
+            return list(await together(*map(change, chosen)))
+
+    def _require_protocol(self, source: EventSource) -> None:
+        if self.kind.numbers is OffsetFormat.AMQP is not source.offset_format:
+            raise ConfigurationError(
+                f"{self.place} has numbers of Event Hubs over AMQP, and this group reads over "
+                f"{source.offset_format.value}: give the connection string without kafka+"
+            )
+
+    def _kafka_beside(self, source: EventSource) -> EventSource | None:
+        """Return the source over Kafka that shows what the numbers mean over AMQP."""
+        is_other = self.kind.numbers is OffsetFormat.KAFKA is not source.offset_format
+        return kafka_source(topic_at(self.place, self.address)) if is_other else None
 
     async def _require_partitions(
         self, source: EventSource, chosen: Sequence[FoundPosition]
@@ -125,7 +146,7 @@ async def read_arrival(place: Place, address: HubAddress) -> Arrival:
         ConfigurationError: The place is not what its kind says, or cannot be read.
         StoreError: The storage account did not answer, or refuses.
     """
-    return Arrival(place, await KINDS[place.kind].reader.read(place, address))
+    return Arrival(place, address, await KINDS[place.kind].reader.read(place, address))
 
 
 def _move(found: FoundPosition) -> CheckpointMove:

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.foreign.blobs import BlobLayout
 from eventproc._command.foreign.found import FoundGroup
+from eventproc._command.foreign.kafka import GroupOfKafka
 from eventproc._command.foreign.names import (
     lease_by_number,
     lease_of_dapr,
@@ -15,6 +16,7 @@ from eventproc._command.foreign.names import (
 )
 from eventproc._command.foreign.place import Place
 from eventproc._command.foreign.spark import QueryFolder
+from eventproc.models import OffsetFormat
 
 
 class Reader(Protocol):
@@ -42,6 +44,10 @@ class Kind:
 
     shows_life: bool = True
     """Whether the place shows that its consumers run; else the user is asked."""
+
+    numbers: OffsetFormat | None = None
+    """The protocol whose numbers the positions are; ``None``: the offset says it, or that of the
+    group's own source."""
 
     note: str = ""
     """What a position means there, if that is not "handled"."""
@@ -90,6 +96,20 @@ KINDS: Final[Mapping[str, Kind]] = {
         settings=_HUB_NAMES,
         stop="stop the query",
         shows_life=False,
+        numbers=OffsetFormat.AMQP,
+    ),
+    "spark-kafka": Kind(
+        reader=QueryFolder(is_ours=False),
+        settings=("connection", "eventhub"),
+        stop="stop the query",
+        shows_life=False,
+        numbers=OffsetFormat.KAFKA,
+    ),
+    "kafka": Kind(
+        reader=GroupOfKafka(),
+        settings=("connection", "eventhub"),
+        stop="stop its consumers",
+        numbers=OffsetFormat.KAFKA,
     ),
 }
 

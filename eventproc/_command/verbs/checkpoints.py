@@ -255,8 +255,9 @@ async def import_(
             "--from",
             metavar="KIND:PLACE",
             help="Instead of a file: where another program keeps its positions. azure-sdk, "
-            "functions, event-processor-host, dapr or filebeat, with the container's name as "
-            "PLACE. docs/migrate.md says what may follow after a question mark.",
+            "functions, event-processor-host, dapr or filebeat with the name of the container, "
+            "spark, spark-connector or spark-kafka with the checkpointLocation, kafka with the "
+            "Kafka group. docs/migrate.md says what may follow after a question mark.",
             show_default=False,
         ),
     ] = "",

@@ -9,12 +9,19 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from confluent_kafka import Consumer as KafkaConsumer
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka import Producer as KafkaProducer
+from confluent_kafka.admin import AdminClient
 
 from eventproc.errors import (
     ConfigurationError,
@@ -168,6 +175,56 @@ class Consumer:
             self._client.close()
         except (KafkaException, RuntimeError):
             _CLIENT_LOG.debug("closing the client failed", exc_info=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaGroup:
+    """A consumer group that the broker keeps; this library's groups are none."""
+
+    following: Mapping[int, int]
+    """The offset that it has committed, of the next message to read, by partition of the topic."""
+
+    is_active: bool
+    """Whether it has members now."""
+
+    members: Sequence[str]
+    """Client and host of each of them, if the broker says so."""
+
+
+def read_kafka_group(address: TopicAddress, name: str, timeout_s: float) -> KafkaGroup:
+    """Return what the broker knows of a consumer group; it blocks until then.
+
+    Raises:
+        ConfigurationError: the client refuses a setting.
+        SourceError: the broker did not answer, or refuses.
+    """
+    noted: list[ClientError] = []
+    with _created(address.tokens):
+        client = AdminClient(
+            _settings(address, {}, {}, lambda e: noted.append(_client_error(e, address.tokens)))
+        )
+    what = f"asking for Kafka group {name!r}"
+    try:
+        with _translated(what):
+            client.poll(0)
+            committed = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])
+            stored = committed[name].result(timeout_s).topic_partitions
+            group = client.describe_consumer_groups([name])[name].result(timeout_s)
+    except (TimeoutError, SourceUnavailableError) as error:
+        client.poll(0)
+        for said in noted:
+            if said.name in REFUSALS:
+                raise error_for(what, said.name, said.text) from error
+        raise error_for(what, "_TIMED_OUT", f"no answer within {timeout_s:g} s") from error
+    return KafkaGroup(
+        following={
+            at.partition: at.offset
+            for at in stored
+            if at.topic == address.topic and at.error is None and at.offset >= 0
+        },
+        is_active=group.state not in {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD},
+        members=[f"{member.client_id} at {member.host}" for member in group.members],
+    )
 
 
 def _settings(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
 from eventproc.ports import CheckpointStore, EventSource
@@ -84,6 +86,39 @@ async def javascript_handles(
             await process.wait()
     assert process.returncode == 0, err.decode()
     return [(partition_id, number) for partition_id, number in json.loads(out)]
+
+
+def kafka_handles(servers: str, topic: str, group: str, last: int, partitions: int) -> Handled:
+    """Handle with librdkafka, committing each message to a consumer group of Kafka.
+
+    Its partitions are assigned by hand, because to join a group takes seconds.
+    """
+    handled, left = Handled(), set(range(partitions))
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in sorted(left)])
+    until_s = time.monotonic() + TIMEOUT_S
+    while left:
+        assert time.monotonic() < until_s
+        message = consumer.poll(1)
+        if message is None or message.error() is not None:
+            continue
+        partition, number = message.partition(), message.offset()
+        if number is None or number > last:
+            continue
+        handled.append((str(partition), number))
+        consumer.commit(message=message, asynchronous=False)
+        if number == last:
+            left.discard(partition)
+    consumer.close()
+    return handled
 
 
 async def ours_handles(
