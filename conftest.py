@@ -1,23 +1,19 @@
-"""Run every Python block in README, docs and docstrings as a test; order and distribute tests.
+"""Run every Python block of README and docs as a test; order and distribute tests.
 
 To keep one from running, put ``<!-- skip: next -->`` above it and say in the text why.
 """
 
+import gc
 import os
 import re
 import sys
 from collections.abc import Generator
-from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from sybil import Sybil
-from sybil.document import PythonDocStringDocument
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
-from sybil.parsers.rest import DocTestParser
-from sybil.parsers.rest import PythonCodeBlockParser as DocstringCodeBlockParser
-from sybil.parsers.rest import SkipParser as DocstringSkipParser
 from sybil.sybil import SybilCollection
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
@@ -42,23 +38,9 @@ FETCHED_BY_MAKE = re.compile("`make [a-z]+`")
 
 SKIPS_FAIL = os.environ.get("EVENTPROC_TEST_SKIPS") == "fail"
 
-_doctest = DocTestParser(optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)
-
 _sources = [
-    Sybil(
-        parsers=[PythonCodeBlockParser(), SkipParser()],
-        path=folder,
-        patterns=[pattern],
-    )
+    Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], path=folder, patterns=[pattern])
     for folder, pattern in ((".", "README.md"), ("docs", "*.md"))
-] + [
-    Sybil(
-        parsers=[_doctest, DocstringCodeBlockParser(), DocstringSkipParser()],
-        path=package,
-        patterns=["*.py"],
-        document_types={".py": PythonDocStringDocument},
-    )
-    for package in ("eventproc", "checkpointstores", "spark_integration")
 ]
 
 pytest_collect_file = SybilCollection(_sources).pytest()
@@ -129,6 +111,17 @@ def turn_of(item: pytest.Item) -> int:
     if scope in STARTS_CLUSTERS:
         return 2
     return 3 if scope.startswith(RUNS_BESIDE_OTHERS) else 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exempt what is collected from garbage collection: it stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -22,9 +22,10 @@ def impure_calls(tree: ast.Module) -> list[str]:
 def test_core_reads_no_clock_and_no_global_random_generator(shipped):
     """No call in ``eventproc/_core`` reads a clock, ``random``, ``os``, ``secrets`` or ``uuid``."""
     impure = {
-        file.name: impure_calls(file.tree)
+        file.name: calls
         for file in shipped
-        if file.name.startswith("eventproc/_core/") and impure_calls(file.tree)
+        if file.name.startswith("eventproc/_core/")
+        if (calls := impure_calls(file.tree))
     }
 
     assert impure == {}

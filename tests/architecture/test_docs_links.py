@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +18,10 @@ SELECTION = re.compile(r"((?:tests/\S+\.py )+)-k (?:\"([^\"]+)\"|(\w+))")
 PATH = re.compile(
     r"(?<![\w./:{}-])(?:tests|examples|benchmarks|checkpointstores|spark_integration|_[a-z]+"
     r"|eventproc(?=/[a-z_/]*(?:\.py|_[a-z]+/)))/[a-z0-9_./-]*[a-z0-9_]"
+)
+SOURCES = (
+    *("eventproc", "checkpointstores", "spark_integration"),
+    *("bootstrap", "benchmarks", "examples", "tests"),
 )
 FOLDERS = ("", "eventproc", "spark_integration")
 """What paths in pages are relative to."""
@@ -109,15 +112,14 @@ def test_every_documented_selection_selects_tests(root):
     assert empty == []
 
 
-def test_every_page_that_the_source_names_exists(root, everything):
+def test_every_page_that_the_source_names_exists(root):
     """Pages named in docstrings, comments, ``pyproject.toml`` and the Makefile exist."""
-    texts = {file.name: file.text for file in everything if file.name != Path(__file__).name}
-    texts |= {name: (root / name).read_text("utf-8") for name in ("pyproject.toml", "Makefile")}
+    sources = [file for folder in SOURCES for file in (root / folder).rglob("*.py")]
     gone = sorted(
         {
-            f"{name}: {page}"
-            for name, text in texts.items()
-            for page in PAGE.findall(text)
+            f"{file.relative_to(root)}: {page}"
+            for file in (*sources, root / "pyproject.toml", root / "Makefile")
+            for page in PAGE.findall(file.read_text("utf-8"))
             if not (root / page).exists()
         }
     )

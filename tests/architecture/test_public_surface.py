@@ -19,6 +19,7 @@ import typing
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,6 +36,9 @@ PACKAGES = ("eventproc", "checkpointstores", "spark_integration")
 NAMESPACES = {"checkpointstores", "eventproc.sources"}
 """They export nothing: each of their modules needs another extra."""
 
+DEFINITION = re.compile(
+    r"^(?:(?:async )?def|class) (\w+)|^(\w+)(?:: [^=\n]+)? = (?!TypeVar)", re.MULTILINE
+)
 NOT_BUILT_BY_USERS = {"spark_integration.Fleet"}
 """Their constructors take private values."""
 
@@ -43,7 +47,8 @@ def has_private_part(path: str) -> bool:
     return any(part.startswith("_") for part in path.split("."))
 
 
-def public_modules() -> dict[str, types.ModuleType]:
+@cache
+def modules() -> dict[str, types.ModuleType]:
     """Return the modules that users may import, by their names."""
     names = {
         found.name
@@ -54,15 +59,14 @@ def public_modules() -> dict[str, types.ModuleType]:
     return {name: importlib.import_module(name) for name in public}
 
 
-MODULES = public_modules()
-EXPORTED = {
-    f"{name}.{thing}": getattr(module, thing)
-    for name, module in MODULES.items()
-    for thing in getattr(module, "__all__", ())
-}
-"""Everything that users may name, by the paths that they import it from."""
-
-CLASSES = {path: thing for path, thing in EXPORTED.items() if inspect.isclass(thing)}
+@cache
+def exported() -> dict[str, typing.Any]:
+    """Return everything that users may name, by the paths that they import it from."""
+    return {
+        f"{name}.{thing}": getattr(module, thing)
+        for name, module in modules().items()
+        for thing in getattr(module, "__all__", ())
+    }
 
 
 def is_ours(thing: object) -> bool:
@@ -78,13 +82,13 @@ def test_the_reference_has_every_module_and_each_name_once(root):
         for page in pages
         for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
     ]
-    whole = {name for name in listed if name in MODULES}
-    covered = {id(thing) for path, thing in EXPORTED.items() if path.rpartition(".")[0] in whole}
-    alone = [path for path in EXPORTED if path.startswith("eventproc.") and path.count(".") == 1]
+    whole = {name for name in listed if name in modules()}
+    covered = {id(thing) for path, thing in exported().items() if path.rpartition(".")[0] in whole}
+    alone = [path for path in exported() if path.startswith("eventproc.") and path.count(".") == 1]
 
-    assert whole == MODULES.keys() - NAMESPACES - {"eventproc"}
-    assert {name for name in listed if name not in whole} - set(EXPORTED) == set()
-    assert [path for path in alone if (path in listed) == (id(EXPORTED[path]) in covered)] == [
+    assert whole == modules().keys() - NAMESPACES - {"eventproc"}
+    assert {name for name in listed if name not in whole} - set(exported()) == set()
+    assert [path for path in alone if (path in listed) == (id(exported()[path]) in covered)] == [
         "eventproc.__version__"
     ]
 
@@ -101,31 +105,35 @@ def test_the_built_reference_has_every_name_and_what_it_inherits(root):
         for name in ("run", "serve", "start", "stop", "finished")
     }
 
-    assert EXPORTED.keys() - built == {"eventproc.__version__"}
+    assert exported().keys() - built == {"eventproc.__version__"}
     assert inherited - built == set()
 
 
-@pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
-def test_a_public_module_exports_what_it_defines(module, root):
+def test_a_public_module_exports_what_it_defines():
     """A class, function or constant of a public module is in ``__all__``, or begins with ``_``."""
-    exported = getattr(module, "__all__", [])
-    (file,) = [file for file in (module.__file__,) if file]
-    source = Path(file).read_text("utf-8")
-    defined = re.findall(
-        r"^(?:(?:async )?def|class) (\w+)|^(\w+)(?:: [^=\n]+)? = (?!TypeVar)", source, re.MULTILINE
-    )
-    public = {one or other for one, other in defined if not (one or other).startswith("_")}
+    not_exported = [
+        f"{name}.{thing}"
+        for name, module in modules().items()
+        for match in DEFINITION.finditer(Path(str(module.__file__)).read_text("utf-8"))
+        for thing in [match[1] or match[2]]
+        if not thing.startswith("_") and thing not in module.__all__
+    ]
 
-    assert public - set(exported) == set()
-    assert bool(exported) == (module.__name__ not in NAMESPACES)
-    assert sorted(exported) == sorted(set(exported))
+    assert not_exported == []
+    assert {n for n, m in modules().items() if not getattr(m, "__all__", ())} == NAMESPACES
+    assert [
+        name
+        for name, module in modules().items()
+        for exports in [getattr(module, "__all__", ())]
+        if len(exports) != len(set(exports))
+    ] == []
 
 
 def test_every_exported_class_and_function_has_a_docstring():
     """Each has one of its own: the reference leaves out what has none."""
     undocumented = [
         path
-        for path, thing in EXPORTED.items()
+        for path, thing in exported().items()
         if inspect.isclass(thing) or inspect.isroutine(thing)
         if not vars(thing).get("__doc__", thing.__doc__ if inspect.isroutine(thing) else None)
     ]
@@ -137,9 +145,9 @@ def test_what_is_exported_says_that_it_comes_from_a_public_module():
     """Messages, pickles and stored words have this name, so a class may move to another module."""
     wrong = [
         f"{path}: {thing.__module__}"
-        for path, thing in EXPORTED.items()
+        for path, thing in exported().items()
         if isinstance(thing, type | types.FunctionType) and is_ours(thing)
-        if getattr(MODULES.get(thing.__module__), thing.__name__, None) is not thing
+        if getattr(modules().get(thing.__module__), thing.__name__, None) is not thing
     ]
 
     assert wrong == []
@@ -173,9 +181,9 @@ def test_a_program_uses_every_name(root):
         if isinstance(node, ast.Name | ast.Attribute)
         for first, *rest in [ast.unparse(node).split(".")]
     }
-    things = {id(thing) for path, thing in EXPORTED.items() if path in used}
+    things = {id(thing) for path, thing in exported().items() if path in used}
 
-    assert [path for path, thing in EXPORTED.items() if id(thing) not in things] == []
+    assert [path for path, thing in exported().items() if id(thing) not in things] == []
 
 
 # --- annotations ---------------------------------------------------------------------------------
@@ -205,7 +213,7 @@ class _Anything:
 
 def signatures(path: str) -> Iterator[tuple[str, object]]:
     """Yield each parameter, result and field of an exported thing, with its annotation."""
-    thing = EXPORTED[path]
+    thing = exported()[path]
     if isinstance(thing, types.FunctionType):
         yield from ((f"{path}({name})", each) for name, each in hints(thing).items())
     if not inspect.isclass(thing) or not is_ours(thing):
@@ -230,10 +238,10 @@ def test_signatures_mention_only_what_users_can_import():
 
     Any object that fits is a value of a ``Protocol``, so nobody has to name one.
     """
-    public = set(map(id, EXPORTED.values()))
+    public = set(map(id, exported().values()))
     private = {
         f"{where}: {cls.__module__}.{cls.__qualname__}"
-        for path in EXPORTED
+        for path in exported()
         for where, annotation in signatures(path)
         for cls in mentioned(annotation)
         if is_ours(cls) and id(cls) not in public and not getattr(cls, "_is_protocol", False)
@@ -257,7 +265,7 @@ def test_a_placement_is_stored_by_its_public_name():
 
 def values() -> Iterator[object]:
     """Yield every class and function, and an object of each class that can be built of nothing."""
-    for thing in EXPORTED.values():
+    for thing in exported().values():
         if is_ours(thing):
             yield thing
         if dataclasses.is_dataclass(thing) and inspect.isclass(thing):

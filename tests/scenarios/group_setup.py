@@ -1,7 +1,7 @@
 """A fleet for tests of one scenario each: a hub, a store in memory, and no faults of its own."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -82,6 +82,33 @@ class Setup(Fleet):
         checkpoint: Checkpoint | None = self.checkpoint(partition_id)
         number = None if checkpoint is None else checkpoint.sequence_number
         return None if number == BEFORE_FIRST_SEQUENCE_NUMBER else number
+
+
+class _NotedRecords(dict[str, Any]):
+    """Records of a memory account; whoever reads them is told of each write."""
+
+    def __init__(self, records: Mapping[str, Any], written: Callable[[Any, str], None]) -> None:
+        super().__init__(records)
+        self._written = written
+
+    def __setitem__(self, key: str, record: Any) -> None:
+        super().__setitem__(key, record)
+        self._written(self, key)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        record = super().pop(key, *default)
+        self._written(self, key)
+        return record
+
+
+def note_writes(setup: Setup, name: str, written: Callable[[Any, str], None]) -> Callable[[], None]:
+    """Call *written* with the group's records and a key after each write; return what ends that.
+
+    *name* is the field of ``GroupRecords``. No task has to read them again and again.
+    """
+    records = setup.account.records(setup.group)
+    setattr(records, name, _NotedRecords(getattr(records, name), written))
+    return lambda: setattr(records, name, dict(getattr(records, name)))
 
 
 def source_of(processor: EventProcessor) -> Any:

@@ -2,44 +2,38 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 
 from eventproc import ConfigurationError, LoadBalancingStrategy
-from eventproc.models import MemberStatus
+from eventproc.models import MemberStatus, PartitionOwnership
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.group_setup import Setup, seconds
+from tests.scenarios.group_setup import Setup, note_writes, seconds, stop_all
 
 OLD = [f"old{number}" for number in range(8)]
 NEW = [f"new{number}" for number in range(8)]
 
 
 class OwnerChanges:
-    """Counts how often each partition changed hands, by reading the records often."""
+    """Counts how often each partition changes hands, until the end."""
 
     def __init__(self, setup: Setup) -> None:
-        self._setup = setup
         self.count: Counter[str] = Counter()
-        self._before = setup.owners()
-        self._watching = asyncio.create_task(self._watch())
+        self._owner_by_partition = setup.owners()
+        self.end = note_writes(setup, "ownership_by_partition", self._written)
 
-    async def _watch(self) -> None:
-        while True:
-            await seconds(0.01)
-            now = {p: owner for p, owner in self._setup.owners().items() if owner is not None}
-            self.count.update(p for p, owner in now.items() if owner != self._before.get(p))
-            self._before = {**self._before, **now}
-
-    async def end(self) -> None:
-        """Stop counting."""
-        self._watching.cancel()
-        await asyncio.wait([self._watching])
+    def _written(self, ownerships: Mapping[str, PartitionOwnership], partition_id: str) -> None:
+        owner_id = ownerships[partition_id].owner_id
+        if owner_id not in {None, self._owner_by_partition.get(partition_id)}:
+            self.count[partition_id] += 1
+            self._owner_by_partition[partition_id] = owner_id
 
     @property
     def spread(self) -> int:
         """The most partitions of an owner less the fewest of another."""
-        counts = Counter(self._before.values()).values()
+        counts = Counter(self._owner_by_partition.values()).values()
         return max(counts) - min(counts)
 
 
@@ -48,11 +42,6 @@ async def started(setup, names, **settings):
     processors = [setup.processor(owner_id=name, **settings) for name in names]
     await asyncio.gather(*(processor.start() for processor in processors))
     return processors
-
-
-async def stop_all(processors):
-    """Stop all of these processors."""
-    await asyncio.gather(*(processor.stop() for processor in processors))
 
 
 @pytest.mark.parametrize("strategy", LoadBalancingStrategy, ids=lambda strategy: strategy.value)
@@ -69,7 +58,7 @@ async def test_a_rolling_deploy_moves_each_partition_once(strategy, surge):
         await seconds(30)
         await stop_all(old[first : first + surge])
         await seconds(30)
-    await moves.end()
+    moves.end()
     await stop_all(new)
 
     assert moves.spread == 0
@@ -119,7 +108,7 @@ async def test_a_standby_takes_over_from_a_member_that_crashed():
     moves = OwnerChanges(setup)
     setup.store_by_owner["a"].is_out = True
     await seconds(90)
-    await moves.end()
+    moves.end()
     owners = Counter(setup.owners().values())
     setup.store_by_owner["a"].is_out = False
     await stop_all([*old, *standbys])
@@ -166,7 +155,7 @@ async def test_a_planned_restart_under_the_same_id_moves_nothing():
     (a,) = await started(setup, ["a"], **settings)
     await seconds(1)
     in_the_end = sorted(setup.handled)
-    await moves.end()
+    moves.end()
     await stop_all([a, b])
 
     assert while_stopped == 8 * 3 + 4 * 3

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
@@ -15,9 +16,10 @@ from eventproc._core.placement.names import most_named
 from eventproc._core.placement.placement import GroupState, MemberFacts, Order, Placement
 from eventproc._core.placement.plan import plan
 from eventproc._core.placement.ring import Ring
+from eventproc.models import Member
 from eventproc.testing import StoreFaults
-from tests.scenarios.group_setup import Setup, seconds
-from tests.scenarios.test_deploys import OwnerChanges, started, stop_all
+from tests.scenarios.group_setup import Setup, note_writes, seconds, stop_all
+from tests.scenarios.test_deploys import OwnerChanges, started
 
 NAMES = [f"host-{letter}" for letter in "abcde"]
 
@@ -46,27 +48,19 @@ class OwnRing(Placement):
 
 
 class PlacementChanges:
-    """The placements that the group had, one after the other, by reading the records often."""
+    """The placements that the group has, one after the other, until the end."""
 
     def __init__(self, setup: Setup) -> None:
-        self._setup = setup
         self.names: list[str] = []
         self.member_names: set[str] = set()
-        self._watching = asyncio.create_task(self._watch())
+        self.end = note_writes(setup, "member_by_owner", self._written)
+        self._written(setup.account.records(setup.group).member_by_owner)
 
-    async def _watch(self) -> None:
-        while True:
-            members = self._setup.account.records(self._setup.group).member_by_owner
-            self.member_names.update(members)
-            name = most_named([m.placement for m in members.values() if not m.is_leaving])
-            if [name] != self.names[-1:]:
-                self.names.append(name)
-            await seconds(0.01)
-
-    async def end(self) -> None:
-        """Stop reading."""
-        self._watching.cancel()
-        await asyncio.wait([self._watching])
+    def _written(self, members: Mapping[str, Member], _owner_id: str = "") -> None:
+        self.member_names.update(members)
+        name = most_named([m.placement for m in members.values() if not m.is_leaving])
+        if [name] != self.names[-1:]:
+            self.names.append(name)
 
 
 def planned(setup: Setup, placement: Placement) -> dict[str, str]:
@@ -94,8 +88,8 @@ async def test_a_rolling_change_of_the_placement_moves_each_partition_once_at_mo
         (running[number],) = await started(setup, [name], placement=new, **settings)
         await seconds(40)
         move_counts.append(moves.count.total())
-    await placements.end()
-    await moves.end()
+    placements.end()
+    moves.end()
     in_the_end = setup.owners()
     await stop_all(running)
     moving = [p for p, owner in before.items() if owner != after[p]]
@@ -123,7 +117,7 @@ async def test_new_processors_with_another_placement_change_the_group_once(old, 
         await seconds(30)
         await running[number].stop()
         await seconds(30)
-    await placements.end()
+    placements.end()
     is_as_planned = setup.owners() == planned(setup, new)
     await stop_all(running[len(NAMES) :])
 
@@ -143,8 +137,8 @@ async def test_a_processor_that_lacks_the_placement_of_the_group_is_refused_and_
         with pytest.raises(ConfigurationError, match=r"FirstName', which this processor"):
             await refused.start()
         await seconds(2)
-    await placements.end()
-    await moves.end()
+    placements.end()
+    moves.end()
     await stop_all(running)
 
     assert placements.member_names == {*NAMES[:2]}

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 
 import pytest
 
@@ -13,7 +14,7 @@ from eventproc._core.placement.ring import Ring
 from eventproc._core.placement.weighted import Weighted
 from eventproc._simulation import Script, parse_event, report_of, run_script
 from eventproc._simulation.history import Membership
-from eventproc._simulation.report import owners_at
+from eventproc._simulation.report import EventReport, owners_at
 
 
 def script_of(*events, seed=7, strategy=LoadBalancingStrategy.COOPERATIVE) -> Script:
@@ -26,6 +27,12 @@ def script_of(*events, seed=7, strategy=LoadBalancingStrategy.COOPERATIVE) -> Sc
         config=EventProcessorConfig(uses_store_thread=False, load_balancing_strategy=strategy),
         seed=seed,
     )
+
+
+@cache
+def report_on(event: str) -> EventReport:
+    """Return the report on an event of the script above, which is played once."""
+    return report_of(run_script(script_of(event), memory_account)).events[1]
 
 
 def test_one_seed_gives_one_history():
@@ -45,7 +52,7 @@ def test_another_seed_gives_another_history():
 @pytest.mark.parametrize("event", ["join:1", "leave:1", "crash:1", "restart:1", "grow:5"])
 def test_each_change_moves_the_fewest_partitions(event):
     """Without a conflict or a steal, and balanced in the end."""
-    report = report_of(run_script(script_of(event), memory_account)).events[1]
+    report = report_on(event)
 
     assert report.moves == report.moves_minimum
     assert (report.moved_twice, report.conflicts, report.steals_per_cycle_max) == (0, 0, 0)
@@ -56,21 +63,21 @@ def test_each_change_moves_the_fewest_partitions(event):
 @pytest.mark.parametrize("event", ["join:1", "leave:1", "roll:3"])
 def test_a_planned_change_repeats_no_event(event):
     """After each hand-over delivery begins where the former owner ended."""
-    report = report_of(run_script(script_of(event), memory_account)).events[1]
+    report = report_on(event)
 
     assert report.duplicates == 0
 
 
 def test_a_rolling_deploy_moves_each_partition_once():
     """New processors have another deployment id, and stand by until an old one leaves."""
-    report = report_of(run_script(script_of("roll:3"), memory_account)).events[1]
+    report = report_on("roll:3")
 
     assert (report.moves, report.moved_twice, report.spread_final) == (18, 0, 0)
 
 
 def test_a_restart_with_static_membership_moves_no_partition():
     """A processor that restarts under its owner id keeps its partitions; no event is repeated."""
-    report = report_of(run_script(script_of("bounce:3"), memory_account)).events[1]
+    report = report_on("bounce:3")
 
     assert (report.moves, report.duplicates, report.conflicts) == (0, 0, 0)
     assert 5 <= report.worst_gap_seconds < 20
@@ -78,7 +85,7 @@ def test_a_restart_with_static_membership_moves_no_partition():
 
 def test_a_crash_leaves_a_gap_until_the_expiration():
     """The processor's partitions are not served until its records expire."""
-    report = report_of(run_script(script_of("crash:1"), memory_account)).events[1]
+    report = report_on("crash:1")
 
     assert 20 < report.worst_gap_seconds < 80
     assert report.duplicates > 0
