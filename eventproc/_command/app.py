@@ -29,6 +29,7 @@ _WHERE: Final = (
     "move a group to another store              eventproc checkpoints export",
     "create a container, also for dead letters  eventproc store init",
     "health of a running process, for probes    eventproc run --http PORT",
+    "does Azure do what is assumed of it        eventproc verify",
     "show an event, delete a group              no verb: see docs/operations.md",
 )
 
@@ -301,6 +302,14 @@ _VERBS: Final[_Verbs] = {
         f"eventproc scale {_BLOB} --max 20",
         f"eventproc scale {_BLOB} --min 0 --grpc 0.0.0.0:6000",
         summary="Say how many processes a group needs, by its backlog and its rates; also to KEDA.",
+    ),
+    "verify": Verb(
+        "verify:verify",
+        "eventproc verify --eventhub verify --store blob:verify",
+        "eventproc verify --namespace contoso.servicebus.windows.net --eventhub verify "
+        "--storage-account contoso --store blob:verify",
+        summary="Check that Event Hubs and Blob Storage do what eventproc assumes, on a hub of "
+        "your own.",
     ),
     "emulator": Verb(
         "emulator:emulator",

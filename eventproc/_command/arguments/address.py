@@ -41,8 +41,8 @@ class StoreAddress(StorageAccess):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubAddress(HubAccess, StoreAddress):
-    """A group whose hub is asked, too."""
+class HubAndStore(HubAccess, StoreAddress):
+    """A hub and a store, and how to reach both."""
 
     eventhub: Annotated[
         str,
@@ -53,6 +53,12 @@ class HubAddress(HubAccess, StoreAddress):
             "Not needed if the connection string has EntityPath=NAME.",
         ),
     ] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubAddress(HubAndStore):
+    """A group whose hub is asked, too."""
+
     consumer_group: Annotated[
         str,
         typer.Option(

@@ -104,11 +104,23 @@ class EventHubAddress:
         self.namespace = check_namespace(fully_qualified_namespace)
         self.name = check_hub_name(eventhub_name)
         self.options = options or EventHubOptions()
-        self._credential = shared(credential)
+        self.credential = shared(credential)
         self._ssl_context: ssl.SSLContext | None = None
 
     def __str__(self) -> str:
         return f"event hub {self.name!r}"
+
+    @classmethod
+    def from_connection_string(
+        cls, conn_str: str, *, eventhub_name: str | None, options: EventHubOptions | None
+    ) -> "EventHubAddress":
+        """Parse a connection string.
+
+        Raises:
+            ConfigurationError: it cannot work; the message does not repeat the key.
+        """
+        address, options = parse_address(conn_str, eventhub_name, options)
+        return cls(*address, options)
 
     @property
     def is_open(self) -> bool:
@@ -150,7 +162,7 @@ class EventHubAddress:
         return {
             "fully_qualified_namespace": self.namespace,
             "eventhub_name": self.name,
-            "credential": self._credential,
+            "credential": self.credential,
             "ssl_context": self._ssl_context,
             # The client does not retry: its caller decides when to try again.
             "retry_total": 0,

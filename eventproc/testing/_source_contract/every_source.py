@@ -1,4 +1,7 @@
-"""Clauses for every source: of a log, and of queues."""
+"""Clauses for every source: of a log, and of queues.
+
+Relied on by: eventproc/_delivery/reader.py
+"""
 
 import asyncio
 import time

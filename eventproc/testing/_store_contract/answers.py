@@ -1,6 +1,8 @@
 """Clauses on lost answers: a request was carried out, but its answer did not arrive.
 
 They need a backend whose answers can be lost, and are skipped without one.
+
+Relied on by: checkpointstores/_requests.py
 """
 
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,7 @@
-"""Clauses on checkpoints: they are fenced, never go back, and are one write with their state."""
+"""Clauses on checkpoints: they are fenced, never go back, and are one write with their state.
+
+Relied on by: eventproc/_delivery/checkpointer.py, eventproc/_delivery/adoption.py
+"""
 
 import asyncio
 from dataclasses import replace

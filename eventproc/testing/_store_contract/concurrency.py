@@ -1,4 +1,7 @@
-"""Clauses on concurrency and time: races, listings during writes, many records, the clock."""
+"""Clauses on concurrency and time: races, listings during writes, many records, the clock.
+
+Relied on by: eventproc/_group/balancer.py, docs/guarantees.md
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,7 @@
-"""Clauses on group records: conditional writes, one record for each name, any bytes."""
+"""Clauses on group records: conditional writes, one record for each name, any bytes.
+
+Relied on by: eventproc/_group/records.py
+"""
 
 from dataclasses import replace
 

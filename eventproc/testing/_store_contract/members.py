@@ -1,4 +1,7 @@
-"""Clauses on member records: conditional, renewable, withdrawn by their own etag only."""
+"""Clauses on member records: conditional, renewable, withdrawn by their own etag only.
+
+Relied on by: eventproc/_group/membership.py
+"""
 
 from dataclasses import replace
 from enum import Enum

@@ -1,4 +1,7 @@
-"""Clauses on ownership: claim, renewal, hand-over and release are one conditional write."""
+"""Clauses on ownership: claim, renewal, hand-over and release are one conditional write.
+
+Relied on by: eventproc/_group/leases.py
+"""
 
 from contextlib import suppress
 from dataclasses import replace

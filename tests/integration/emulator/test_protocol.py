@@ -60,20 +60,6 @@ async def bodies_of(peer, count):
     return found
 
 
-async def test_deliveries_stop_when_the_credit_is_used_up(shared_emulator, hub):
-    """Three credits give three events, and a fourth credit gives the fourth."""
-    async with connected(shared_emulator.port) as peer:
-        await fill(peer, hub, b"0", b"1", b"2", b"3")
-        await peer.receive_from(hub + READ, credit=3)
-
-        assert await bodies_of(peer, 3) == [b"0", b"1", b"2"]
-        assert await peer.is_silent_for(0.1)
-
-        peer.write(Flow(3, 1000, 0, 1000, 1, 3, 1))
-
-        assert await bodies_of(peer, 1) == [b"3"]
-
-
 async def test_deliveries_stop_when_the_session_window_is_used_up(shared_emulator, hub):
     """A message of many frames stops in its middle, and continues when the window is renewed."""
     large = bytes(range(256)) * 12
@@ -245,14 +231,6 @@ async def test_receivers_of_unknown_addresses_are_refused_with_the_services_cond
         error = await peer.refusal(peer.receive_from(address.format(hub=hub)))
 
         assert error.condition == condition
-
-
-async def test_names_of_hubs_and_groups_are_case_insensitive(shared_emulator, hub):
-    """A receiver attaches with an address in other letter cases, as in the service."""
-    async with connected(shared_emulator.port) as peer:
-        attach = await peer.receive_from(f"{hub.upper()}/consumergroups/$DEFAULT/partitions/0")
-
-        assert attach.source is not None
 
 
 @pytest.mark.parametrize(

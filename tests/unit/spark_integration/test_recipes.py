@@ -153,7 +153,7 @@ def test_the_identity_is_asked_through_the_same_network():
 
     assert isinstance(source, EventHubSource)
     assert isinstance(store, BlobCheckpointStore)
-    assert source._hub._credential is wanted
+    assert source._hub.credential is wanted
     assert source._hub.options.http_proxy == proxy
     assert store._connection._new_client.keywords["credential"] is wanted
     assert store._connection._ca_bundle == "ca.pem"

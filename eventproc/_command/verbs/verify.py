@@ -1,0 +1,135 @@
+"""``eventproc verify``: check on a new hub and an empty container what eventproc assumes."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from eventproc._base.extras import needing
+from eventproc._command.arguments.access import KAFKA_ENDPOINT, TransportName
+from eventproc._command.arguments.address import HubAndStore
+from eventproc._command.arguments.sources import OTHER_BROKERS, make_source
+from eventproc._command.terminal.console import format_duration, standard_output
+from eventproc.errors import ConfigurationError, MissingExtraError
+from eventproc.ports import EventSource
+
+
+async def verify(
+    *,
+    address: HubAndStore,
+    report: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Write all checks and their results here, as Markdown, without names and keys.",
+        ),
+    ] = Path("eventproc-verify.md"),
+    idle: Annotated[
+        timedelta, typer.Option(help="How long a link is left without events.")
+    ] = timedelta(minutes=5),
+) -> int:
+    """Check that Event Hubs and Blob Storage do what eventproc assumes, on a hub of your own.
+
+    It takes ten minutes, a new event hub with three partitions or more and the consumer groups
+    $Default and audit, and an empty container (--store blob:CONTAINER) that nobody else uses.
+    It deletes the blobs that it wrote. Events cannot be deleted: delete the hub afterwards. Each
+    check names the code that relies on it.
+
+    With a key in place of an identity it also checks how keys and missing rights are refused.
+
+    Exit codes: 0 all is as assumed, or was not checked for the reason that is shown, 1 something
+    differs from what we assume, 2 hub or container are not empty or cannot be used like this, 3 one
+    of them did not answer.
+    """
+    with needing("eventhubs"):
+        from eventproc._command.verify import bench as benches  # noqa: PLC0415 - of an extra
+        from eventproc._command.verify.report import counted, exit_code_of, report_of  # noqa: PLC0415
+        from eventproc._command.verify.run import (  # noqa: PLC0415
+            Finding,
+            chapters_of,
+            checks_in,
+            run_checks,
+        )
+        from eventproc.sources.eventhubs._client import EventHubAddress  # noqa: PLC0415
+    kind, _, name = address.store.partition(":")
+    if kind != "blob" or not name or "?" in name:
+        raise ConfigurationError(
+            f"--store is {address.store!r}: give blob:CONTAINER, an empty container"
+        )
+    if address.connection_string.startswith(OTHER_BROKERS) or not (
+        address.connection_string or address.namespace
+    ):
+        raise ConfigurationError(
+            "which event hub? Give --namespace and --eventhub, or a connection string of Event Hubs"
+        )
+    address.check()
+    hub = address.over_amqp(EventHubAddress, address.eventhub or None)
+    container = address.in_account(benches.Container, name, f"--store blob:{name}")
+    console = standard_output()
+    total = len(list(checks_in(chapters_of(None, None, None))))
+    shown = 0
+
+    def show(finding: Finding) -> None:
+        nonlocal shown
+        shown += 1
+        took = format_duration(finding.check.took) if finding.check.took is not None else ""
+        console.print(
+            f"{shown:>3}/{total}  {finding.result.value:<27}  {took:>6}  {finding.service}: "
+            f"{finding.title}"
+        )
+        if finding.details:
+            console.print(
+                f"{'':9}{finding.details}\n{'':9}relied on by {finding.check.relied_on_by}"
+            )
+
+    is_emulator = not hub.options.is_tls_on
+    is_azurite = "devstoreaccount1" in container.account_url
+    async with AsyncExitStack() as stack:
+        await hub.open()
+        stack.callback(hub.close)
+        await container.open()
+        stack.push_async_callback(container.close)
+        hub_bench = benches.HubBench(
+            hub,
+            benches.Noted(is_emulator=is_emulator),
+            idle=idle,
+            kafka=None if is_emulator else _kafka(address, hub.name),
+        )
+        await stack.enter_async_context(hub_bench.producer)
+        findings = await run_checks(
+            hub_bench,
+            benches.ContainerBench(
+                container=container, noted=benches.Noted(is_emulator=is_azurite)
+            ),
+            address.checkpoint_store,
+            show,
+        )
+    host = urlsplit(container.account_url).hostname or ""
+    names = {hub.namespace, hub.namespace.partition(".")[0], hub.name, name, host}
+    service = f"{'the emulator' if is_emulator else 'Event Hubs'} and " + (
+        "Azurite" if is_azurite else "Blob Storage"
+    )
+    report.write_text(report_of(findings, names | {host.partition(".")[0]}, service=service))
+    counts = counted(findings).items()
+    console.print("", *(f"{count} {result.value}" for result, count in counts), sep="\n")
+    console.print(f"written without names and keys to {report}")
+    return exit_code_of(findings)
+
+
+def _kafka(address: HubAndStore, eventhub: str) -> Callable[[], EventSource] | None:
+    """Return what makes a source over the Kafka endpoint; ``None`` without its extra."""
+    over_kafka = (
+        replace(address, transport=TransportName.KAFKA)
+        if address.namespace
+        else replace(address, connection_string=KAFKA_ENDPOINT + address.connection_string)
+    )
+    try:
+        make_source(over_kafka, eventhub)
+    except MissingExtraError:
+        return None
+    return lambda: make_source(over_kafka, eventhub)

@@ -1,0 +1,192 @@
+"""Run every check on an empty hub and an empty container, and remove what was written."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import ModuleType
+from typing import Final
+
+from eventproc._command.verify import blob_storage, event_hubs
+from eventproc._command.verify.bench import Container, ContainerBench, HubBench
+from eventproc.errors import ConfigurationError
+from eventproc.ports import CheckpointStore
+from eventproc.testing import ClauseReport
+from eventproc.testing._clauses import clauses_of, described, run_clauses
+from eventproc.testing._source_contract import every_source, logs
+from eventproc.testing._source_contract.bench import OTHER_GROUP
+from eventproc.testing._store_contract import (
+    checkpoints,
+    concurrency,
+    group_records,
+    members,
+    ownership,
+)
+from eventproc.testing._store_contract.bench import Bench as StoreBench
+
+_PARTITIONS_MIN: Final = 3
+_RECORDS: Final = 5_001
+"""One more than a page of a listing has at most."""
+
+_ROUNDS: Final = 25
+_DELETIONS_AT_ONCE: Final = 32
+_OWN_BLOB: Final = re.compile(r"eventproc-verify/|[^/]*[0-9a-f]{32}[^/]*/")
+"""How the names of all blobs begin that the checks write."""
+
+
+class Result(StrEnum):
+    """What a check found."""
+
+    AS_ASSUMED = "as assumed"
+    DIFFERS_FROM_EMULATOR = "differs from the emulator"
+    """As assumed by the code; but the emulator answers otherwise, so tests show something else."""
+
+    NOT_CHECKED = "not checked"
+    DIFFERS = "differs from what we assume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A check that was run."""
+
+    service: str
+    check: ClauseReport
+    result: Result
+    details: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the check, as words."""
+        return self.check.name.replace("_", " ")
+
+
+Chapters = Sequence[tuple[str, object, tuple[ModuleType, ...]]]
+"""The name of each service, what its checks work with, and the modules that have them."""
+
+
+def chapters_of(hub: object, container: object, stores: object) -> Chapters:
+    """Return all checks, with what they work with."""
+    of_stores = (ownership, checkpoints, members, group_records, concurrency)
+    return (
+        ("Event Hubs", hub, (every_source, logs, event_hubs)),
+        ("Blob Storage", container, (blob_storage,)),
+        ("Blob Storage", stores, of_stores),
+    )
+
+
+def checks_in(chapters: Chapters) -> Iterator[tuple[str, object, Callable[..., object]]]:
+    """Yield service, bench and function of each check."""
+    for service, bench, modules in chapters:
+        for clause in clauses_of(*modules):
+            yield service, bench, clause
+
+
+async def run_check(service: str, bench: object, clause: Callable[..., object]) -> Finding:
+    """Run one check."""
+    try:
+        (report,) = await run_clauses({clause: True}, lambda: bench, only=None, on_clause=None)  # type: ignore[dict-item]
+    except AssertionError as error:
+        why = str(error).removeprefix(f"{clause.__name__}: ")
+        check = described(clause)
+        return Finding(service=service, check=check, result=Result.DIFFERS, details=why)
+    if report.took is None:
+        result, details = Result.NOT_CHECKED, report.reason
+    elif found := _differences(bench):
+        result, details = Result.DIFFERS_FROM_EMULATOR, "; ".join(found)
+    else:
+        result, details = Result.AS_ASSUMED, ""
+    return Finding(service=service, check=report, result=result, details=details)
+
+
+def _differences(bench: object) -> list[str]:
+    """Take what was noted."""
+    noted = getattr(bench, "noted", None)
+    found = list(noted.differences) if noted else []
+    if noted:
+        noted.differences.clear()
+    return found
+
+
+async def run_checks(
+    hub: HubBench,
+    container: ContainerBench,
+    make_store: Callable[[], CheckpointStore],
+    on_finding: Callable[[Finding], None],
+    *,
+    records: int = _RECORDS,
+    rounds: int = _ROUNDS,
+) -> Sequence[Finding]:
+    """Run every check, hub and container open, and delete the blobs that they wrote.
+
+    Args:
+        hub: An empty hub.
+        container: An empty container.
+        make_store: Makes stores in the same container.
+        on_finding: Called after each check.
+        records: How many records make a long listing.
+        rounds: How often each race is run.
+
+    Raises:
+        ConfigurationError: Hub or container cannot be used for this, or are not empty.
+    """
+    await require_empty(hub, container.container)
+    findings = []
+    try:
+        async with make_store() as store, make_store() as other:
+            stores = StoreBench(
+                store=store, other=other, lose_answers=None, records=records, rounds=rounds
+            )
+            for service, bench, clause in checks_in(chapters_of(hub, container, stores)):
+                findings.append(await run_check(service, bench, clause))
+                on_finding(findings[-1])
+    finally:
+        await remove_traces(container.container)
+    return findings
+
+
+async def require_empty(hub: HubBench, container: Container) -> None:
+    """Refuse what others may use.
+
+    Raises:
+        ConfigurationError: It has events or blobs, or lacks what the checks need.
+    """
+    listing = await container.list("")
+    if listing.items:
+        raise ConfigurationError(
+            f"the container has {len(listing.items)} blobs: give an empty one, which nobody else "
+            "uses"
+        )
+    async with hub.source() as source:
+        properties = await source.properties_of(await source.partition_ids())
+        if len(properties) < _PARTITIONS_MIN:
+            raise ConfigurationError(
+                f"the event hub has {len(properties)} partitions: give one with {_PARTITIONS_MIN} "
+                "or more"
+            )
+        used = [each.partition_id for each in properties if each.last_enqueued_sequence_number >= 0]
+        if used:
+            raise ConfigurationError(
+                f"the event hub has or had events (partitions {', '.join(used)}): give a new one, "
+                "which nobody else uses, and delete it afterwards"
+            )
+        try:
+            await source.check_consumer_group(OTHER_GROUP)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"the event hub needs a consumer group {OTHER_GROUP!r} besides $Default: create it "
+                f"(az eventhubs eventhub consumer-group create --name {OTHER_GROUP} ...)"
+            ) from error
+
+
+async def remove_traces(container: Container) -> None:
+    """Delete the blobs that checks wrote, and no others."""
+    room = asyncio.Semaphore(_DELETIONS_AT_ONCE)
+
+    async def delete(name: str, etag: str) -> None:
+        async with room:
+            await container.delete(name, etag=etag)
+
+    listing = await container.list("")
+    own = [item for item in listing.items if _OWN_BLOB.match(item.name)]
+    await asyncio.gather(*(delete(item.name, item.etag) for item in own))

@@ -1,0 +1,208 @@
+"""``eventproc verify`` finds services that break what eventproc assumes."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from eventproc._command.verify.bench import Container
+from eventproc._command.verify.run import (
+    Result,
+    chapters_of,
+    checks_in,
+    remove_traces,
+    require_empty,
+    run_check,
+)
+from eventproc.emulator._hub import hub as emulated
+from eventproc.emulator._hub.log import PartitionLog
+from eventproc.emulator._links.outgoing_link import DeliveryLink
+from eventproc.errors import ConfigurationError
+
+from .test_assumptions import container_bench, hub_bench
+
+CHECKS = {check.__name__: check for _, _, check in checks_in(chapters_of(None, None, None))}
+
+
+class WithoutConditions(Container):
+    """Writes whatever the ETag is."""
+
+    async def put(self, name, metadata, body, *, etag):
+        """Write on the ETag that is stored."""
+        if etag is not None and (found := await self.read(name)):
+            etag = found.etag
+        return await super().put(name, metadata, body, etag=etag)
+
+
+class Overwriting(Container):
+    """Replaces a blob where there should be none."""
+
+    async def put(self, name, metadata, body, *, etag):
+        """Write on the ETag that is stored, if there is a blob."""
+        found = await self.read(name)
+        return await super().put(name, metadata, body, etag=found.etag if found else etag)
+
+
+class Reviving(Container):
+    """Creates a blob that was deleted."""
+
+    async def put(self, name, metadata, body, *, etag):
+        """Write without a condition if there is no blob."""
+        found = await self.read(name)
+        return await super().put(name, metadata, body, etag=etag if found else None)
+
+
+class Unchanged(Container):
+    """Keeps the ETag if a write has the content that is stored."""
+
+    async def put(self, name, metadata, body, *, etag):
+        """Answer with the former version."""
+        found = await self.read(name)
+        return found or await super().put(name, metadata, body, etag=etag)
+
+
+class Late(Container):
+    """Its listings lack the newest blob."""
+
+    async def list(self, prefix):
+        """Return all blobs but one."""
+        found = await super().list(prefix)
+        newest = sorted(found.items, key=lambda item: (item.last_modified, item.etag))
+        return replace(found, items=tuple(newest[:-1]))
+
+
+class Skewed(Container):
+    """Its answers have the date of another clock."""
+
+    async def list(self, prefix):
+        """Return a listing of an hour ago."""
+        found = await super().list(prefix)
+        return replace(found, as_of=found.as_of - timedelta(hours=1))
+
+
+class Shouting(Container):
+    """Returns metadata keys in capitals."""
+
+    async def read(self, name, *, body_bytes_max=0):
+        """Change the keys."""
+        found = await super().read(name, body_bytes_max=body_bytes_max)
+        keys = {key.upper(): value for key, value in found.metadata.items()} if found else {}
+        return replace(found, metadata=keys) if found else None
+
+
+class Merging(Container):
+    """Adds new metadata to the old."""
+
+    async def put(self, name, metadata, body, *, etag):
+        """Write the old keys, too."""
+        old = await self.read(name)
+        whole = {**(old.metadata if old else {}), **metadata}
+        return await super().put(name, whole, body, etag=etag)
+
+
+class Lowering(Container):
+    """Takes names in lower case."""
+
+    async def put(self, name, metadata, body, *, etag):
+        """Write another blob."""
+        return await super().put(name.lower(), metadata, body, etag=etag)
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (WithoutConditions, "a_write_needs_the_newest_version"),
+        (Overwriting, "a_blob_is_created_only_if_there_is_none"),
+        (Reviving, "a_blob_that_was_deleted_is_not_written"),
+        (Unchanged, "a_write_needs_the_newest_version"),
+        (Late, "a_listing_has_a_write_at_once"),
+        (Skewed, "a_listing_has_a_write_at_once"),
+        (Shouting, "metadata_comes_back_as_it_was_written"),
+        (Merging, "new_metadata_replaces_the_old_and_keeps_the_body"),
+        (Lowering, "names_of_blobs_are_exact"),
+    ],
+)
+async def test_a_broken_container_is_found(storage, container, broken, check):
+    """Each by the check that is named for it."""
+    async with container_bench(storage, container, broken) as bench:
+        finding = await run_check("Blob Storage", bench, CHECKS[check])
+
+    assert finding.result is Result.DIFFERS, finding
+
+
+def sends_too_much(monkeypatch):
+    """Deliver one event more than credit was granted."""
+    take = DeliveryLink._take
+    monkeypatch.setattr(
+        DeliveryLink, "_take", lambda self, count, size: take(self, count + 1, size)
+    )
+
+
+def displaces_nobody(monkeypatch):
+    """Let every receiver read, whatever its level."""
+    monkeypatch.setattr(emulated, "displaced_by", lambda *_: [])
+
+
+def begins_an_event_late(monkeypatch):
+    """Begin behind each position."""
+    start_of = PartitionLog.start_of
+    monkeypatch.setattr(PartitionLog, "start_of", lambda log, at: start_of(log, at) + 1)
+
+
+def knows_one_spelling(monkeypatch):
+    """Tell hubs apart by the case of their names."""
+    find = emulated.Namespace.hub
+    monkeypatch.setattr(
+        emulated.Namespace,
+        "hub",
+        lambda self, name, path=None: find(self, name if name.islower() else "?", path),
+    )
+
+
+def spreads_keys(monkeypatch):
+    """Take a partition in turn, whatever the key is."""
+    keyless = emulated.Hub.partition_for
+    monkeypatch.setattr(emulated.Hub, "partition_for", lambda self, _: keyless(self, []))
+
+
+def is_always_new(monkeypatch):
+    """Tell another time of creation at each request."""
+    times = iter(range(10**12, 2 * 10**12))
+    monkeypatch.setattr(emulated.Hub, "created_ms", property(lambda _: next(times)))
+
+
+@pytest.mark.parametrize(
+    ("breaks", "check"),
+    [
+        (sends_too_much, "no_more_events_come_than_credit_was_granted"),
+        (displaces_nobody, "a_receiver_of_a_lower_level_is_refused"),
+        (begins_an_event_late, "a_sequence_number_begins_after_or_at_its_event"),
+        (knows_one_spelling, "names_of_hubs_and_groups_ignore_case"),
+        (spreads_keys, "a_key_has_one_partition_and_its_order"),
+        (is_always_new, "a_hub_keeps_the_time_of_its_creation"),
+    ],
+)
+async def test_a_broken_emulator_is_found(monkeypatch, breaks, check):
+    """Each by the check that is named for it."""
+    breaks(monkeypatch)
+    async with hub_bench() as bench:
+        finding = await run_check("Event Hubs", bench, CHECKS[check])
+
+    assert finding.result is Result.DIFFERS, finding
+
+
+async def test_what_others_may_use_is_refused_and_stays(storage, container):
+    """A blob, or an event, of somebody else: nothing is checked, and nothing removed."""
+    async with container_bench(storage, container) as blobs, hub_bench() as hub:
+        await require_empty(hub, blobs.container)
+        await hub.publish("1", b"theirs")
+        with pytest.raises(ConfigurationError, match=r"has or had events \(partitions 1\)"):
+            await require_empty(hub, blobs.container)
+        await blobs.container.put("theirs", {}, None, etag=None)
+        await blobs.container.put(blobs.folder + "ours", {}, None, etag=None)
+        with pytest.raises(ConfigurationError, match="the container has 2 blobs"):
+            await require_empty(hub, blobs.container)
+        await remove_traces(blobs.container)
+        left = [item.name for item in (await blobs.container.list("")).items]
+
+    assert left == ["theirs"]
