@@ -72,6 +72,9 @@ NEEDS_KAFKA = re.compile(r"tests/integration/.*kafka")
 READS_EVERY_FILE = "tests/architecture/"
 """Tests that read the whole project: one process parses it, once."""
 
+RUNS_ALL_AT_ONCE = "tests/integration/compat/test_pairs.py"
+"""Pairs of programs that mostly wait: one process runs them at the same time."""
+
 RUNS_BESIDE_OTHERS = ("tests/simulation/", "tests/scenarios/", "tests/unit/")
 """Tests that a busy machine does not disturb: most of them run on virtual time."""
 
@@ -87,7 +90,7 @@ def scope_of(nodeid: str) -> str:
     pytest-xdist 3.8 and pytest 9.2.
     """
     document, _, place = nodeid.partition("::")
-    if document in STARTS_CLUSTERS:
+    if document in {*STARTS_CLUSTERS, RUNS_ALL_AT_ONCE}:
         return document
     if nodeid.startswith(NEEDS_SPARK):
         return "spark"

@@ -22,7 +22,6 @@ from eventproc import EventProcessor, EventProcessorConfig, PartitionContext, Pa
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.eventhubs._direct_path.azure_internals import PartitionLink
-from eventproc.sources.eventhubs._direct_path.path import OWNER_LEVEL
 from eventproc.sources.eventhubs._options import PREFETCH
 
 COUNTED_FROM: Final = 0.1
@@ -160,7 +159,7 @@ async def read_bare(conn_str: str, counters: ReadCounters) -> None:
             "$Default",
             partition_id,
             EventPosition.earliest(),
-            owner_level=OWNER_LEVEL,
+            owner_level=EventHubOptions().owner_level,
         )
         while not done.is_set():
             if link.credit < 5000:  # noqa: PLR2004

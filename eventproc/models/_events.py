@@ -167,6 +167,14 @@ class ReceivedEvent:
     correlation_id: str | None = None
     message_id: str | None = None
 
+    @property
+    def encoded(self) -> bytes | None:
+        """The whole message, encoded in AMQP 1.0 as Event Hubs sent it.
+
+        ``None`` from every other service, and from ``ReceivePath.PUBLIC``.
+        """
+        return None
+
     def storable(self) -> "ReceivedEvent":
         """Return the event; if a field cannot be decoded, one with the whole message as its body.
 

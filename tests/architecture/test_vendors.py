@@ -19,9 +19,11 @@ FILES_BY_VENDOR = {
         "checkpointstores/tables*",
         "eventproc/_base/azure_storage/*",
         "eventproc/_command/verify/*",
+        "eventproc/compat/*",
         "eventproc/sources/eventhubs*",
     ],
     "azure.eventhub": [
+        "eventproc/compat/*",
         "eventproc/sources/eventhubs*",
         "eventproc/_command/demo/publisher.py",  # publishes with the genuine producer
         "eventproc/_command/verify/*",  # reads and publishes with the genuine clients

@@ -42,6 +42,7 @@ from eventproc import (
     RowError,
     admin,
     columns,
+    compat,
     emulator,
     errors,
     health,
@@ -51,6 +52,8 @@ from eventproc import (
     ports,
     testing,
 )
+from eventproc.compat import azure_eventhub
+from eventproc.compat.azure_eventhub import aio
 from eventproc.dead_letters import (
     FunctionDeadLetterSink,
     HandlerTarget,
@@ -588,3 +591,31 @@ def sink(batches: Any) -> spark.BatchSummary | str | None:
         return str(error)
     except (spark.OrderLostError, spark.PublishFailedError, spark.RefusedInSparkError) as error:
         return str(error)
+
+
+# --- programs of other clients -------------------------------------------------------------------
+
+
+def on_event(
+    context: azure_eventhub.PartitionContext, event: azure_eventhub.EventData | None
+) -> None:
+    context.update_checkpoint(event)
+
+
+async def on_event_aio(
+    context: aio.PartitionContext, event: azure_eventhub.EventData | None
+) -> None:
+    await context.update_checkpoint(event)
+
+
+async def receive_as_azures_client(text: str) -> None:
+    store = compat.BlobCheckpointStore.from_connection_string(text, "container")
+    with azure_eventhub.EventHubConsumerClient.from_connection_string(
+        text, "$Default", checkpoint_store=store
+    ) as client:
+        options: compat.ReceiveOptions = {"starting_position": {"0": "-1"}, "max_wait_time": 1.0}
+        client.receive(on_event, **options)
+    async with aio.EventHubConsumerClient.from_connection_string(
+        text, "$Default", checkpoint_store=store
+    ) as aio_client:
+        await aio_client.receive(on_event_aio, starting_position="@latest")

@@ -85,6 +85,11 @@ class EventHubOptions:
     the processors of all Azure SDKs do. If false, up to five receivers may read a partition at
     once, unless an exclusive receiver reads it."""
 
+    owner_level: Annotated[int, Within(least=0)] = 0
+    """The level of an exclusive receiver. Of two receivers with equal levels the newer one wins,
+    otherwise the one with the higher level. 0 is that of Azure's own processors: a higher level
+    locks them out of a shared group."""
+
     tracks_last_enqueued: bool = True
     """Whether the service adds to each event the position of the newest event of its partition,
     about 150 bytes. A processor's lag is computed from it. If false, ``last_enqueued`` of a

@@ -47,7 +47,6 @@ from eventproc.sources.eventhubs._client import (
     close_client,
     start_of,
 )
-from eventproc.sources.eventhubs._direct_path.path import OWNER_LEVEL
 from eventproc.sources.eventhubs._errors import OffsetRefusedError, error_from
 from eventproc.sources.eventhubs._event import (
     ENQUEUED_TIME,
@@ -101,7 +100,7 @@ class PublicPath:
         self, client: Client, group: str, partition_id: str, position: EventPosition
     ) -> "PublicReceiver":
         """Start to receive; the receiver closes the client."""
-        owner_level = OWNER_LEVEL if self._options.is_exclusive else None
+        owner_level = self._options.owner_level if self._options.is_exclusive else None
         return await self._open(client, group, partition_id, position, owner_level)
 
     async def check_readable(self, client: Client, group: str, partition_id: str) -> None:

@@ -59,6 +59,10 @@ class EncodedEvent(LazyEvent, filled=("sequence_number", "offset")):
         _set_key(self, key)
         _set_after(self, after)
 
+    @property
+    def encoded(self) -> bytes:
+        return self._payload
+
     def _decoded_body(self) -> bytes:
         try:
             return body_of(self._payload, self._after)

@@ -51,12 +51,6 @@ def _properties(partition_id: str, answer: dict[bytes, Any]) -> PartitionPropert
     )
 
 
-OWNER_LEVEL: Final = 0
-"""The owner level of an exclusive receiver, the same as of Azure's own processors. Of two receivers
-with equal levels the newer one wins. A higher level would lock Azure's processors out of a shared
-group; with a lower level this processor could not read there."""
-
-
 class DirectPath:
     """The operations of a source through ``azure_internals``."""
 
@@ -79,7 +73,7 @@ class DirectPath:
             group,
             partition_id,
             position,
-            owner_level=OWNER_LEVEL if options.is_exclusive else None,
+            owner_level=options.owner_level if options.is_exclusive else None,
             tracks_last_enqueued=options.tracks_last_enqueued,
         )
         return EventHubReceiver(

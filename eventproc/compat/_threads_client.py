@@ -1,0 +1,139 @@
+"""``EventHubConsumerClient`` of ``azure.eventhub``, for threads, on an ``EventProcessor``."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Self, Unpack, cast
+
+from azure.eventhub import EventData, PartitionContext
+from azure.eventhub import EventHubConsumerClient as AzureConsumerClient
+
+from eventproc._base.threads import LoopThread
+from eventproc.compat._caller import ThreadCaller
+from eventproc.compat._handler import Callbacks
+from eventproc.compat._partition import ThreadsContext
+from eventproc.compat._receive import Receive, ReceiveOptions, callbacks_of
+from eventproc.compat._receiving import Receiving
+from eventproc.compat._registry import Registry
+from eventproc.compat._settings import ClientSettings
+
+
+class _Call:
+    """A call of ``receive`` whose processor runs on an event loop in a thread of its own."""
+
+    def __init__(self, settings: ClientSettings, receive: Receive, callbacks: Callbacks) -> None:
+        """Build the processor; raises ``ConfigurationError`` if the arguments cannot work."""
+        self._loop = LoopThread("eventproc-compat")
+
+        async def build() -> Receiving:
+            return Receiving(settings, receive, callbacks, ThreadsContext, home=None)
+
+        try:
+            self._receiving = self._loop.call(build())
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def run(self, caller: ThreadCaller) -> None:
+        """Make the callbacks in this thread until ``close``; an exception here closes it, too."""
+        whole = asyncio.run_coroutine_threadsafe(self._receiving.run(), self._loop.loop)
+        try:
+            caller.work(whole)
+        except BaseException:
+            self.close()
+            caller.work(whole)
+            raise
+        finally:
+            self._loop.close()
+
+    def close(self) -> None:
+        """Let ``run`` end."""
+        self._loop.call_soon(self._receiving.close)
+
+
+class EventHubConsumerClient(AzureConsumerClient):
+    """Azure's client for threads, whose ``receive`` runs an ``EventProcessor``.
+
+    Constructors and all other methods are Azure's. See docs/migrate.md.
+    """
+
+    def __init__(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        credential: Any,  # noqa: ANN401 - any of Azure's
+        **kwargs: Any,  # noqa: ANN401 - Azure's
+    ) -> None:
+        """Take the arguments of Azure's client; nothing connects.
+
+        Raises:
+            ConfigurationError: one cannot be kept; it is a ``ValueError``.
+        """
+        super().__init__(
+            fully_qualified_namespace, eventhub_name, consumer_group, credential, **kwargs
+        )
+        self._settings = ClientSettings(
+            fully_qualified_namespace, eventhub_name, consumer_group, credential, kwargs
+        )
+        self._registry = Registry(consumer_group)
+
+    @classmethod
+    def from_connection_string(
+        cls,
+        conn_str: str,
+        consumer_group: str,
+        **kwargs: Any,  # noqa: ANN401 - Azure's
+    ) -> Self:
+        """Build a client from a connection string; other arguments are those of Azure's client.
+
+        Raises:
+            ValueError: the string or an argument cannot work.
+        """
+        return cast(Self, super().from_connection_string(conn_str, consumer_group, **kwargs))
+
+    def receive(  # type: ignore[override]  # it takes others, too
+        self,
+        on_event: Callable[[PartitionContext, EventData | None], None],
+        **options: Unpack[ReceiveOptions],
+    ) -> None:
+        """Call *on_event* with each event, and without one after each *max_wait_time*.
+
+        Blocks until the client is closed in another thread or in a callback. All callbacks run in
+        this thread, one at a time. Other keyword arguments are ignored, as by Azure's client.
+
+        Raises:
+            ValueError: an argument cannot work, or another call receives the same partitions.
+        """
+        caller = ThreadCaller()
+        callbacks = callbacks_of(on_event, options, caller, takes_batches=False)
+        self._run(Receive.of(options), callbacks, caller)
+
+    def receive_batch(  # type: ignore[override]  # likewise
+        self,
+        on_event_batch: Callable[[PartitionContext, list[EventData]], None],
+        *,
+        max_batch_size: int = 300,
+        **options: Unpack[ReceiveOptions],
+    ) -> None:
+        """Call *on_event_batch* with a full batch, or after *max_wait_time* with what there is.
+
+        Blocks as ``receive``.
+
+        Raises:
+            ValueError: an argument cannot work, or another call receives the same partitions.
+        """
+        caller = ThreadCaller()
+        callbacks = callbacks_of(on_event_batch, options, caller, takes_batches=True)
+        receive = Receive.of(options, batch_size_max=max_batch_size, collects=True)
+        self._run(receive, callbacks, caller)
+
+    def _run(self, receive: Receive, callbacks: Callbacks, caller: ThreadCaller) -> None:
+        with self._registry.receiving(receive.partition_id):
+            call = _Call(self._settings, receive, callbacks)
+            self._registry.note(receive.partition_id, call.close)
+            call.run(caller)
+
+    def close(self) -> None:
+        """Let ``receive`` and ``receive_batch`` end; return at once, as Azure's client does."""
+        self._registry.close()
+        super().close()
