@@ -193,7 +193,11 @@ _CHECKPOINTS: Final = VerbGroup(
             "checkpoints:set_",
             "eventproc checkpoints set --partition 3 --sequence-number 41 --offset 4100 " + _FILE,
         ),
-        "export": Verb("checkpoints:export", f"eventproc checkpoints export orders.json {_FILE}"),
+        "export": Verb(
+            "checkpoints:export",
+            f"eventproc checkpoints export orders.json {_FILE}",
+            f"eventproc checkpoints export --to azure-sdk:app --dry-run {_BLOB}",
+        ),
         "import": Verb(
             "checkpoints:import_",
             f"eventproc checkpoints import orders.json {_BLOB}",

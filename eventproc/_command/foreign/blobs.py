@@ -49,11 +49,16 @@ class BlobLayout:
         storage = place.storage(address)
         container = storage.in_account(ForeignContainer, place.name, str(place))
         async with container:
-            return await self._read(container, group, place.settings.get("prefix", ""))
+            return await self.find(container, group, place.settings.get("prefix", ""))
 
-    async def _read(
-        self, container: ForeignContainer, group: ConsumerGroup, prefix: str
+    async def find(
+        self, container: ForeignContainer, group: ConsumerGroup, prefix: str = ""
     ) -> FoundGroup:
+        """Read the positions of the group in an open container.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
         listing = await container.list("")
         items = [item for item in listing.items if not item.is_folder]
         records, owners, notes = _Newest(), set[str](), list[str]()

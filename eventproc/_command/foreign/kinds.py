@@ -49,6 +49,10 @@ class Kind:
     """The protocol whose numbers the positions are; ``None``: the offset says it, or that of the
     group's own source."""
 
+    names_there: str = ""
+    """How checkpoints are named that are written for it, ``lower`` or ``exact``; empty: they are
+    not."""
+
     note: str = ""
     """What a position means there, if that is not "handled"."""
 
@@ -62,11 +66,13 @@ KINDS: Final[Mapping[str, Kind]] = {
         reader=BlobLayout(),
         settings=_NAMES,
         stop="stop its processes; a closed client releases its partitions",
+        names_there="lower",
     ),
     "functions": Kind(
         reader=BlobLayout((lease_of_functions,)),
         settings=_NAMES,
         stop="stop the function app, or disable the function",
+        names_there="lower",
         note="a function app moves its position after each batch, whether the function succeeded "
         "or failed: what failed is not delivered again",
     ),
@@ -79,11 +85,13 @@ KINDS: Final[Mapping[str, Kind]] = {
         reader=BlobLayout((lease_of_dapr,)),
         settings=_NAMES,
         stop="stop the applications with this component",
+        names_there="exact",
     ),
     "filebeat": Kind(
         reader=BlobLayout((lease_by_number,)),
         settings=_NAMES,
         stop="stop Filebeat, or its input",
+        names_there="exact",
     ),
     "spark": Kind(
         reader=QueryFolder(is_ours=True),

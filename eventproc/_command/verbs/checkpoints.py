@@ -17,6 +17,14 @@ from eventproc._command.arguments.address import GroupAddress, HubAddress
 from eventproc._command.arguments.grouped import DEFAULTS
 from eventproc._command.arguments.options import ChangeMode
 from eventproc._command.foreign.arrival import read_arrival
+from eventproc._command.foreign.departure import (
+    Departure,
+    container_of,
+    departure_json,
+    departure_table,
+    departures,
+    plan_departure,
+)
 from eventproc._command.foreign.kinds import settings_by_kind
 from eventproc._command.foreign.place import parse_place
 from eventproc._command.group.changes import (
@@ -222,24 +230,81 @@ async def export(
     *,
     address: GroupAddress,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The file to write; - for standard output.")
-    ],
+        str,
+        typer.Argument(
+            metavar="FILE", help="The file to write; - for standard output.", show_default=False
+        ),
+    ] = "",
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="KIND:PLACE",
+            help="Instead of a file: where another program goes on from these positions. "
+            "azure-sdk, functions, dapr or filebeat, with the container's name as PLACE. "
+            "docs/migrate.md says how the names are spelled there.",
+            show_default=False,
+        ),
+    ] = "",
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
+        bool,
+        typer.Option("--overwrite", help="Replace the file if it exists; or positions there."),
     ] = False,
-) -> None:
-    """Write the checkpoints of a group, with their states, to a file (JSON).
+    expiration: options.Expiration = DEFAULTS.ownership_expiration,
+    mode: ChangeMode,
+) -> int:
+    """Write the checkpoints of a group to a file (JSON), or for another program to go on from.
 
-    Exit codes: 0 written, 2 an option is wrong, 3 the store did not answer.
+    The file has states, too. With --to it is shown what would be written and asked before, and
+    while processors of the group or the other program's consumers run, it is refused.
+
+    Exit codes: 0 written (or shown, with --dry-run), 1 not all could be written or the answer was
+    no, 2 an option is wrong and nothing was written, 3 the store did not answer.
     """
+    if bool(file) == bool(to):
+        raise ConfigurationError("give either a FILE to write, or --to KIND:PLACE")
+    if file and mode != ChangeMode():
+        raise ConfigurationError("--dry-run, --yes and --format are only for --to: leave them out")
+    place = parse_place("--to", to, departures()) if to else None
     async with connect(address) as connection:
         records = await read_records(connection)
         contents = exported(connection.group, records, exported_at=datetime.now(UTC))
+        if place is not None:
+            live = sorted((await read_group_state(connection, expiration)).live)
+            async with container_of(place, address) as container:
+                planned = await plan_departure(container, place, connection.group, records)
+                refusal = planned.refusal(live, overwrites=overwrite)
+                _refuse(refusal, mode, "export")
+                return await _depart(connection, planned, mode)
     if file == "-":
         sys.stdout.write(as_text(contents))
-        return
+        return OK
     write_file(Path(file), as_text(contents), overwrites=overwrite)
     print(f"{len(contents.checkpoints)} checkpoints written to {file}")
+    return OK
+
+
+async def _depart(connection: Connection, planned: Departure, mode: ChangeMode) -> int:
+    """Show what is written for another program, ask for confirmation, and write it."""
+    for note in planned.notes:
+        print_error(note)
+    if mode.is_table:
+        standard_output().print(departure_table(connection.group, planned))
+    needed, errors = [each for each in planned.positions if each.is_needed], {}
+    if needed and not mode.dry_run:
+        if not await mode.confirmed(f"Write {len(needed)} positions?"):
+            return FAILED
+        errors = await planned.carry_out()
+    failed = [error for error in errors.values() if error is not None]
+    if not mode.is_table:
+        print(json.dumps(departure_json(connection.group, planned, errors)))
+    elif not needed:
+        print("Nothing to write: every position is already in place.")
+    elif not mode.dry_run:
+        print(f"{len(errors) - len(failed)} of {len(needed)} written.")
+    for error in failed:
+        print_error(str(error))
+    return FAILED if failed else OK
 
 
 async def import_(
@@ -343,11 +408,11 @@ def _own_file(
     return given
 
 
-def _refuse(refusal: str | None, mode: ChangeMode) -> None:
+def _refuse(refusal: str | None, mode: ChangeMode, what: str = "import") -> None:
     if refusal is not None and not mode.dry_run:
         raise ConfigurationError(f"{refusal}. Nothing was changed")
     if refusal is not None:
-        print_error(f"without --dry-run this import is refused: {refusal}")
+        print_error(f"without --dry-run this {what} is refused: {refusal}")
 
 
 def _counts(changes: Sequence[Change]) -> str:

@@ -4,12 +4,19 @@ A golden file has name, metadata and body of each blob; ``{namespace}`` stands f
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from azure.storage.blob import ContainerClient
+
+NAMESPACE: Final = "acme.servicebus.windows.net"
+LOWER: Final = f"{NAMESPACE}/orders/$default"
+"""What the names of records begin with, as .NET, JavaScript and Python write them."""
+
+AS_GIVEN: Final = "Acme.servicebus.windows.net/Orders/$Default"
+"""Likewise, as Go, Java and Rust do."""
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 
@@ -26,6 +33,12 @@ class Blob:
     def lease(cls, name: str, **values: object) -> "Blob":
         """Return a lease whose body has these values."""
         return cls(name, body=json.dumps(values))
+
+
+def at(folder: str, partition_id: str, offset: str, number: str, **more: str) -> Blob:
+    """Return a checkpoint as the Azure SDKs write it."""
+    metadata = {"offset": offset, "sequencenumber": number, **more}
+    return Blob(f"{folder}/checkpoint/{partition_id}", metadata)
 
 
 def golden(program: str, namespace: str) -> list[Blob]:
@@ -56,3 +69,13 @@ def blobs_in(client: ContainerClient, prefix: str = "") -> list[Blob]:
         )
         for blob in client.list_blobs(prefix or None, include=["metadata"])
     ]
+
+
+Tool = Callable[..., tuple[int, str, str]]
+"""Runs a verb of ``checkpoints``; returns exit code, standard output and standard error."""
+
+
+def stored(tool: Tool) -> dict[str, tuple[str, int]]:
+    """Return offset and sequence number of each partition's checkpoint."""
+    listed = json.loads(tool("list", "--format", "json")[1])["checkpoints"]
+    return {c["partition_id"]: (c["offset"], c["sequence_number"]) for c in listed}

@@ -4,15 +4,11 @@
 formats alone, as their programs' sources write them.
 """
 
-import io
-import json
-
 import pytest
-from azure.storage.blob import BlobLeaseClient, ContainerClient
+from azure.storage.blob import BlobLeaseClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventproc._command import main
 from eventproc._command.foreign.names import (
     lease_by_number,
     lease_of_dapr,
@@ -21,24 +17,18 @@ from eventproc._command.foreign.names import (
     record_of,
 )
 from eventproc.models import ConsumerGroup
-from tests.integration.positions.blobs import Blob, golden, put
+from tests.integration.positions.blobs import (
+    AS_GIVEN,
+    LOWER,
+    NAMESPACE,
+    Blob,
+    at,
+    golden,
+    put,
+    stored,
+)
 
-NAMESPACE = "acme.servicebus.windows.net"
 GROUP = ConsumerGroup(fully_qualified_namespace=NAMESPACE, eventhub_name="Orders")
-LOWER = f"{NAMESPACE}/orders/$default"
-AS_GIVEN = "Acme.servicebus.windows.net/Orders/$Default"
-HERE = [
-    *("--store", "sqlite:group.db", "--namespace", NAMESPACE, "--eventhub", "Orders"),
-    "--without-hub",
-]
-
-
-def at(folder: str, partition_id: str, offset: str, number: str, **more: str) -> Blob:
-    """Return a checkpoint as the Azure SDKs write it."""
-    metadata = {"offset": offset, "sequencenumber": number, **more}
-    return Blob(f"{folder}/checkpoint/{partition_id}", metadata)
-
-
 GO = {"partitionID": "1", "epoch": 1, "owner": "x", "state": "available", "token": "t"}
 DOTNET = {"PartitionId": "0", "Owner": "x", "Token": "t", "Epoch": 386}
 JAVA = {"partitionId": "0", "owner": "x", "token": "t", "epoch": 3}
@@ -180,39 +170,6 @@ SITUATIONS = {
         {"0": ("90", 9), "1": ("-1", -1)},
     ),
 }
-
-
-@pytest.fixture(name="azure")
-def _azure(storage, container):
-    """Yield the vendor's own client of the container."""
-    with ContainerClient.from_connection_string(storage, container) as client:
-        yield client
-
-
-@pytest.fixture(name="tool")
-def _tool(storage, container, tmp_path, monkeypatch, capsys):
-    """Return a function that runs a verb of ``checkpoints`` in a folder of this test.
-
-    ``:C`` in an argument stands for the container.
-    """
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "group.db").touch()
-    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", storage)
-
-    def run(verb, *arguments, answer="", here=HERE):
-        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-        given = [argument.replace(":C", f":{container}") for argument in arguments]
-        code = main(["checkpoints", verb, *given, *here])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-def stored(tool):
-    """Return offset and sequence number of each partition's checkpoint."""
-    listed = json.loads(tool("list", "--format", "json")[1])["checkpoints"]
-    return {c["partition_id"]: (c["offset"], c["sequence_number"]) for c in listed}
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

@@ -1,7 +1,4 @@
-"""A genuine consumer handles the first half, its positions are imported, and we handle the rest.
-
-Nothing is lost and nothing is handled twice.
-"""
+"""A genuine consumer and we take turns at a hub: positions are imported, and exported again."""
 
 import asyncio
 import json
@@ -21,11 +18,14 @@ from tests.integration.positions.consumers import (
 )
 
 PARTITIONS = ("0", "1")
-COUNT = 10
 HALF = 4
-"""The last event of the first half."""
+"""The first event of the second half."""
 
-EVERY_EVENT = {(p, number): 1 for p in PARTITIONS for number in range(COUNT)}
+COUNT = 10
+MORE = 15
+"""So many events there are in a partition when the genuine consumer goes on."""
+
+EVERY_EVENT = {(p, number): 1 for p in PARTITIONS for number in range(MORE)}
 
 # Azure's client does not close the connection of a link that was stolen.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -57,29 +57,36 @@ def rest_of(hub):
     )
 
 
+needs_javascript = pytest.mark.skipif(
+    NODE is None or not JAVASCRIPT.exists(),
+    reason="needs Node and `npm ci` in tests/integration/emulator/javascript",
+)
+
+
 @pytest.mark.parametrize(
-    "handles",
+    ("handles", "names_there"),
     [
-        pytest.param(python_handles, id="python"),
+        pytest.param(python_handles, "", id="python"),
+        # It leaves the port out of the namespace.
         pytest.param(
-            javascript_handles,
-            id="javascript",
-            marks=pytest.mark.skipif(
-                NODE is None or not JAVASCRIPT.exists(),
-                reason="needs Node and `npm ci` in tests/integration/emulator/javascript",
-            ),
+            javascript_handles, "?namespace=127.0.0.1", id="javascript", marks=needs_javascript
         ),
     ],
 )
-def test_an_azure_sdk_handles_the_first_half_and_we_the_rest(
-    hub, storage, container, handles, capsys
+def test_an_azure_sdk_handles_the_first_half_we_the_second_and_it_the_rest(
+    hub, storage, container, handles, names_there, capsys
 ):
-    """The table of --dry-run has the lag on both sides."""
-    first = asyncio.run(handles(hub, storage, container, HALF, PARTITIONS))
+    """Nothing is lost and nothing handled twice; --dry-run shows the lag on both sides."""
+    first = asyncio.run(handles(hub, storage, container, HALF - 1, PARTITIONS))
     there = ["checkpoints", "import", "--from", f"azure-sdk:{container}"]
     assert main([*there, "--dry-run", "--format", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)["changes"]
     assert main([*there, "--yes"]) == 0
+    second = rest_of(hub)
+    back = ["checkpoints", "export", "--to", f"azure-sdk:{container}{names_there}", "--overwrite"]
+    assert main([*back, "--yes"]) == 0
+    asyncio.run(publish(hub, PARTITIONS, MORE - COUNT))
+    rest = asyncio.run(handles(hub, storage, container, MORE - 1, PARTITIONS))
 
-    assert counted(first, rest_of(hub)) == EVERY_EVENT
-    assert [(c["lag_here"], c["lag_there"]) for c in shown] == [(COUNT, COUNT - HALF - 1)] * 2
+    assert counted(first, second, rest) == EVERY_EVENT
+    assert [(c["lag_here"], c["lag_there"]) for c in shown] == [(COUNT, COUNT - HALF)] * 2
