@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from eventproc._command.terminal.exits import print_error
 from eventproc.errors import ConfigurationError
 
 
@@ -73,6 +74,21 @@ class ChangeMode:
     def is_table(self) -> bool:
         """Whether the output is for people."""
         return self.output is OutputFormat.TABLE
+
+    def refuse(self, what: str, reason: str | None) -> None:
+        """Refuse a change; with ``--dry-run`` only say that it would be refused.
+
+        Args:
+            what: The change, such as ``import``.
+            reason: Why, with the remedy; ``None``: it is not refused.
+
+        Raises:
+            ConfigurationError: It is refused.
+        """
+        if reason is not None and not self.dry_run:
+            raise ConfigurationError(f"{reason}. Nothing was changed")
+        if reason is not None:
+            print_error(f"without --dry-run this {what} is refused: {reason}")
 
     async def confirmed(self, question: str) -> bool:
         """Return whether the user confirms on standard input; say so if not.

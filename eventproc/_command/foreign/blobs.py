@@ -4,8 +4,7 @@ A partition whose record has no position is read from its lease, as each program
 from leases to records.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,7 +16,7 @@ from eventproc._base.tasks import together
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.foreign.container import ForeignContainer
 from eventproc._command.foreign.found import FoundGroup, FoundPosition
-from eventproc._command.foreign.names import LeaseName, record_of
+from eventproc._command.foreign.names import BlobLayout, record_of
 from eventproc._command.foreign.place import Place
 from eventproc._command.group.view import in_order
 from eventproc.models import ConsumerGroup
@@ -28,76 +27,67 @@ ALIVE_MAX: Final = timedelta(minutes=3)
 _LEASE_BYTES_MAX: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class BlobLayout:
-    """Where a program keeps its positions in a container."""
+async def read_blobs(blobs: BlobLayout, place: Place, address: HubAddress) -> FoundGroup:
+    """Read the positions of the group at a place.
 
-    leases: Sequence[LeaseName] = ()
-    """The forms of a lease's name; the first one that any blob has is the program's."""
+    Raises:
+        ConfigurationError: The account is not given.
+        StoreError: The container cannot be read.
+    """
+    group = place.group(address.group())
+    container = place.storage(address).in_account(ForeignContainer, place.name, str(place))
+    async with container:
+        return await find_blobs(blobs, container, group, place.settings.get("prefix", ""))
 
-    has_records: bool = True
-    """Whether there are records of an Azure SDK."""
 
-    async def read(self, place: Place, address: HubAddress) -> FoundGroup:
-        """Read the positions of the group.
+async def find_blobs(
+    blobs: BlobLayout, container: ForeignContainer, group: ConsumerGroup, prefix: str = ""
+) -> FoundGroup:
+    """Read the positions of the group in an open container.
 
-        Raises:
-            ConfigurationError: The account is not given.
-            StoreError: The container cannot be read.
-        """
-        group = place.group(address.group())
-        storage = place.storage(address)
-        container = storage.in_account(ForeignContainer, place.name, str(place))
-        async with container:
-            return await self.find(container, group, place.settings.get("prefix", ""))
+    Raises:
+        StoreError: It cannot be read.
+    """
+    listing = await container.list("")
+    items = [item for item in listing.items if not item.is_folder]
+    records, owners, notes = _Newest(), set[str](), list[str]()
+    for item in items if blobs.has_records else ():
+        kind, partition_id = record_of(item.name, group) or ("", "")
+        if kind == "checkpoint":
+            records.add(partition_id, layout.position_in(item.metadata), item)
+        elif kind == "ownership":
+            owner_id, _ = layout.owner_in(item.metadata)
+            if owner_id and listing.as_of - item.last_modified < ALIVE_MAX:
+                owners.add(f"{printable(owner_id)} owns partition {printable(partition_id)}")
+    leases = _Newest()
+    named = _lease_names(blobs, items, group, prefix)
+    read = (container.read(name, body_bytes_max=_LEASE_BYTES_MAX) for _, name in named)
+    for (partition_id, name), lease in zip(named, await together(*read), strict=True):
+        if lease is None:
+            continue
+        leases.add(partition_id, layout.legacy_position(lease.body), lease)
+        if lease.is_leased:
+            owners.add(f"a process holds the lease of blob {printable(name)}")
+    found = leases.by_partition | records.by_partition
+    notes += [n for p, n in leases.empty.items() if p not in found]
+    notes += [*records.notes, *leases.notes]
+    notes += [n for p, n in records.empty.items() if p not in found]
+    return FoundGroup(
+        positions=[found[partition_id] for partition_id in in_order(found)],
+        consumers=sorted(owners),
+        notes=notes,
+    )
 
-    async def find(
-        self, container: ForeignContainer, group: ConsumerGroup, prefix: str = ""
-    ) -> FoundGroup:
-        """Read the positions of the group in an open container.
 
-        Raises:
-            StoreError: It cannot be read.
-        """
-        listing = await container.list("")
-        items = [item for item in listing.items if not item.is_folder]
-        records, owners, notes = _Newest(), set[str](), list[str]()
-        for item in items if self.has_records else ():
-            kind, partition_id = record_of(item.name, group) or ("", "")
-            if kind == "checkpoint":
-                records.add(partition_id, layout.position_in(item.metadata), item)
-            elif kind == "ownership":
-                owner_id, _ = layout.owner_in(item.metadata)
-                if owner_id and listing.as_of - item.last_modified < ALIVE_MAX:
-                    owners.add(f"{printable(owner_id)} owns partition {printable(partition_id)}")
-        leases = _Newest()
-        named = self._lease_names(items, group, prefix)
-        read = (container.read(name, body_bytes_max=_LEASE_BYTES_MAX) for _, name in named)
-        for (partition_id, name), lease in zip(named, await together(*read), strict=True):
-            if lease is None:
-                continue
-            leases.add(partition_id, layout.legacy_position(lease.body), lease)
-            if lease.is_leased:
-                owners.add(f"a process holds the lease of blob {printable(name)}")
-        found = leases.by_partition | records.by_partition
-        notes += [n for p, n in leases.empty.items() if p not in found]
-        notes += [*records.notes, *leases.notes]
-        notes += [n for p, n in records.empty.items() if p not in found]
-        return FoundGroup(
-            positions=[found[partition_id] for partition_id in in_order(found)],
-            consumers=sorted(owners),
-            notes=notes,
-        )
-
-    def _lease_names(
-        self, items: Iterable[BlobItem], group: ConsumerGroup, prefix: str
-    ) -> list[tuple[str, str]]:
-        names = [item.name for item in items]
-        for lease_name in self.leases:
-            found = [(p, n) for n in names if (p := lease_name(n, group, prefix)) is not None]
-            if found:
-                return found
-        return []
+def _lease_names(
+    blobs: BlobLayout, items: Iterable[BlobItem], group: ConsumerGroup, prefix: str
+) -> list[tuple[str, str]]:
+    names = [item.name for item in items]
+    for lease_name in blobs.leases:
+        found = [(p, n) for n in names if (p := lease_name(n, group, prefix)) is not None]
+        if found:
+            return found
+    return []
 
 
 class _Newest:

@@ -4,6 +4,7 @@ Each blob has offset and sequence number of the last handled event. A partition 
 handled gets none: its consumer begins where it is told to begin.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +17,16 @@ from checkpointstores.blob._container import BlobItem
 from eventproc._base.logs import printable
 from eventproc._base.tasks import together
 from eventproc._command.arguments.address import HubAddress
-from eventproc._command.foreign.blobs import BlobLayout
+from eventproc._command.arguments.options import ChangeMode
+from eventproc._command.foreign.blobs import find_blobs
 from eventproc._command.foreign.container import ForeignContainer
 from eventproc._command.foreign.kinds import KINDS
+from eventproc._command.foreign.names import BlobLayout
 from eventproc._command.foreign.place import Place
+from eventproc._command.group.connection import Connection
 from eventproc._command.group.records import Record, group_json, title_of
-from eventproc._command.terminal.console import cell, plain_table
+from eventproc._command.terminal.console import cell, plain_table, standard_output
+from eventproc._command.terminal.exits import FAILED, OK, print_error
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET
 from eventproc._core.delivery.offset_format import offset_format_in
 from eventproc.errors import ConfigurationError, StoreError, StoreUnavailableError
@@ -112,11 +117,6 @@ def _has(metadata: Mapping[str, str], item: BlobItem) -> bool:
     return dict(item.metadata) == metadata
 
 
-def departures() -> dict[str, tuple[str, ...]]:
-    """Return the kinds that positions can be written for, with what may follow their place."""
-    return {name: (*kind.settings, "names") for name, kind in KINDS.items() if kind.names_there}
-
-
 def container_of(place: Place, address: HubAddress) -> ForeignContainer:
     """Make the container of a place, without opening it.
 
@@ -148,7 +148,7 @@ async def plan_departure(
     folder = "/".join((*names, "checkpoint", ""))
     listing = await container.list(folder)
     items = {item.name: item for item in listing.items}
-    found = await BlobLayout().find(container, group)
+    found = await find_blobs(BlobLayout(), container, group)
     positions, notes = [], list[str]()
     for partition_id, record in records.items():
         blob = folder + partition_id
@@ -244,3 +244,45 @@ def departure_json(
             for each in departure.positions
         ],
     }
+
+
+async def depart(
+    connection: Connection,
+    place: Place,
+    address: HubAddress,
+    records: Mapping[str, Record],
+    live: Sequence[str],
+    mode: ChangeMode,
+    *,
+    overwrites: bool,
+) -> int:
+    """Show what is written for another program, ask for confirmation, and write it.
+
+    Returns the exit code.
+
+    Raises:
+        ConfigurationError: It is refused.
+        StoreError: The container cannot be read.
+    """
+    async with container_of(place, address) as container:
+        planned = await plan_departure(container, place, connection.group, records)
+        mode.refuse("export", planned.refusal(live, overwrites=overwrites))
+        for note in planned.notes:
+            print_error(note)
+        if mode.is_table:
+            standard_output().print(departure_table(connection.group, planned))
+        count, errors = sum(each.is_needed for each in planned.positions), {}
+        if count and not mode.dry_run:
+            if not await mode.confirmed(f"Write {count} positions?"):
+                return FAILED
+            errors = await planned.carry_out()
+    failed = [error for error in errors.values() if error is not None]
+    if not mode.is_table:
+        print(json.dumps(departure_json(connection.group, planned, errors)))
+    elif not count:
+        print("Nothing to write: every position is already in place.")
+    elif not mode.dry_run:
+        print(f"{len(errors) - len(failed)} of {count} written.")
+    for error in failed:
+        print_error(str(error))
+    return FAILED if failed else OK

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from eventproc._command.arguments.address import HubAddress
-from eventproc._command.foreign.blobs import BlobLayout
 from eventproc._command.foreign.found import FoundGroup
 from eventproc._command.foreign.kafka import GroupOfKafka
 from eventproc._command.foreign.names import (
+    BlobLayout,
     lease_by_number,
     lease_of_dapr,
     lease_of_functions,
@@ -29,6 +29,17 @@ class Reader(Protocol):
             ConfigurationError: The place is not what its kind says, or cannot be read.
             StoreError: The storage account did not answer, or refuses.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class InBlobs(BlobLayout):
+    """Reads a container of this layout."""
+
+    async def read(self, place: Place, address: HubAddress) -> FoundGroup:
+        """Read the positions of the group, as ``read_blobs`` does."""
+        from eventproc._command.foreign.blobs import read_blobs  # noqa: PLC0415 - it is an extra
+
+        return await read_blobs(self, place, address)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +74,13 @@ _HUB_NAMES: Final = ("namespace", "eventhub")
 
 KINDS: Final[Mapping[str, Kind]] = {
     "azure-sdk": Kind(
-        reader=BlobLayout(),
+        reader=InBlobs(),
         settings=_NAMES,
         stop="stop its processes; a closed client releases its partitions",
         names_there="lower",
     ),
     "functions": Kind(
-        reader=BlobLayout((lease_of_functions,)),
+        reader=InBlobs((lease_of_functions,)),
         settings=_NAMES,
         stop="stop the function app, or disable the function",
         names_there="lower",
@@ -77,18 +88,18 @@ KINDS: Final[Mapping[str, Kind]] = {
         "or failed: what failed is not delivered again",
     ),
     "event-processor-host": Kind(
-        reader=BlobLayout((lease_of_host, lease_by_number), has_records=False),
+        reader=InBlobs((lease_of_host, lease_by_number), has_records=False),
         settings=(*_NAMES, "prefix"),
         stop="stop its hosts; their leases end within 30 seconds",
     ),
     "dapr": Kind(
-        reader=BlobLayout((lease_of_dapr,)),
+        reader=InBlobs((lease_of_dapr,)),
         settings=_NAMES,
         stop="stop the applications with this component",
         names_there="exact",
     ),
     "filebeat": Kind(
-        reader=BlobLayout((lease_by_number,)),
+        reader=InBlobs((lease_by_number,)),
         settings=_NAMES,
         stop="stop Filebeat, or its input",
         names_there="exact",
@@ -125,3 +136,8 @@ KINDS: Final[Mapping[str, Kind]] = {
 def settings_by_kind() -> dict[str, tuple[str, ...]]:
     """Return what may follow each kind's place."""
     return {name: kind.settings for name, kind in KINDS.items()}
+
+
+def settings_by_departure() -> dict[str, tuple[str, ...]]:
+    """Return what may follow the place of each kind that positions can be written for."""
+    return {name: (*kind.settings, "names") for name, kind in KINDS.items() if kind.names_there}

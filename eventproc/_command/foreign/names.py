@@ -5,13 +5,26 @@ group in lower case, Go, Java and Rust as they are configured. The namespace may
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from eventproc.models import ConsumerGroup
 
 LeaseName = Callable[[str, ConsumerGroup, str], str | None]
 """Returns the partition of a lease by the blob's name, the group and a prefix; ``None``: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobLayout:
+    """Where a program keeps its positions in a container."""
+
+    leases: Sequence[LeaseName] = ()
+    """The forms of a lease's name; the first one that any blob has is the program's."""
+
+    has_records: bool = True
+    """Whether there are records of an Azure SDK."""
+
 
 _ESCAPED: Final = re.compile("::([0-9A-Fa-f]{4})|:([0-9A-Fa-f]{2})")
 """A character in a name that Azure Functions escaped."""

@@ -17,15 +17,7 @@ from eventproc._command.arguments.address import GroupAddress, HubAddress
 from eventproc._command.arguments.grouped import DEFAULTS
 from eventproc._command.arguments.options import ChangeMode
 from eventproc._command.foreign.arrival import read_arrival
-from eventproc._command.foreign.departure import (
-    Departure,
-    container_of,
-    departure_json,
-    departure_table,
-    departures,
-    plan_departure,
-)
-from eventproc._command.foreign.kinds import settings_by_kind
+from eventproc._command.foreign.kinds import settings_by_departure, settings_by_kind
 from eventproc._command.foreign.place import parse_place
 from eventproc._command.group.changes import (
     Change,
@@ -265,46 +257,23 @@ async def export(
         raise ConfigurationError("give either a FILE to write, or --to KIND:PLACE")
     if file and mode != ChangeMode():
         raise ConfigurationError("--dry-run, --yes and --format are only for --to: leave them out")
-    place = parse_place("--to", to, departures()) if to else None
+    place = parse_place("--to", to, settings_by_departure()) if to else None
     async with connect(address) as connection:
         records = await read_records(connection)
         contents = exported(connection.group, records, exported_at=datetime.now(UTC))
         if place is not None:
+            from eventproc._command.foreign.departure import depart  # noqa: PLC0415 - an extra
+
             live = sorted((await read_group_state(connection, expiration)).live)
-            async with container_of(place, address) as container:
-                planned = await plan_departure(container, place, connection.group, records)
-                refusal = planned.refusal(live, overwrites=overwrite)
-                _refuse(refusal, mode, "export")
-                return await _depart(connection, planned, mode)
+            return await depart(
+                connection, place, address, records, live, mode, overwrites=overwrite
+            )
     if file == "-":
         sys.stdout.write(as_text(contents))
         return OK
     write_file(Path(file), as_text(contents), overwrites=overwrite)
     print(f"{len(contents.checkpoints)} checkpoints written to {file}")
     return OK
-
-
-async def _depart(connection: Connection, planned: Departure, mode: ChangeMode) -> int:
-    """Show what is written for another program, ask for confirmation, and write it."""
-    for note in planned.notes:
-        print_error(note)
-    if mode.is_table:
-        standard_output().print(departure_table(connection.group, planned))
-    needed, errors = [each for each in planned.positions if each.is_needed], {}
-    if needed and not mode.dry_run:
-        if not await mode.confirmed(f"Write {len(needed)} positions?"):
-            return FAILED
-        errors = await planned.carry_out()
-    failed = [error for error in errors.values() if error is not None]
-    if not mode.is_table:
-        print(json.dumps(departure_json(connection.group, planned, errors)))
-    elif not needed:
-        print("Nothing to write: every position is already in place.")
-    elif not mode.dry_run:
-        print(f"{len(errors) - len(failed)} of {len(needed)} written.")
-    for error in failed:
-        print_error(str(error))
-    return FAILED if failed else OK
 
 
 async def import_(
@@ -373,12 +342,12 @@ async def import_(
             for note in arrival.notes:
                 print_error(note)
             chosen, question = arrival.chosen(partition), arrival.question
-            _refuse(arrival.refusal, mode)
+            mode.refuse("import", arrival.refusal)
             changes = await arrival.changes(connection, current, chosen, lookup_group)
         refusal = import_refusal(
             changes, current.live, overwrites=overwrite, while_running=while_running
         )
-        _refuse(refusal, mode)
+        mode.refuse("import", refusal)
         if mode.is_table:
             print(f"{from_ or file}: {_counts(changes)}")
         return await _change(
@@ -406,13 +375,6 @@ def _own_file(
                 f"{checkpoint.state_sequence_number}, and is left out"
             )
     return given
-
-
-def _refuse(refusal: str | None, mode: ChangeMode, what: str = "import") -> None:
-    if refusal is not None and not mode.dry_run:
-        raise ConfigurationError(f"{refusal}. Nothing was changed")
-    if refusal is not None:
-        print_error(f"without --dry-run this {what} is refused: {refusal}")
 
 
 def _counts(changes: Sequence[Change]) -> str:
