@@ -4,6 +4,7 @@ from eventproc._base import public_names as _public_names
 from eventproc.emulator._amqp.message import StoredEvent
 from eventproc.emulator._amqp.values import Described
 from eventproc.emulator._hub.configuration import (
+    CaptureConfiguration,
     EmulatorConfiguration,
     HubConfiguration,
     hubs_of,
@@ -15,6 +16,7 @@ from eventproc.emulator._threaded import EventHubsEmulator
 from eventproc.emulator._tokens import Right, TokenRules
 
 __all__ = [
+    "CaptureConfiguration",
     "Described",
     "EmulatorConfiguration",
     "EmulatorServer",

@@ -21,6 +21,7 @@ from eventproc.emulator._links.outgoing_link import DeliveryLink
 from eventproc.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from eventproc.emulator._capture import CaptureWriter
     from eventproc.emulator._websocket import WebSocketEndpoint
 
 T = TypeVar("T")
@@ -46,6 +47,8 @@ class AmqpServer:
         self._websockets: WebSocketEndpoint | None = None
         self._listener: Listener | None = None
         self._expiry: asyncio.Task[None] | None = None
+        self._capture: CaptureWriter | None = None
+        self._capturing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen; after a stop, on the same port and with the same events. Repeating is harmless.
@@ -72,23 +75,27 @@ class AmqpServer:
         await self._start_websockets(host, context)
         if self.namespace.ages:
             self._expiry = loop.create_task(self._expire_for_ever())
+        self._start_capture()
 
     async def stop(self) -> None:
         """Close the port and cut every connection; the events stay. Repeating is harmless."""
         if self._listener is None:
             return
         await self._listener.close()
-        if self._expiry is not None:
-            self._expiry.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._expiry
-            self._expiry = None
+        for task in (self._expiry, self._capturing):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        self._expiry = self._capturing = None
         while self.connections:
             self.drop_connections()
             await asyncio.sleep(0)
         if self._websockets is not None:
             await self._websockets.stop()
             self._websockets = None
+        if self._capture is not None:
+            await self._capture.write(only_due=False)
         self._listener = None
 
     def _ssl_context(self) -> ssl.SSLContext | None:
@@ -106,6 +113,17 @@ class AmqpServer:
         self._websocket_port = await self._websockets.start(
             ListenAddress(host, self._websocket_port), context, CONNECTIONS_MAX
         )
+
+    def _start_capture(self) -> None:
+        wanted = self.configuration.capture
+        if wanted is None:
+            return
+        from eventproc.emulator._capture import CaptureWriter  # noqa: PLC0415 - an extra
+
+        if self._capture is None:
+            host = _reachable(self.configuration.host)
+            self._capture = CaptureWriter(wanted, self.namespace, host, self.clock)
+        self._capturing = asyncio.get_running_loop().create_task(self._capture.run())
 
     async def _expire_for_ever(self) -> None:
         while True:

@@ -8,7 +8,12 @@ from typing import ParamSpec, Self, TypeVar
 from eventproc._base.threads import LoopThread
 from eventproc.emulator._amqp.message import StoredEvent
 from eventproc.emulator._faults import LastingFault
-from eventproc.emulator._hub.configuration import EmulatorConfiguration, HubConfiguration, hubs_of
+from eventproc.emulator._hub.configuration import (
+    CaptureConfiguration,
+    EmulatorConfiguration,
+    HubConfiguration,
+    hubs_of,
+)
 from eventproc.emulator._hub.log import Retention
 from eventproc.emulator._server import EmulatorServer
 from eventproc.emulator._tokens import TokenRules
@@ -47,6 +52,7 @@ class EventHubsEmulator:
         key: Path | None = None,
         websocket_port: int | None = None,
         tokens: TokenRules | None = None,
+        capture: CaptureConfiguration | None = None,
     ) -> None:
         self.configuration = EmulatorConfiguration(
             hubs=hubs_of(hubs, consumer_groups),
@@ -61,6 +67,7 @@ class EventHubsEmulator:
             key=key,
             websocket_port=websocket_port,
             tokens=tokens,
+            capture=capture,
         )
         self._server: EmulatorServer | None = None
         self._thread: LoopThread | None = None

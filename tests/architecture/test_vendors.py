@@ -36,7 +36,7 @@ FILES_BY_VENDOR = {
         "eventproc/_command/verify/*",  # signs tokens with few rights
         "eventproc/dead_letters/blob.py",
     ],
-    "fastavro": ["eventproc/sources/capture/_avro.py"],
+    "fastavro": ["eventproc/sources/capture/_avro.py", "eventproc/emulator/_capture.py"],
     "confluent_kafka": ["eventproc/sources/kafka/_client.py"],
     "aio_pika": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],
     "aiormq": ["eventproc/sources/rabbitmq/_amqp.py", "eventproc/sources/rabbitmq/_frames.py"],

@@ -7,9 +7,9 @@ from itertools import count
 
 import fastavro
 
+from eventproc._base.capture_names import DEFAULT_FORMAT, FileNames
 from eventproc.models import ReceivedEvent
 from eventproc.sources.capture import CaptureFiles
-from eventproc.sources.capture._names import DEFAULT_FORMAT, FileNames
 
 _VALUES = ["long", "double", "string", "bytes"]
 SCHEMA = {

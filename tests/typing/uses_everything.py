@@ -556,7 +556,8 @@ async def emulate() -> None:
         retention=emulator.Retention(events_max=10),
         tokens=rules,
     )
-    with emulator.EventHubsEmulator({"orders": 4}) as running:
+    captured = emulator.CaptureConfiguration(folder=Path("captured"), interval=SECOND)
+    with emulator.EventHubsEmulator({"orders": 4}, capture=captured) as running:
         event: emulator.StoredEvent = running.events("orders", "0")[0]
         described = [each for each in event.annotations if isinstance(each, emulator.Described)]
         print(described)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from eventproc._command.arguments.access import HubAccess, StorageAccess
+from eventproc._command.arguments.capture import with_capture
 from eventproc._command.arguments.sources import make_source
 from eventproc._command.arguments.stores import open_store
 from eventproc.errors import ConfigurationError
@@ -67,10 +68,21 @@ class HubAddress(HubAndStore):
             help="The consumer group. Processors of one consumer group share its partitions.",
         ),
     ] = "$Default"
+    capture: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_CAPTURE",
+            metavar="FILES",
+            help="Read events that the hub has deleted from its Capture files: blob:CONTAINER, or "
+            "folder:PATH with copies. Settings may follow a question mark: format=NAMES as in the "
+            "settings of Capture, since=TIME, lost=skip (docs/capture.md).",
+        ),
+    ] = ""
 
     def source(self) -> EventSource | None:
         """Make the source, without connecting it."""
-        return make_source(self, self.eventhub)
+        live = make_source(self, self.eventhub)
+        return with_capture(live, self.capture, self) if self.capture else live
 
     def group(self) -> ConsumerGroup:
         """Return the group, without connecting to anything."""

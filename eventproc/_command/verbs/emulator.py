@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +13,11 @@ from eventproc._command.arguments.access import ENDPOINT_VARIABLE, HUB_VARIABLE
 from eventproc._command.arguments.options import OutputFormat, StopAtEof
 from eventproc._command.terminal.ends import stop_at_end_of_input
 from eventproc.emulator import (
+    CaptureConfiguration,
     EmulatorConfiguration,
     EmulatorServer,
     HubConfiguration,
+    Retention,
     Right,
     TokenRules,
     hubs_of,
@@ -84,6 +87,42 @@ class ServingOptions:
         return TokenRules() if self.check_tokens else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CaptureOptions:
+    """Whether the hubs are captured, and how."""
+
+    capture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Capture all hubs: write their events to Avro files in this folder, as Event Hubs "
+            "does. Needs `pip install 'eventproc[capture]'`.",
+        ),
+    ] = None
+    capture_interval: Annotated[
+        timedelta, typer.Option(help="With --capture: a partition has a file after this time.")
+    ] = timedelta(minutes=5)
+    capture_bytes: Annotated[
+        int,
+        typer.Option(metavar="N", help="With --capture: or as soon as it has this size.", min=1),
+    ] = 300 * 1024 * 1024
+    skip_empty: Annotated[
+        bool,
+        typer.Option("--skip-empty", help="With --capture: write no files without events."),
+    ] = False
+
+    def configuration(self) -> CaptureConfiguration | None:
+        """Return how the hubs are captured; ``None``: not at all."""
+        if self.capture is None:
+            return None
+        return CaptureConfiguration(
+            folder=self.capture,
+            interval=self.capture_interval,
+            bytes_max=self.capture_bytes,
+            writes_empty=not self.skip_empty,
+        )
+
+
 def emulator(
     *,
     hub: Annotated[
@@ -140,6 +179,11 @@ def emulator(
             metavar="DIR", help="Keep events in this folder, over restarts. By default in memory."
         ),
     ] = None,
+    retention: Annotated[
+        timedelta | None,
+        typer.Option(help="Delete events after this time, as Event Hubs does. By default never."),
+    ] = None,
+    capturing: CaptureOptions,
     output: Annotated[
         OutputFormat, typer.Option("--format", help="json: one line, for programs.")
     ] = OutputFormat.TABLE,
@@ -161,6 +205,8 @@ def emulator(
         key=serving.key,
         websocket_port=serving.websocket_port,
         tokens=serving.token_rules(),
+        retention=Retention(age_max=retention),
+        capture=capturing.configuration(),
     )
 
     if stop_at_eof:
@@ -251,6 +297,8 @@ def _announce(
         print(f"  {hub.name}: {hub.partition_count} {noun}, consumer groups {groups}{compacted}")
     if server.websocket_port is not None:
         print(f"  WebSockets: {configuration.host}:{server.websocket_port}{tls}")
+    if configuration.capture is not None:
+        print(f"  captured in {configuration.capture.folder}")
     if server.health_port is not None:
         print(f"  health: http://{configuration.host}:{server.health_port}/health")
     print("\nConnection string, for any Event Hubs client:\n")

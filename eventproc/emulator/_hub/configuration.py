@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 from eventproc._base.bounded_json import read_json
-from eventproc._base.settings import Count, Within, check_settings
+from eventproc._base.capture_names import DEFAULT_FORMAT, check_format
+from eventproc._base.settings import Count, PositiveSpan, Within, check_settings
 from eventproc.emulator._hub.log import Retention
 from eventproc.emulator._tokens import TokenRules
 from eventproc.errors import ConfigurationError
@@ -65,6 +66,35 @@ class HubConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureConfiguration:
+    """How every partition is captured; the defaults are those of the service."""
+
+    folder: Path
+    """Below it are the files."""
+
+    interval: PositiveSpan = timedelta(minutes=5)
+    """A window is a file after this time. The service allows a minute to fifteen."""
+
+    bytes_max: Count = 300 * 1024 * 1024
+    """A window is a file as soon as it has this many bytes of encoded events. The service allows
+    10 to 500 MiB."""
+
+    writes_empty: bool = True
+    """Whether a window without events is a file, too."""
+
+    is_deflated: bool = False
+    """Whether files are compressed."""
+
+    name_format: str = DEFAULT_FORMAT
+    """The names of the files, with the service's placeholders; ``{Namespace}`` is the host."""
+
+    def __post_init__(self) -> None:
+        """Check the format of the names."""
+        check_settings(self)
+        check_format(self.name_format)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatorConfiguration:
     """All settings of an emulator."""
 
@@ -109,6 +139,9 @@ class EmulatorConfiguration:
 
     tokens: TokenRules | None = None
     """Which tokens are taken; ``None``: any."""
+
+    capture: CaptureConfiguration | None = None
+    """Captures all hubs to files; ``None``: none. It needs the extra ``capture``."""
 
     def __post_init__(self) -> None:
         """Check that the settings fit together."""

@@ -92,6 +92,30 @@ class PartitionReceiver(Receiver, Protocol):
         """End the link with a reason."""
 
 
+class Uncaptured:
+    """Events that wait to be captured."""
+
+    def __init__(self, events: Sequence[StoredEvent]) -> None:
+        self.events = list(events)
+        self.byte_count = sum(len(event.payload) for event in events)
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        """Add events that were published."""
+        self.events += events
+        self.byte_count += sum(len(event.payload) for event in events)
+
+    def take(self) -> Sequence[StoredEvent]:
+        """Return all events, and wait for none of them any more."""
+        events, self.events, self.byte_count = self.events, [], 0
+        return events
+
+    def put_back(self, events: Sequence[StoredEvent]) -> None:
+        """Let events wait that were taken; others may have come since."""
+        later = self.take()
+        self.add(events)
+        self.add(later)
+
+
 class Partition:
     """One partition: its log, its file if it has one, and its receivers."""
 
@@ -104,6 +128,7 @@ class Partition:
         is_compacted: bool = False,
         age: timedelta = timedelta(0),
         file: PartitionFile | None = None,
+        is_captured: bool = False,
     ) -> None:
         self.partition_id = partition_id
         self._clock = clock
@@ -114,6 +139,10 @@ class Partition:
         self.log = PartitionLog() if file is None else file.load(created_ms)
         self.created_ms = created_ms if file is None else file.created_ms
         self.receivers: dict[str, list[PartitionReceiver]] = {}
+        self.uncaptured: Uncaptured | None = None
+        if is_captured:
+            kept = self.log.read(0, len(self.log), self.log.byte_count)
+            self.uncaptured = Uncaptured(kept)
         self.expire()
 
     def publish(self, drafts: Sequence[EventDraft]) -> list[StoredEvent]:
@@ -129,6 +158,8 @@ class Partition:
             except OSError as error:
                 raise RefusedError("amqp:internal-error", f"Not written: {error}") from error
         self.log.append(events)
+        if self.uncaptured is not None:
+            self.uncaptured.add(events)
         self.expire()
         for receivers in self.receivers.values():
             for receiver in receivers:
@@ -178,6 +209,8 @@ class Partition:
         """Delete every event, end the receivers, and begin at sequence number 0 again."""
         self.created_ms = self._clock()
         self.log = PartitionLog()
+        if self.uncaptured is not None:
+            self.uncaptured.take()
         if self._file is not None:
             self._file.created_ms = self.created_ms
             self._file.rewrite(self.log)
@@ -309,6 +342,7 @@ class Namespace:
             is_compacted=hub.is_compacted,
             age=self._configuration.hub_age,
             file=file,
+            is_captured=self._configuration.capture is not None,
         )
 
     def hub(self, name: str, path: str | None = None) -> Hub:

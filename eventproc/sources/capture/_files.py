@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from eventproc._base.azure_storage.answers import ConditionFailedError, Right
 from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential
 from eventproc._base.azure_storage.connection import Connection, account_in
+from eventproc._base.capture_names import DEFAULT_FORMAT, check_format
 from eventproc._base.network import HttpProxy
 from eventproc._base.resource import AsyncResource
 from eventproc._base.settings import SECRET, checked
@@ -22,7 +23,6 @@ from eventproc.errors import (
     StoreError,
     StoreRejectedError,
 )
-from eventproc.sources.capture._names import DEFAULT_FORMAT, check_format
 
 T = TypeVar("T")
 

@@ -18,6 +18,7 @@ from datetime import timedelta
 from itertools import dropwhile, islice
 from typing import Final
 
+from eventproc._base.capture_names import CapturedFile
 from eventproc._base.extras import needing
 from eventproc._base.logs import Logger, error_text
 from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
@@ -25,7 +26,6 @@ from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, R
 from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.sources.capture._avro import DamagedFileError, Record
 from eventproc.sources.capture._events import event_of, number_of, time_of
-from eventproc.sources.capture._names import CapturedFile
 from eventproc.sources.capture._search import IsBefore, PartitionFiles
 
 _DOWNLOAD_BYTES: Final = 4 * 1024 * 1024

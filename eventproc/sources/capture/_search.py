@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, TypeAlias, TypeVar
 
+from eventproc._base.capture_names import CapturedFile, FileNames
 from eventproc.errors import SourceUnavailableError
 from eventproc.sources.capture._avro import AvroFile, Record
 from eventproc.sources.capture._files import CaptureFiles
-from eventproc.sources.capture._names import CapturedFile, FileNames
 
 _HEAD_BYTES: Final = 64 * 1024
 """How much of a file is read to see its first event; more only if its first block is larger."""

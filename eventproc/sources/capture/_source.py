@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from eventproc._base.capture_names import FileNames, namespace_in_names
 from eventproc._base.logs import get_logger
 from eventproc._base.settings import checked
 from eventproc.errors import ConfigurationError, SourceRejectedError
@@ -12,7 +13,6 @@ from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.sources.capture._avro import Record
 from eventproc.sources.capture._events import number_of, offset_of, time_of
 from eventproc.sources.capture._files import CaptureFiles
-from eventproc.sources.capture._names import FileNames, namespace_in_names
 from eventproc.sources.capture._receiver import CapturedReceiver, Start, first_in
 from eventproc.sources.capture._search import IsBefore, PartitionFiles
 

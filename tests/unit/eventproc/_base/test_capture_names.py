@@ -4,13 +4,13 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from eventproc.errors import ConfigurationError
-from eventproc.sources.capture._names import (
+from eventproc._base.capture_names import (
     DEFAULT_FORMAT,
     FileNames,
     check_format,
     namespace_in_names,
 )
+from eventproc.errors import ConfigurationError
 
 DAY = date(2026, 11, 6)
 
