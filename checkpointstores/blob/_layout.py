@@ -12,7 +12,7 @@ All functions are pure. The layout was taken from the stores of azure-eventhub-c
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -74,15 +74,24 @@ class RecordKind(Enum):
     returns the members and the ETags of group records."""
 
 
-def folder(group: ConsumerGroup, kind: RecordKind) -> str:
-    """Return the common prefix of the names of a group's records, with a slash at its end.
+def home(group: ConsumerGroup, *, keeps_case: bool = False) -> str:
+    """Return what the names of all the group's blobs begin with, without a slash at its end.
 
     Raises:
         ConfigurationError: a name is ``.`` or ``..``, which HTTP clients resolve as a path.
     """
     if {".", ".."} & set(group.key):
         raise ConfigurationError(f"{group} has a name of dots: blob storage cannot store it")
-    return "/".join((*group.key, kind.value, ""))
+    return "/".join(_configured(group) if keeps_case else group.key)
+
+
+def _configured(group: ConsumerGroup) -> tuple[str, str, str]:
+    return (group.fully_qualified_namespace, group.eventhub_name, group.name)
+
+
+def folder(home: str, kind: RecordKind) -> str:
+    """Return the common prefix of the names of a group's records, with a slash at its end."""
+    return f"{home}/{kind.value}/"
 
 
 def part_below(folder_name: str, blob_name: str) -> str | None:
@@ -91,27 +100,63 @@ def part_below(folder_name: str, blob_name: str) -> str | None:
     return None if part == blob_name or not part or "/" in part else part
 
 
-# --- namespaces spelled in two ways --------------------------------------------------------------
+# --- names spelled in several ways ----------------------------------------------------------------
 
-# If a connection string has a port, the JavaScript SDK uses the host alone as the namespace, while
-# the Python SDK and eventproc keep the port. Then two groups of processors read the same hub, and
-# neither sees the records of the other.
+# Most SDKs write names in lower case, those for Go and Rust as they are configured. If a connection
+# string has a port, the SDKs for JavaScript and Java use the host alone as the namespace, while
+# those for Python and Go, and eventproc, keep the port. Then two groups of processors read the same
+# hub, and neither sees the records of the other.
 
 
-def other_spelling_prefix(group: ConsumerGroup) -> str:
-    """Return the prefix of the group's ownership blobs under the other spelling."""
-    namespace, *rest = group.key
+def other_spelling_prefixes(group: ConsumerGroup, home: str) -> set[str]:
+    """Return prefixes that the group's ownership blobs have under other spellings than *home*.
+
+    Case that is neither lower nor as configured is not looked for, except beside another port.
+    """
+    prefixes = set()
+    for namespace, *rest in (group.key, _configured(group)):
+        host = _host(namespace)
+        homes = {"/".join((spelled, *rest)) for spelled in (namespace, host)} - {home}
+        prefixes |= {folder(other, RecordKind.OWNERSHIP) for other in homes}
+        if host == namespace:
+            prefixes.add(f"{host}:")
+    return prefixes
+
+
+def record_of(name: str, group: ConsumerGroup) -> tuple[str, str, str] | None:
+    """Return home, kind and partition of a record of an Azure SDK, whose names are spelled anyhow.
+
+    ``None`` for a blob of another group, or of another kind.
+    """
+    home, *rest = name.rsplit("/", 2)
+    if len(rest) != len(("kind", "partition")) or not are_names_of(home.split("/"), group):
+        return None
+    kind, partition_id = rest[0].lower(), rest[1]
+    is_record = kind in {RecordKind.CHECKPOINT.value, RecordKind.OWNERSHIP.value}
+    return (home, kind, partition_id) if is_record and partition_id else None
+
+
+def are_names_of(names: Sequence[str], group: ConsumerGroup) -> bool:
+    """Return whether these are the group's names, whatever their case and port."""
+    lowered = [name.lower() for name in names]
+    ours, *rest = group.key
+    return lowered[1:] == rest and _host(lowered[0]) == _host(ours)
+
+
+def _host(namespace: str) -> str:
     host, _, port = namespace.rpartition(":")
-    if host and port.isdigit():
-        return "/".join((host, *rest, RecordKind.OWNERSHIP.value, ""))
-    return f"{namespace}:"
+    return host if host and port.isdigit() else namespace
 
 
-def namespace_of(group: ConsumerGroup, blob_name: str) -> str | None:
-    """Return the namespace in an ownership blob's name; ``None`` for another hub or group."""
-    namespace, _, rest = blob_name.partition("/")
-    folder_name = "/".join((*group.key[1:], RecordKind.OWNERSHIP.value, ""))
-    return None if part_below(folder_name, rest) is None else namespace
+def settings_to_share(group: ConsumerGroup, home: str) -> dict[str, str | bool]:
+    """Return the store's settings with which the group has the other spelling of *home*."""
+    namespace, *_ = home.split("/")
+    settings: dict[str, str | bool] = {}
+    if namespace.lower() != group.key[0]:
+        settings["namespace"] = namespace
+    if home != home.lower():
+        settings["keeps_case"] = True
+    return settings
 
 
 # --- ownership -----------------------------------------------------------------------------------
@@ -241,9 +286,9 @@ def _lease_values(found: object) -> dict[str, object]:
 # --- members -------------------------------------------------------------------------------------
 
 
-def member_blob(group: ConsumerGroup, owner_id: str) -> str:
+def member_blob(home: str, owner_id: str) -> str:
     """Return the name of a member blob. The owner id is read from its metadata, not its name."""
-    return folder(group, RecordKind.MEMBER) + _as_part(owner_id)
+    return folder(home, RecordKind.MEMBER) + _as_part(owner_id)
 
 
 def _as_part(text: str) -> str:
@@ -312,9 +357,9 @@ def _count_in(text: str) -> int | None:
 # --- group records -------------------------------------------------------------------------------
 
 
-def record_blob(group: ConsumerGroup, name: str) -> str:
+def record_blob(home: str, name: str) -> str:
     """Return the name of a group record's blob."""
-    return folder(group, RecordKind.MEMBER) + _RECORDS + _as_part(name)
+    return folder(home, RecordKind.MEMBER) + _RECORDS + _as_part(name)
 
 
 def record_metadata(name: str, write_id: str) -> dict[str, str]:

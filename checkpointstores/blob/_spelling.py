@@ -1,4 +1,4 @@
-"""Warn if processors keep a group's records under another spelling of the namespace.
+"""Warn if processors keep a group's records under another spelling of its names.
 
 Such processors read the same hub without seeing this group's records, so each event is handled
 twice.
@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from checkpointstores.blob import _layout as layout
-from checkpointstores.blob._container import Listing
+from checkpointstores.blob._container import BlobItem, Listing
 from eventproc._base.logs import Logger
 from eventproc.errors import StoreError
 from eventproc.models import ConsumerGroup
@@ -20,8 +20,12 @@ CHECK_EVERY_S: Final = 300.0
 a write."""
 
 
+_QUERY: Final = {"keeps_case": "case=kept"}
+"""How the command line spells a setting, where it differs."""
+
+
 class SpellingWatch:
-    """Checks for records of a group whose namespace is spelled with or without a port."""
+    """Checks for records of a group in another case, or with another port."""
 
     def __init__(
         self,
@@ -33,31 +37,37 @@ class SpellingWatch:
         self._list_below = list_below
         self._log = log
         self._clock = clock
-        self._due_at_s: dict[tuple[str, str, str], float] = {}
-        self._logged: dict[tuple[str, str, str], set[str]] = {}
+        self._due_at_s: dict[str, float] = {}
+        self._logged: dict[str, set[str]] = {}
 
-    async def check(self, group: ConsumerGroup) -> None:
-        """Check if it is due, and log each other spelling once for as long as it exists."""
-        if self._clock() < self._due_at_s.get(group.key, 0.0):
+    async def check(self, group: ConsumerGroup, home: str) -> None:
+        """Check if it is due, and log each other spelling than *home* once, while it exists."""
+        if self._clock() < self._due_at_s.get(home, 0.0):
             return
-        self._due_at_s[group.key] = self._clock() + CHECK_EVERY_S
+        self._due_at_s[home] = self._clock() + CHECK_EVERY_S
         with suppress(StoreError):  # the listing that follows raises it
-            listing = await self._list_below(layout.other_spelling_prefix(group))
-            others = {
-                name: item
-                for item in listing.items
-                if layout.owner_in(item.metadata)[0] is not None
-                and (name := layout.namespace_of(group, item.name)) is not None
-            }
-            for name in sorted(others.keys() - self._logged.get(group.key, set())):
-                self._log.warning(
-                    "group_spelled_otherwise",
-                    namespace=group.key[0],
-                    other_namespace=name,
-                    blob=others[name].name,
-                    last_modified=others[name].last_modified.isoformat(),
-                    remedy=f"give BlobCheckpointStore(namespace={name!r}), or on the command line "
-                    f"--store blob:CONTAINER?namespace={name}, to share the group with them; if "
-                    "they have stopped for good, delete their blobs",
-                )
-            self._logged[group.key] = set(others)
+            others = {}
+            for prefix in sorted(layout.other_spelling_prefixes(group, home)):
+                for item in (await self._list_below(prefix)).items:
+                    other, kind, _ = layout.record_of(item.name, group) or (home, "", "")
+                    is_owned = layout.owner_in(item.metadata)[0] is not None
+                    if kind == "ownership" and is_owned and other != home:
+                        others[other] = item
+            for other in sorted(others.keys() - self._logged.get(home, set())):
+                self._log_other(group, home, other, others[other])
+            self._logged[home] = set(others)
+
+    def _log_other(self, group: ConsumerGroup, home: str, other: str, found: BlobItem) -> None:
+        settings = layout.settings_to_share(group, other)
+        arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        query = "&".join(_QUERY.get(name, f"{name}={value}") for name, value in settings.items())
+        self._log.warning(
+            "group_spelled_otherwise",
+            namespace=home.partition("/")[0],
+            other_namespace=other.partition("/")[0],
+            blob=found.name,
+            last_modified=found.last_modified.isoformat(),
+            remedy=f"give BlobCheckpointStore({arguments}), or on the command line "
+            f"--store 'blob:CONTAINER{query and '?'}{query}', to share the group with them; if "
+            "they have stopped for good, delete their blobs",
+        )

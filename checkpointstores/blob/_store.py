@@ -79,6 +79,7 @@ class BlobCheckpointStore(CheckpointStore):
         concurrency_max: Count = 32,
         legacy_prefix: str | None = None,
         namespace: str | None = None,
+        keeps_case: bool = False,
         ca_bundle: str | None = None,
         http_proxy: HttpProxy | None = None,
     ) -> None:
@@ -101,7 +102,10 @@ class BlobCheckpointStore(CheckpointStore):
                 Functions with the prefix ``{namespace}/{hub}/``. Leases are never written.
             namespace: The beginning of the blobs' names, instead of the group's namespace, to
                 share a group with processors that spell the namespace differently. The JavaScript
-                SDK does so if the connection string has a port.
+                and Java SDKs do so if the connection string has a port.
+            keeps_case: Write the names of namespace, hub and group as they are configured, to share
+                a group with processors of the Go or Rust SDK. By default they are in lower case, as
+                the other SDKs write them.
             ca_bundle: A file with the certificates to trust; by default those of the system.
             http_proxy: The HTTP proxy to connect through; by default the one that the environment
                 variable ``HTTPS_PROXY`` names, if any.
@@ -118,6 +122,7 @@ class BlobCheckpointStore(CheckpointStore):
             http_proxy=http_proxy,
         )
         self._namespace = namespace
+        self._keeps_case = keeps_case
         log = get_logger("eventproc.stores.blob", container=self._connection.place)
         azure = AzureContainer(self._connection, is_created=create_container, log=log)
         self._blobs = BlobRequests(azure, log, concurrency_max=concurrency_max)
@@ -136,6 +141,7 @@ class BlobCheckpointStore(CheckpointStore):
         concurrency_max: Count = 32,
         legacy_prefix: str | None = None,
         namespace: str | None = None,
+        keeps_case: bool = False,
         ca_bundle: str | None = None,
         http_proxy: HttpProxy | None = None,
     ) -> Self:
@@ -157,6 +163,7 @@ class BlobCheckpointStore(CheckpointStore):
             concurrency_max=concurrency_max,
             legacy_prefix=legacy_prefix,
             namespace=namespace,
+            keeps_case=keeps_case,
             ca_bundle=ca_bundle,
             http_proxy=http_proxy,
         )
@@ -176,13 +183,16 @@ class BlobCheckpointStore(CheckpointStore):
             return group
         return replace(group, fully_qualified_namespace=self._namespace)
 
+    def _home(self, group: ConsumerGroup) -> str:
+        return layout.home(self._named(group), keeps_case=self._keeps_case)
+
     def _folder(self, group: ConsumerGroup, kind: RecordKind) -> str:
-        return layout.folder(self._named(group), kind)
+        return layout.folder(self._home(group), kind)
 
     # --- ownership -------------------------------------------------------------------------------
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:
-        await self._spelling.check(self._named(group))
+        await self._spelling.check(self._named(group), self._home(group))
         folder = self._folder(group, RecordKind.OWNERSHIP)
         listing = await self._blobs.list(folder)
         ownerships = []
@@ -246,7 +256,7 @@ class BlobCheckpointStore(CheckpointStore):
         )
 
     async def announce_member(self, group: ConsumerGroup, member: Member) -> MemberResult:
-        name = layout.member_blob(self._named(group), member.owner_id)
+        name = layout.member_blob(self._home(group), member.owner_id)
         metadata = layout.member_metadata(member)
         answer = await self._blobs.write(
             name,
@@ -258,7 +268,7 @@ class BlobCheckpointStore(CheckpointStore):
         return MemberResult(outcome=answer.outcome, member=stored, error=answer.error)
 
     async def withdraw_member(self, group: ConsumerGroup, member: Member) -> WriteOutcome:
-        name = layout.member_blob(self._named(group), member.owner_id)
+        name = layout.member_blob(self._home(group), member.owner_id)
         return await self._blobs.delete(name, member.etag)
 
     # --- checkpoints -----------------------------------------------------------------------------
@@ -322,14 +332,14 @@ class BlobCheckpointStore(CheckpointStore):
     # --- group records ---------------------------------------------------------------------------
 
     async def read_record(self, group: ConsumerGroup, name: str) -> GroupRecord | None:
-        blob = layout.record_blob(self._named(group), name)
+        blob = layout.record_blob(self._home(group), name)
         item = await self._blobs.read(blob, body_bytes_max=RECORD_BODY_BYTES_MAX)
         if item is None:
             return None
         return GroupRecord(name=name, content=unframe_record(item.body, blob), etag=item.etag)
 
     async def write_record(self, group: ConsumerGroup, record: GroupRecord) -> RecordResult:
-        blob = layout.record_blob(self._named(group), record.name)
+        blob = layout.record_blob(self._home(group), record.name)
         # Two processors may write the same content, so each write gets an id of its own.
         metadata = layout.record_metadata(record.name, new_name())
         answer = await self._blobs.write(

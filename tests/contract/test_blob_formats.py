@@ -24,7 +24,7 @@ GROUP = ConsumerGroup(
     fully_qualified_namespace="Contoso.ServiceBus.windows.net", eventhub_name="Hub", name="$Default"
 )
 HOME = "contoso.servicebus.windows.net/hub/$default"
-"""The three names in lower case, as every Azure SDK but Go's writes them."""
+"""The three names in lower case, as most Azure SDKs write them."""
 
 UNUSABLE = {
     "no-metadata": {},

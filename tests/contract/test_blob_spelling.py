@@ -1,4 +1,4 @@
-"""A namespace with a port: some Azure SDKs leave the port out of the names of their blobs."""
+"""Names of blobs that some Azure SDKs spell differently: without the port, or in lower case."""
 
 import pytest
 from azure.storage.blob import ContainerClient
@@ -62,6 +62,52 @@ async def test_another_hub_or_a_released_record_is_not_a_second_group(azure, sto
         await store.list_ownership(WITHOUT_PORT)
 
     assert [r for r in caplog.records if getattr(r, "event", "") == OTHER_SPELLING] == []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "settings"),
+    [
+        ("localhost/Hub/$Default", "namespace='localhost', keeps_case=True"),
+        ("localhost:5672/Hub/$Default", "keeps_case=True"),
+    ],
+)
+async def test_a_group_in_another_case_is_logged_with_the_settings_to_share_it(
+    azure, store, caplog, theirs, settings
+):
+    """Go's and Rust's SDKs keep the case. Records of other groups show nothing."""
+    put(azure, f"{theirs}/ownership/0", ownerid="go")
+    put(azure, "localhost/Other/$Default/ownership/0", ownerid="go")
+    async with store:
+        await store.list_ownership(WITH_PORT)
+
+    [logged] = [r.__dict__ for r in caplog.records if getattr(r, "event", "") == OTHER_SPELLING]
+    assert logged["blob"] == f"{theirs}/ownership/0"
+    assert f"BlobCheckpointStore({settings})" in logged["remedy"]
+    assert "case=kept" in logged["remedy"]
+
+
+async def test_names_are_kept_as_configured_on_request(azure, storage, container, caplog):
+    """Then the group is that of Go's and Rust's SDKs, and one in lower case is another."""
+    put(azure, "localhost:5672/Hub/$Default/ownership/0", ownerid="go")
+    put(azure, "localhost:5672/hub/$default/ownership/0", ownerid="python")
+    store = BlobCheckpointStore.from_connection_string(storage, container, keeps_case=True)
+    async with store:
+        [owned] = (await store.list_ownership(WITH_PORT)).ownerships
+        claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=owned.etag)
+        await store.claim_ownership(WITH_PORT, [claim])
+        update = CheckpointUpdate(
+            partition_id="0", offset="2", sequence_number=8, replaces=None, writer="w"
+        )
+        await store.update_checkpoint(WITH_PORT, update)
+        await store.announce_member(WITH_PORT, Member(owner_id="a", incarnation="1"))
+
+    [logged] = [r.__dict__ for r in caplog.records if getattr(r, "event", "") == OTHER_SPELLING]
+    assert owned.owner_id == "go"
+    assert logged["blob"] == "localhost:5672/hub/$default/ownership/0"
+    assert {blob.name for blob in azure.list_blobs()} - {logged["blob"]} == {
+        f"localhost:5672/Hub/$Default/{record}"
+        for record in ("ownership/0", "checkpoint/0", "member/a")
+    }
 
 
 async def test_the_namespace_option_sets_the_namespace_in_blob_names(

@@ -16,7 +16,7 @@ from eventproc._base.tasks import together
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.foreign.container import ForeignContainer
 from eventproc._command.foreign.found import FoundGroup, FoundPosition
-from eventproc._command.foreign.names import BlobLayout, record_of
+from eventproc._command.foreign.names import BlobLayout
 from eventproc._command.foreign.place import Place
 from eventproc._command.group.view import in_order
 from eventproc.models import ConsumerGroup
@@ -52,7 +52,7 @@ async def find_blobs(
     items = [item for item in listing.items if not item.is_folder]
     records, owners, notes = _Newest(), set[str](), list[str]()
     for item in items if blobs.has_records else ():
-        kind, partition_id = record_of(item.name, group) or ("", "")
+        _, kind, partition_id = layout.record_of(item.name, group) or ("", "", "")
         if kind == "checkpoint":
             records.add(partition_id, layout.position_in(item.metadata), item)
         elif kind == "ownership":

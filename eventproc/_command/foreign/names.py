@@ -1,7 +1,7 @@
-"""The names of blobs in which other programs keep the position of a partition. Pure.
+"""The names of leases in which other programs keep the position of a partition. Pure.
 
-Names are compared without case: .NET, JavaScript and Python write the names of namespace, hub and
-group in lower case, Go, Java and Rust as they are configured. The namespace may lack its port.
+Those of the Azure SDKs' records are in ``checkpointstores/blob/_layout.py``. All names are compared
+without case, and the namespace without its port.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from checkpointstores.blob._layout import are_names_of
 from eventproc.models import ConsumerGroup
 
 LeaseName = Callable[[str, ConsumerGroup, str], str | None]
@@ -30,26 +31,12 @@ _ESCAPED: Final = re.compile("::([0-9A-Fa-f]{4})|:([0-9A-Fa-f]{2})")
 """A character in a name that Azure Functions escaped."""
 
 
-def record_of(name: str, group: ConsumerGroup) -> tuple[str, str] | None:
-    """Return kind and partition of a record of the Azure SDKs: ``("checkpoint", "0")``.
-
-    ``None`` for a blob of another group, or of another kind.
-    """
-    parts = name.split("/")
-    if len(parts) != len(("namespace", "hub", "group", "kind", "partition")):
-        return None
-    *names, kind, partition_id = parts
-    kind = kind.lower()
-    is_record = kind in {"checkpoint", "ownership"} and bool(partition_id)
-    return (kind, partition_id) if is_record and _are_of(names, group) else None
-
-
 def lease_of_functions(name: str, group: ConsumerGroup, prefix: str) -> str | None:
     """Functions before version 5: ``{namespace}/{hub}/{group}/{partition}``, escaped or not."""
     del prefix
     *names, partition_id = name.split("/")
     plain = [_ESCAPED.sub(lambda found: chr(int(found[1] or found[2], 16)), n) for n in names]
-    is_of_group = _are_of(names, group) or _are_of(plain, group)
+    is_of_group = are_names_of(names, group) or are_names_of(plain, group)
     return partition_id if is_of_group and partition_id.isdigit() else None
 
 
@@ -73,17 +60,3 @@ def lease_of_dapr(name: str, group: ConsumerGroup, prefix: str) -> str | None:
     known, _, partition_id = name.rpartition("-")
     is_of_group = known.lower() == f"dapr-{group.eventhub_name}-{group.name}".lower()
     return partition_id if is_of_group and partition_id.isdigit() else None
-
-
-def _are_of(names: list[str], group: ConsumerGroup) -> bool:
-    if len(names) != len(group.key):
-        return False
-    namespace, *rest = (name.lower() for name in names)
-    ours, *others = group.key
-    return rest == others and _host(namespace) == _host(ours)
-
-
-def _host(namespace: str) -> str:
-    """Return a namespace without its port: the JavaScript SDK leaves it out."""
-    host, _, port = namespace.rpartition(":")
-    return host if host and port.isdigit() else namespace

@@ -17,7 +17,8 @@ A command is a line of JSON on its standard input, ``{"do": NAME, ...}``, and is
 ``claim``, ``checkpoint``        writes ``records`` by the checkpoint store of ``storage`` and
                                  ``container``
 ``ownerships``, ``checkpoints``  what that store has of ``namespace``, ``hub`` and ``group``
-``process``, ``stop``            a processor on that store; ``interval_s``, ``expiration_s``
+``process``, ``stop``            a processor on that store; ``interval_s``, ``expiration_s``; it
+                                 ignores events after the sequence number ``last``
 ================================ =================================================================
 
 A processor writes lines of its own: ``opened`` and ``closed`` with a partition id, ``handled`` with
@@ -106,6 +107,11 @@ class ForeignClient:
     def connect(self, connection: str, hub: str, group: str = "$Default", **options: Any) -> None:
         """Connect to a hub; former connections are closed."""
         self.ask("connect", connection=connection, hub=hub, group=group, **options)
+
+    @property
+    def handled(self) -> list[tuple[str, int]]:
+        """Partition and sequence number of each event that a processor handled, in order."""
+        return [(one["handled"], one["sequence_number"]) for one in self.said if "handled" in one]
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
 from eventproc.ports import CheckpointStore, EventSource
+from tests.integration.emulator.foreign_clients import ForeignClient
 
 Handled = list[tuple[str, int]]
 """Partition and sequence number of each event, as they were handled."""
@@ -119,6 +120,44 @@ def kafka_handles(servers: str, topic: str, group: str, last: int, partitions: i
             left.discard(partition)
     consumer.close()
     return handled
+
+
+async def java_handles(
+    hub: str, storage: str, container: str, last: int, partition_ids: Iterable[str]
+) -> Handled:
+    """Handle with ``azure-messaging-eventhubs`` and its checkpoint store in blobs."""
+    return await asyncio.to_thread(
+        _sdk_handles, "java", hub, storage, container, last, partition_ids
+    )
+
+
+async def go_handles(
+    hub: str, storage: str, container: str, last: int, partition_ids: Iterable[str]
+) -> Handled:
+    """Handle with ``azeventhubs`` and its checkpoint store in blobs."""
+    return await asyncio.to_thread(_sdk_handles, "go", hub, storage, container, last, partition_ids)
+
+
+def _sdk_handles(
+    sdk: str, hub: str, storage: str, container: str, last: int, partition_ids: Iterable[str]
+) -> Handled:
+    connection, _, name = hub.rpartition("EntityPath=")
+    with ForeignClient(sdk) as client:
+        client.connect(connection, name)
+        client.ask(
+            "process",
+            storage=storage,
+            container=container,
+            interval_s=0.5,
+            expiration_s=12,
+            last=last,
+        )
+        end_s = time.monotonic() + TIMEOUT_S
+        while not {(partition_id, last) for partition_id in partition_ids} <= {*client.handled}:
+            assert time.monotonic() < end_s, client.said
+            time.sleep(0.05)
+        client.ask("stop")
+        return client.handled
 
 
 async def ours_handles(

@@ -9,12 +9,13 @@ from azure.storage.blob import BlobLeaseClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.blob._layout import record_of
 from eventproc._command.foreign.names import (
     lease_by_number,
     lease_of_dapr,
     lease_of_functions,
     lease_of_host,
-    record_of,
 )
 from eventproc.models import ConsumerGroup
 from tests.integration.positions.blobs import (
@@ -28,6 +29,7 @@ from tests.integration.positions.blobs import (
     stored,
 )
 
+PROGRAMS = ("python", "javascript", "java", "go")
 GROUP = ConsumerGroup(fully_qualified_namespace=NAMESPACE, eventhub_name="Orders")
 GO = {"partitionID": "1", "epoch": 1, "owner": "x", "state": "available", "token": "t"}
 DOTNET = {"PartitionId": "0", "Owner": "x", "Token": "t", "Epoch": 386}
@@ -183,7 +185,7 @@ def test_the_positions_of_each_layout_are_imported(tool, azure, situation):
     assert stored(tool) == expected
 
 
-@pytest.mark.parametrize("program", ["python", "javascript"])
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_the_records_of_a_genuine_client_are_imported(tool, azure, program):
     """Written by the SDK itself, against the emulator and Azurite; its partition 1 had no event."""
     put(azure, *golden(program, NAMESPACE))
@@ -192,6 +194,23 @@ def test_the_records_of_a_genuine_client_are_imported(tool, azure, program):
     assert code == 0, err
     ((partition_id, (_, number)),) = stored(tool).items()
     assert (partition_id, number) == ("0", 4)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_the_records_of_a_genuine_client_are_those_of_the_group(
+    azure, storage, container, program
+):
+    """Only Go's are as configured. The store finds them, and warns of no other spelling."""
+    put(azure, *golden(program, NAMESPACE))
+    store = BlobCheckpointStore.from_connection_string(
+        storage, container, keeps_case=program == "go"
+    )
+    async with store:
+        owners = [one.owner_id for one in (await store.list_ownership(GROUP)).ownerships]
+        [found] = await store.list_checkpoints(GROUP)
+
+    assert owners == [None, None]
+    assert (found.partition_id, found.sequence_number) == ("0", 4)
 
 
 def test_of_two_spellings_the_one_written_last_is_taken(tool, azure):
@@ -308,7 +327,7 @@ def test_hostile_blobs_are_named_or_left_out(tool, azure, metadata, body, part):
     code, _, err = tool("import", "--from", "functions:C", "--dry-run", "--partition", "0")
 
     assert code == 0, err
-    assert record_of(f"{LOWER}/checkpoint/{part}", GROUP) in {("checkpoint", part), None}
+    assert record_of(f"{LOWER}/checkpoint/{part}", GROUP) in {(LOWER, "checkpoint", part), None}
 
 
 @given(st.text(max_size=60), st.text(max_size=5))
@@ -320,4 +339,4 @@ def test_any_name_of_a_blob_can_be_read(name, prefix):
     ]
 
     assert all(number is None or number.isdigit() for number in numbers)
-    assert record_of(name, GROUP) is None or "/" not in (record_of(name, GROUP) or "")[1]
+    assert record_of(name, GROUP) is None or "/" not in (record_of(name, GROUP) or "")[2]

@@ -11,6 +11,8 @@ from eventproc.sources.eventhubs import EventHubSource
 from tests.integration.positions.consumers import (
     JAVASCRIPT,
     NODE,
+    go_handles,
+    java_handles,
     javascript_handles,
     ours_handles,
     publish,
@@ -71,6 +73,8 @@ needs_javascript = pytest.mark.skipif(
         pytest.param(
             javascript_handles, "?namespace=127.0.0.1", id="javascript", marks=needs_javascript
         ),
+        pytest.param(java_handles, id="java", marks=pytest.mark.long),
+        pytest.param(go_handles, id="go", marks=pytest.mark.long),
     ],
 )
 def test_an_azure_sdk_handles_the_first_half_we_the_second_and_it_the_rest(

@@ -19,25 +19,39 @@ import spark_integration
 from eventproc.emulator import EventHubsEmulator
 from eventproc.testing import Azurite
 from tests.integration.positions.blobs import GOLDEN, as_golden, blobs_in
-from tests.integration.positions.consumers import javascript_handles, publish, python_handles
+from tests.integration.positions.consumers import (
+    go_handles,
+    java_handles,
+    javascript_handles,
+    publish,
+    python_handles,
+)
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.servers.kafka_broker import KafkaBroker
 
 KAFKA_SOURCE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 """Spark 4.3 has none of its own on Maven Central yet, and works with this one."""
 
+PROGRAMS: Final = {
+    "python": python_handles,
+    "javascript": javascript_handles,
+    "java": java_handles,
+    "go": go_handles,
+}
+WITH_PORT: Final = {"python", "go"}
+"""The clients that write the namespace with its port."""
+
 
 async def write_azure_sdks() -> None:
-    """Write ``python.json`` and ``javascript.json``: the blobs of a group."""
+    """Write ``python.json`` and so on: the blobs of a group of each SDK."""
     with EventHubsEmulator({"Orders": 2}) as emulator, Azurite() as azurite:
         hub, storage = emulator.connection_string_for("Orders"), azurite.connection_string
         await publish(hub, ["0"], 6)
-        for name, handles in {"python": python_handles, "javascript": javascript_handles}.items():
-            with ContainerClient.from_connection_string(storage, name) as container:
+        for name, handles in PROGRAMS.items():
+            with ContainerClient.from_connection_string(storage, f"of-{name}") as container:
                 container.create_container()
-                await handles(hub, storage, name, 4, ["0"])
-                # The Python client writes the namespace with its port, the other one without.
-                namespace = f"127.0.0.1:{emulator.port}" if name == "python" else "127.0.0.1"
+                await handles(hub, storage, f"of-{name}", 4, ["0"])
+                namespace = f"127.0.0.1:{emulator.port}" if name in WITH_PORT else "127.0.0.1"
                 (GOLDEN / f"{name}.json").write_text(as_golden(blobs_in(container), namespace))
 
 

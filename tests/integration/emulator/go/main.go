@@ -72,6 +72,7 @@ type command struct {
 	Identifier     string   `json:"identifier"`
 	IntervalS      float64  `json:"interval_s"`
 	ExpirationS    float64  `json:"expiration_s"`
+	Last           *int64   `json:"last"`
 }
 
 // Lines of a processor, too, come from goroutines of its own.
@@ -325,7 +326,7 @@ func (c *client) process(given command) error {
 			running.Add(1)
 			go func() {
 				defer running.Done()
-				handle(ctx, partition)
+				handle(ctx, partition, given.Last)
 			}()
 		}
 	}()
@@ -333,7 +334,7 @@ func (c *client) process(given command) error {
 	return nil
 }
 
-func handle(ctx context.Context, partition *azeventhubs.ProcessorPartitionClient) {
+func handle(ctx context.Context, partition *azeventhubs.ProcessorPartitionClient, last *int64) {
 	defer func() { _ = partition.Close(context.Background()) }()
 	say(map[string]any{"opened": partition.PartitionID()})
 	defer say(map[string]any{"closed": partition.PartitionID()})
@@ -343,6 +344,9 @@ func handle(ctx context.Context, partition *azeventhubs.ProcessorPartitionClient
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return
+		}
+		for last != nil && len(received) > 0 && received[len(received)-1].SequenceNumber > *last {
+			received = received[:len(received)-1]
 		}
 		for _, one := range received {
 			say(map[string]any{"handled": partition.PartitionID(), "sequence_number": one.SequenceNumber})

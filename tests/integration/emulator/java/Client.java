@@ -365,6 +365,7 @@ public final class Client {
 
     /** Starts a processor that checkpoints after each batch; zero stands for the SDK's default. */
     private Object process(JsonNode given) {
+        long last = given.path("last").asLong(Long.MAX_VALUE);
         EventProcessorClientBuilder builder = new EventProcessorClientBuilder()
             .connectionString(textIn(connected, "connection"), textIn(connected, "hub"))
             .consumerGroup(textIn(connected, "group"))
@@ -375,12 +376,12 @@ public final class Client {
             .processPartitionClose(closed -> report("closed", closed.getPartitionContext().getPartitionId()))
             .processError(failed -> report("failed", String.valueOf(failed.getThrowable())))
             .processEventBatch(batch -> {
-                String partitionId = batch.getPartitionContext().getPartitionId();
-                batch.getEvents().forEach(event -> reportHandled(partitionId, event));
-                if (!batch.getEvents().isEmpty()) {
+                List<EventData> events = batch.getEvents();
+                if (!events.isEmpty() && events.get(0).getSequenceNumber() <= last) {
+                    events.forEach(event -> reportHandled(batch.getPartitionContext().getPartitionId(), event));
                     batch.updateCheckpoint();
                 }
-            }, 100, Duration.ofMillis(200));
+            }, given.hasNonNull("last") ? 1 : 100, Duration.ofMillis(200));
         if (given.path("interval_s").asDouble() > 0) {
             builder.loadBalancingUpdateInterval(Duration.ofMillis((long) (given.get("interval_s").asDouble() * 1000)));
             builder.partitionOwnershipExpirationInterval(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from checkpointstores.blob._layout import RecordKind, folder
+from checkpointstores.blob._layout import RecordKind, folder, home
 from eventproc.models import ALONE, NOT_BEGUN, Checkpoint, SequenceRange, WriteOutcome
 from tests.unit.checkpointstores.blob.container_bench import (
     GROUP,
@@ -16,7 +16,7 @@ from tests.unit.checkpointstores.blob.container_bench import (
     update_of,
 )
 
-CHECKPOINT_BLOB = folder(GROUP, RecordKind.CHECKPOINT) + "0"
+CHECKPOINT_BLOB = folder(home(GROUP), RecordKind.CHECKPOINT) + "0"
 
 
 def test_checkpoints_without_a_usable_position_or_body_are_logged(caplog):

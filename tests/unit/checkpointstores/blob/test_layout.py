@@ -23,6 +23,7 @@ from eventproc.models._checkpoint import NO_OFFSETS
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 GROUP = ConsumerGroup(fully_qualified_namespace="NS.net", eventhub_name="Hub", name="$Default")
+HOME = layout.home(GROUP)
 texts = st.text(min_size=1).filter(lambda text: text.encode("utf-8", "ignore").decode() == text)
 anything = st.dictionaries(st.text(), st.none() | st.text())
 likely = st.dictionaries(
@@ -39,17 +40,20 @@ def is_header(value):
 
 
 def test_a_folder_is_lower_case_and_ends_with_a_slash():
-    """As in all Azure SDKs but Go's. The slash keeps directory stubs out of listings."""
-    assert layout.folder(GROUP, RecordKind.OWNERSHIP) == "ns.net/hub/$default/ownership/"
-    assert layout.folder(GROUP, RecordKind.CHECKPOINT) == "ns.net/hub/$default/checkpoint/"
+    """As in most Azure SDKs. The slash keeps directory stubs out of listings."""
+    assert layout.folder(HOME, RecordKind.OWNERSHIP) == "ns.net/hub/$default/ownership/"
+    assert layout.folder(HOME, RecordKind.CHECKPOINT) == "ns.net/hub/$default/checkpoint/"
+
+
+def test_names_are_kept_as_configured_on_request():
+    """As by the SDKs for Go and Rust."""
+    assert layout.home(GROUP, keeps_case=True) == "NS.net/Hub/$Default"
 
 
 def test_a_name_of_dots_is_refused():
     """A client would take it for a path and write somewhere else."""
     with pytest.raises(ConfigurationError, match="name of dots"):
-        layout.folder(
-            ConsumerGroup(fully_qualified_namespace="ns", eventhub_name=".."), RecordKind.MEMBER
-        )
+        layout.home(ConsumerGroup(fully_qualified_namespace="ns", eventhub_name=".."))
 
 
 @pytest.mark.parametrize(
@@ -131,8 +135,8 @@ def test_any_member_is_restored_from_metadata(
 @given(st.lists(texts, min_size=2, max_size=2, unique=True))
 def test_names_of_member_blobs_are_distinct_and_short(owner_ids):
     """However long the owner ids are."""
-    names = [layout.member_blob(GROUP, owner_id) for owner_id in owner_ids]
-    folder = layout.folder(GROUP, RecordKind.MEMBER)
+    names = [layout.member_blob(HOME, owner_id) for owner_id in owner_ids]
+    folder = layout.folder(HOME, RecordKind.MEMBER)
 
     assert names[0] != names[1]
     assert all(layout.part_below(folder, name) for name in names)
@@ -232,34 +236,61 @@ def test_a_sequence_number_is_a_decimal_of_64_bits(number, read):
     assert position == Position(offset="7", sequence_number=read, writer=None)
 
 
+LOWERED = "/hub/$default/ownership/"
+KEPT = "/hub/$Default/ownership/"
+
+
 @pytest.mark.parametrize(
-    ("namespace", "prefix"),
+    ("namespace", "lower_case", "as_configured"),
     [
-        ("ns.net", "ns.net:"),
-        ("ns.net:5671", "ns.net/hub/$default/ownership/"),
-        ("localhost:amqps", "localhost:amqps:"),
-        ("8080", "8080:"),
+        ("ns.net", {"ns.net:", f"ns.net{KEPT}"}, {"ns.net:", f"ns.net{LOWERED}"}),
+        (
+            "ns.net:5671",
+            {f"ns.net{LOWERED}", f"ns.net{KEPT}", f"ns.net:5671{KEPT}"},
+            {f"ns.net{LOWERED}", f"ns.net{KEPT}", f"ns.net:5671{LOWERED}"},
+        ),
+        (
+            "Ns",
+            {"ns:", "Ns:", f"Ns{KEPT}"},
+            {"ns:", "Ns:", f"ns{LOWERED}"},
+        ),
+        (
+            "localhost:amqps",
+            {"localhost:amqps:", f"localhost:amqps{KEPT}"},
+            {"localhost:amqps:", f"localhost:amqps{LOWERED}"},
+        ),
+        ("8080", {"8080:", f"8080{KEPT}"}, {"8080:", f"8080{LOWERED}"}),
     ],
 )
-def test_the_other_spelling_of_a_namespace_has_no_port_or_any(namespace, prefix):
-    """The JavaScript SDK leaves the port of a connection string out."""
+def test_other_spellings_have_another_port_or_case(namespace, lower_case, as_configured):
+    """JavaScript's and Java's SDKs leave the port out, Go's and Rust's keep the case."""
     group = ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="hub")
+    kept = layout.home(group, keeps_case=True)
 
-    assert layout.other_spelling_prefix(group) == prefix
+    assert layout.other_spelling_prefixes(group, layout.home(group)) == lower_case
+    assert layout.other_spelling_prefixes(group, kept) == as_configured
 
 
 @pytest.mark.parametrize(
-    ("name", "namespace"),
+    ("name", "record"),
     [
-        ("ns.net:5671/hub/$default/ownership/0", "ns.net:5671"),
+        (
+            "ns.net:5671/hub/$default/ownership/0",
+            ("ns.net:5671/hub/$default", "ownership", "0"),
+        ),
+        ("NS.net/Hub/$DEFAULT/checkpoint/7", ("NS.net/Hub/$DEFAULT", "checkpoint", "7")),
         ("ns.net:5671/hub/$default/ownership/", None),
+        ("ns.net/hub/$default/member/0", None),
+        ("ns.net/hub/$default/ownership/0/1", None),
         ("ns.net:5671/other/$default/ownership/0", None),
+        ("ns.net:5671/hub/other/ownership/0", None),
         ("ns.net:5671/hub", None),
+        ("", None),
     ],
 )
-def test_only_ownership_of_the_same_hub_and_group_shows_another_spelling(name, namespace):
+def test_only_records_of_the_same_hub_and_group_show_another_spelling(name, record):
     """A namespace has other hubs, and a hub has other groups."""
-    assert layout.namespace_of(GROUP, name) == namespace
+    assert layout.record_of(name, GROUP) == record
 
 
 @pytest.mark.parametrize(
@@ -282,28 +313,28 @@ def test_a_weight_that_is_not_a_number_is_read_as_the_default():
 
 def test_the_name_of_a_member_blob_is_cut_above_200_characters():
     """The limit of a name is 1,024 characters. Processors of all versions must cut alike."""
-    below = layout.folder(GROUP, RecordKind.MEMBER)
+    below = layout.folder(HOME, RecordKind.MEMBER)
     digest = hashlib.sha256(b"x" * 201).hexdigest()
 
-    assert layout.member_blob(GROUP, "x" * 200) == below + "x" * 200
-    assert layout.member_blob(GROUP, "x" * 201) == f"{below}{'x' * 135}~{digest}"
+    assert layout.member_blob(HOME, "x" * 200) == below + "x" * 200
+    assert layout.member_blob(HOME, "x" * 201) == f"{below}{'x' * 135}~{digest}"
 
 
 @pytest.mark.parametrize("kind", [RecordKind.OWNERSHIP, RecordKind.CHECKPOINT])
 @pytest.mark.parametrize("name", ["plan", "../ownership/0", "/", "ownership"])
 def test_no_listing_of_an_azure_sdk_meets_a_group_record(kind, name):
     """An Azure SDK fails its whole listing at an unknown blob below its folders."""
-    assert not record_blob(GROUP, name).startswith(folder(GROUP, kind))
+    assert not record_blob(HOME, name).startswith(folder(HOME, kind))
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_no_member_has_the_blob_of_a_group_record(name, owner_id):
     """Both are below one folder, so that one listing has them."""
-    blob = record_blob(GROUP, name)
+    blob = record_blob(HOME, name)
 
-    assert blob.startswith(folder(GROUP, RecordKind.MEMBER))
-    assert blob != member_blob(GROUP, owner_id)
-    assert blob.count("/") == folder(GROUP, RecordKind.MEMBER).count("/") + 1
+    assert blob.startswith(folder(HOME, RecordKind.MEMBER))
+    assert blob != member_blob(HOME, owner_id)
+    assert blob.count("/") == folder(HOME, RecordKind.MEMBER).count("/") + 1
 
 
 @given(st.text(min_size=1).filter(lambda name: name.strip()))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from checkpointstores.blob._layout import RecordKind, folder, record_blob
+from checkpointstores.blob._layout import RecordKind, folder, home, record_blob
 from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreCorruptError, StoreError, StoreRejectedError
 from eventproc.models import Checkpoint, WriteOutcome
@@ -231,7 +231,7 @@ def test_times_are_whole_seconds():
 
 def test_a_damaged_member_record_is_left_out_and_logged_once(caplog):
     """A folder, which accounts with a hierarchical namespace have, is left out in silence."""
-    below = folder(GROUP, RecordKind.MEMBER)
+    below = folder(home(GROUP), RecordKind.MEMBER)
 
     async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         await store.announce_member(GROUP, MEMBER)
@@ -248,7 +248,7 @@ def test_a_damaged_member_record_is_left_out_and_logged_once(caplog):
 
 def test_an_ownership_record_without_an_owner_is_logged(caplog):
     """It counts as released; one with an empty owner id is what a release looks like."""
-    below = folder(GROUP, RecordKind.OWNERSHIP)
+    below = folder(home(GROUP), RecordKind.OWNERSHIP)
 
     async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         container.write(f"{below}0", {"OwnerId": ""})
@@ -267,7 +267,7 @@ def test_records_without_a_partition_in_their_names_are_no_records():
 
     async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
         for kind in (RecordKind.OWNERSHIP, RecordKind.CHECKPOINT):
-            below = folder(GROUP, kind)
+            below = folder(home(GROUP), kind)
             container.write(f"{below}0", metadata)
             container.write(f"{below}1/deeper", metadata)
             stub = container.write(f"{below}2", metadata)
@@ -285,7 +285,7 @@ def test_a_damaged_record_is_refused_by_the_store():
 
     async def read() -> None:
         container = MemoryContainer()
-        container.write(record_blob(GROUP, "plan"), {}, b"damaged")
+        container.write(record_blob(home(GROUP), "plan"), {}, b"damaged")
         async with MemoryBlobStore(container) as store:
             await store.read_record(GROUP, "plan")
 

@@ -21,14 +21,15 @@ async def test_another_spelling_is_logged_again_if_it_disappeared_meanwhile(capl
     found: tuple[BlobItem, ...] = ()
     now_s = 0.0
 
-    async def list_below(_: str) -> Listing:
-        return Listing(items=found, as_of=datetime(2026, 1, 1, tzinfo=UTC))
+    async def list_below(prefix: str) -> Listing:
+        items = tuple(item for item in found if item.name.startswith(prefix))
+        return Listing(items=items, as_of=datetime(2026, 1, 1, tzinfo=UTC))
 
     watch = SpellingWatch(list_below, get_logger("eventproc.test"), clock=lambda: now_s)
     counts = []
     for items in ((THEIRS,), (THEIRS,), (), (THEIRS,)):
         found = items
-        await watch.check(GROUP)
+        await watch.check(GROUP, "localhost:5672/hub/$default")
         counts.append(len(caplog.records))
         now_s += CHECK_EVERY_S
 

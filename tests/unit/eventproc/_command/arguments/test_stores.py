@@ -43,6 +43,16 @@ def test_a_blob_store_may_name_the_namespace_of_its_blobs():
     store = open_store("blob:checkpoints?namespace=localhost", access)
 
     assert vars(store)["_namespace"] == "localhost"
+    assert not vars(store)["_keeps_case"]
+
+
+def test_a_blob_store_may_keep_the_case_of_names():
+    """Beside another setting, and in any order."""
+    access = StorageAccess(storage_connection_string=STORAGE)
+    store = open_store("blob:checkpoints?case=kept&namespace=localhost", access)
+
+    assert vars(store)["_namespace"] == "localhost"
+    assert vars(store)["_keeps_case"]
 
 
 def test_a_namespace_that_no_blob_can_have_is_not_taken_for_the_option():
@@ -55,7 +65,9 @@ def test_a_namespace_that_no_blob_can_have_is_not_taken_for_the_option():
         )
 
 
-@pytest.mark.parametrize("setting", ["?", "?namespace=", "?prefix=x", "?namespace"])
+@pytest.mark.parametrize(
+    "setting", ["?", "?namespace=", "?prefix=x", "?namespace", "?case=upper", "?case=kept&"]
+)
 def test_another_setting_of_a_container_is_refused(setting):
     """The message says which setting there is."""
     with pytest.raises(ConfigurationError, match="give namespace=HOST"):
