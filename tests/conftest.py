@@ -33,6 +33,9 @@ HERE = Path(__file__).parent
 MARKED_DIRECTORIES = ("architecture", "contract", "integration", "simulation", "spark")
 GUARDED_DIRECTORIES = ("unit", "scenarios", "simulation")
 WATCHED_DIRECTORIES = (*GUARDED_DIRECTORIES, "contract")
+VIRTUAL_FOLDERS = frozenset({"scenarios", "_delivery", "_group", "_runtime"})
+"""What waits in the tests of these folders takes no time."""
+
 ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
 """asyncio's log messages on an exception that was not retrieved, and on a pending task."""
 
@@ -107,10 +110,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run ``async def test_...`` in its own event loop; those of scenarios on virtual time."""
+    """Run ``async def test_...`` in its own event loop; that of some folders has virtual time."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    is_virtual = directory_of(pyfuncitem) == "scenarios" and not pyfuncitem.get_closest_marker(
+    folders = pyfuncitem.path.relative_to(HERE).parts if directory_of(pyfuncitem) else ()
+    is_virtual = not VIRTUAL_FOLDERS.isdisjoint(folders) and not pyfuncitem.get_closest_marker(
         "real_time"
     )
     run = run_virtual if is_virtual else asyncio.run

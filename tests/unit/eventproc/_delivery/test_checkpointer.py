@@ -29,227 +29,195 @@ from tests.unit.eventproc._delivery.checkpoint_fixture import (
 )
 
 
-def test_adoption_makes_the_former_owners_writes_fail():
+async def test_adoption_makes_the_former_owners_writes_fail():
     """Although the new owner has stored no progress of its own yet."""
+    setup = Setup()
+    fixture, former, following = await former_and_next(setup)
+    fixture.owner = "b"
+    found = await fixture.adopt(following)
+    with pytest.raises(OwnershipLostError):
+        await write(former, 9)
+    assert found is not None
 
-    async def scenario():
-        setup = Setup()
-        fixture, former, following = await former_and_next(setup)
-        fixture.owner = "b"
-        found = await fixture.adopt(following)
-        with pytest.raises(OwnershipLostError):
-            await write(former, 9)
-        assert found is not None
-        return found.sequence_number, setup.checkpointed()
-
-    assert run_virtual(scenario()) == (5, 5)
+    assert (found.sequence_number, setup.checkpointed()) == (5, 5)
 
 
-def test_after_the_loss_of_the_partition_nothing_is_written():
+async def test_after_the_loss_of_the_partition_nothing_is_written():
     """Although no other owner has adopted the checkpoint, so that the write would succeed."""
+    setup = Setup()
+    _, former, _ = await former_and_next(setup)
+    former.lose()
+    with pytest.raises(OwnershipLostError):
+        await write(former, 9)
 
-    async def scenario():
-        setup = Setup()
-        _, former, _ = await former_and_next(setup)
-        former.lose()
-        with pytest.raises(OwnershipLostError):
-            await write(former, 9)
-        return setup.checkpointed()
-
-    assert run_virtual(scenario()) == 5
+    assert setup.checkpointed() == 5
 
 
-def test_a_write_of_unknown_outcome_is_repeated_after_reading():
+async def test_a_write_of_unknown_outcome_is_repeated_after_reading():
     """Here the first write never reached the store."""
+    setup = Setup()
+    fixture, former, _ = await former_and_next(setup)
+    arrives = fixture.write
+    lost: list[CheckpointUpdate] = []
 
-    async def scenario():
-        setup = Setup()
-        fixture, former, _ = await former_and_next(setup)
-        arrives = fixture.write
-        lost: list[CheckpointUpdate] = []
+    async def lose_first(update):
+        if lost:
+            return await arrives(update)
+        lost.append(update)
+        return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
 
-        async def lose_first(update):
-            if lost:
-                return await arrives(update)
-            lost.append(update)
-            return CheckpointResult(outcome=WriteOutcome.UNKNOWN)
+    fixture.write = lose_first
+    await write(former, 9)
 
-        fixture.write = lose_first
-        await write(former, 9)
-        return len(lost), setup.checkpointed()
-
-    assert run_virtual(scenario()) == (1, 9)
+    assert (len(lost), setup.checkpointed()) == (1, 9)
 
 
-def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
+async def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
     """An Azure SDK processor wrote a later one while this processor still owns the partition."""
+    setup = Setup()
+    fixture, former, _ = await former_and_next(setup)
+    await fixture.store_by("azure", 20)
+    await write(former, 9)
 
-    async def scenario():
-        setup = Setup()
-        fixture, former, _ = await former_and_next(setup)
-        await fixture.store_by("azure", 20)
-        await write(former, 9)
-        return writer_of(setup), setup.checkpointed()
-
-    assert run_virtual(scenario()) == ("azure", 20)
+    assert (writer_of(setup), setup.checkpointed()) == ("azure", 20)
 
 
-def test_ownership_is_proved_after_the_checkpoint_was_read():
+async def test_ownership_is_proved_after_the_checkpoint_was_read():
     """A proof from before says nothing about the writer whose checkpoint is to be replaced."""
+    setup = Setup()
+    fixture, former, following = await former_and_next(setup)
+    operator = fixture.checkpointer("operator")
+    fixture.owner = "operator"
+    await fixture.adopt(operator)
+    fixture.owner = "a"
 
-    async def scenario():
-        setup = Setup()
-        fixture, former, following = await former_and_next(setup)
-        operator = fixture.checkpointer("operator")
-        fixture.owner = "operator"
-        await fixture.adopt(operator)
-        fixture.owner = "a"
+    async def next_takes_over() -> None:
+        fixture.before_verify = lambda: None
+        fixture.owner = "b"
+        await fixture.adopt(following)
 
-        async def next_takes_over() -> None:
-            fixture.before_verify = lambda: None
-            fixture.owner = "b"
-            await fixture.adopt(following)
+    fixture.before_verify = next_takes_over
+    with pytest.raises(OwnershipLostError):
+        await write(former, 9)
 
-        fixture.before_verify = next_takes_over
-        with pytest.raises(OwnershipLostError):
-            await write(former, 9)
-        return writer_of(setup), setup.checkpointed()
-
-    assert run_virtual(scenario()) == ("b/1/2", 5)
+    assert (writer_of(setup), setup.checkpointed()) == ("b/1/2", 5)
 
 
-def test_progress_noted_during_a_write_is_stored_in_one_write():
+async def test_progress_noted_during_a_write_is_stored_in_one_write():
     """Each write has the newest position, and completes the flushes of older ones."""
+    setup = Setup()
+    _, former, _ = await former_and_next(setup)
+    before = setup.account.new_etag()
+    await asyncio.gather(*(write(former, number) for number in range(6, 30)))
 
-    async def scenario():
-        setup = Setup()
-        _, former, _ = await former_and_next(setup)
-        before = setup.account.new_etag()
-        await asyncio.gather(*(write(former, number) for number in range(6, 30)))
-        return int(setup.account.new_etag(), 16) - int(before, 16) - 1, setup.checkpointed()
-
-    write_count, stored = run_virtual(scenario())
+    write_count, stored = (
+        int(setup.account.new_etag(), 16) - int(before, 16) - 1,
+        setup.checkpointed(),
+    )
 
     assert stored == 29
     assert write_count <= 2
 
 
-def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
+async def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
     """The second adoption succeeds whether or not the first one took effect."""
+    setup = Setup()
+    fixture, _, _ = await former_and_next(setup)
+    fixture.owner = "b"
+    fixture.unanswered_count = 1
+    following = fixture.checkpointer("b")
+    with pytest.raises(StoreUnavailableError, match="did not say"):
+        await fixture.adopt(following)
+    found = await fixture.adopt(following)
+    await write(following, 6)
 
-    async def scenario():
-        setup = Setup()
-        fixture, _, _ = await former_and_next(setup)
-        fixture.owner = "b"
-        fixture.unanswered_count = 1
-        following = fixture.checkpointer("b")
-        with pytest.raises(StoreUnavailableError, match="did not say"):
-            await fixture.adopt(following)
-        found = await fixture.adopt(following)
-        await write(following, 6)
-        return found, fixture.unanswered_count, setup.checkpointed()
-
-    found, unanswered_count, stored = run_virtual(scenario())
+    unanswered_count, stored = fixture.unanswered_count, setup.checkpointed()
 
     assert found is not None
     assert (found.sequence_number, unanswered_count, stored) == (5, 0, 6)
 
 
-def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint():
+async def test_a_repeated_adoption_still_knows_that_an_operator_moved_the_checkpoint():
     """The first answer was lost; the second adoption finds its own write, not the operator's."""
-
-    async def scenario():
-        setup = Setup()
-        fixture, _, following = await former_and_next(setup)
-        await fixture.store_by(operators_writer("x"), 8)
-        fixture.owner = "b"
-        fixture.unanswered_count = 1
-        adoption = fixture.adoption(following)
-        with pytest.raises(StoreUnavailableError):
-            await adoption.attempt()
+    setup = Setup()
+    fixture, _, following = await former_and_next(setup)
+    await fixture.store_by(operators_writer("x"), 8)
+    fixture.owner = "b"
+    fixture.unanswered_count = 1
+    adoption = fixture.adoption(following)
+    with pytest.raises(StoreUnavailableError):
         await adoption.attempt()
-        return writer_of(setup), adoption.is_from_operator
+    await adoption.attempt()
 
-    assert run_virtual(scenario()) == ("b/1/2", True)
+    assert (writer_of(setup), adoption.is_from_operator) == ("b/1/2", True)
 
 
-def test_after_the_mark_of_a_former_hub_nothing_is_written():
+async def test_after_the_mark_of_a_former_hub_nothing_is_written():
     """A call that ends later, such as one in a key lane, has handled an event of that hub."""
+    setup = Setup()
+    _, former, _ = await former_and_next(setup)
+    await former.mark_former_hub()
+    marked = setup.checkpoint()
+    with pytest.raises(OwnershipLostError):
+        await write(former, 9)
 
-    async def scenario():
-        setup = Setup()
-        _, former, _ = await former_and_next(setup)
-        await former.mark_former_hub()
-        marked = setup.checkpoint()
-        with pytest.raises(OwnershipLostError):
-            await write(former, 9)
-        return setup.checkpoint() == marked
-
-    assert run_virtual(scenario())
+    assert setup.checkpoint() == marked
 
 
-def test_an_isolation_is_adopted_and_reset_by_the_next_write():
+async def test_an_isolation_is_adopted_and_reset_by_the_next_write():
     """Although the position of that write is the same."""
+    setup = Setup()
+    fixture, former, following = await former_and_next(setup)
+    former.progress.set_isolation(IN_PART)
+    await former.flush()
+    fixture.owner = "b"
+    found = await fixture.adopt(following)
+    assert found is not None
+    following.progress.restore(found)
+    following.progress.set_isolation(NOT_BEGUN)
+    await following.flush()
 
-    async def scenario():
-        setup = Setup()
-        fixture, former, following = await former_and_next(setup)
-        former.progress.set_isolation(IN_PART)
-        await former.flush()
-        fixture.owner = "b"
-        found = await fixture.adopt(following)
-        assert found is not None
-        following.progress.restore(found)
-        following.progress.set_isolation(NOT_BEGUN)
-        await following.flush()
-        return found, setup.checkpoint()
-
-    found, stored = run_virtual(scenario())
+    stored = setup.checkpoint()
 
     assert (found.sequence_number, found.isolation) == (5, IN_PART)
     assert (stored.sequence_number, stored.isolation) == (5, NOT_BEGUN)
 
 
-def test_completed_ranges_are_stored_with_the_position():
+async def test_completed_ranges_are_stored_with_the_position():
     """A later owner gets them when it adopts the checkpoint."""
+    setup = Setup()
+    fixture, former, following = await former_and_next(setup)
+    done = (SequenceRange(7, 8), SequenceRange(11, 11))
+    stored = setup.checkpoint()
+    assert stored is not None
+    former.progress.restore(replace(stored, completed=done))
+    former.progress.set_isolation(IN_BATCH)
+    await former.flush()
+    fixture.owner = "b"
+    found = await fixture.adopt(following)
 
-    async def scenario():
-        setup = Setup()
-        fixture, former, following = await former_and_next(setup)
-        done = (SequenceRange(7, 8), SequenceRange(11, 11))
-        stored = setup.checkpoint()
-        assert stored is not None
-        former.progress.restore(replace(stored, completed=done))
-        former.progress.set_isolation(IN_BATCH)
-        await former.flush()
-        fixture.owner = "b"
-        found = await fixture.adopt(following)
-        return found is not None and found.completed == done
-
-    assert run_virtual(scenario())
+    assert found is not None
+    assert found.completed == done
 
 
-def test_at_most_one_write_is_in_flight():
+async def test_at_most_one_write_is_in_flight():
     """The policy and several flushes ask for one at once, and some flushes are cancelled."""
+    setup = Setup()
+    fixture = CheckpointFixture(setup)
+    fixture.write_s = 1.0
+    await fixture.store.open()
+    checkpointer = fixture.checkpointer("a", EAGER)
+    await fixture.adopt(checkpointer)
+    async with writing(checkpointer):
+        handle(checkpointer, 0)
+        await asyncio.sleep(0.1)
+        cancelled = [asyncio.create_task(write(checkpointer, n)) for n in (1, 2, 3)]
+        await asyncio.sleep(1.5)
+        for task in cancelled:
+            task.cancel()
+        await write(checkpointer, 4)
 
-    async def scenario():
-        setup = Setup()
-        fixture = CheckpointFixture(setup)
-        fixture.write_s = 1.0
-        await fixture.store.open()
-        checkpointer = fixture.checkpointer("a", EAGER)
-        await fixture.adopt(checkpointer)
-        async with writing(checkpointer):
-            handle(checkpointer, 0)
-            await asyncio.sleep(0.1)
-            cancelled = [asyncio.create_task(write(checkpointer, n)) for n in (1, 2, 3)]
-            await asyncio.sleep(1.5)
-            for task in cancelled:
-                task.cancel()
-            await write(checkpointer, 4)
-        return fixture.in_flight_count_max, setup.checkpointed()
-
-    assert run_virtual(scenario()) == (1, 4)
+    assert (fixture.in_flight_count_max, setup.checkpointed()) == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -283,45 +251,38 @@ def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_cou
     assert run_virtual(scenario()) == (write_count, only_to_adopt)
 
 
-def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
+async def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
     """Not before. When the store is back, the newest position is stored."""
-
-    async def scenario():
-        setup = Setup()
-        fixture = CheckpointFixture(setup)
-        await fixture.store.open()
-        checkpointer = fixture.checkpointer("a", EAGER)
-        await fixture.adopt(checkpointer)
-        fixture.is_failing = True
-        loop = asyncio.get_running_loop()
-        held_up_at = []
-        async with writing(checkpointer):
-            for number in range(25):
-                before_s = loop.time()
-                if number == 10:
-                    loop.call_later(60, setattr, fixture, "is_failing", False)
-                await checkpointer.until_room()
-                if loop.time() > before_s:
-                    held_up_at.append((number, setup.checkpointed()))
-                handle(checkpointer, number)
-                await asyncio.sleep(0.001)
-            await checkpointer.flush()
-        return held_up_at, setup.checkpointed()
-
-    assert run_virtual(scenario()) == ([(10, 9)], 24)
-
-
-def test_waiting_for_room_ends_with_an_error_if_the_partition_is_lost():
-    """No write would ever make room."""
-
-    async def scenario():
-        fixture = CheckpointFixture(Setup())
-        await fixture.store.open()
-        checkpointer = fixture.checkpointer("a", EAGER)
-        for number in range(10):
-            handle(checkpointer, number)
-        asyncio.get_running_loop().call_later(1, checkpointer.lose)
-        with pytest.raises(OwnershipLostError):
+    setup = Setup()
+    fixture = CheckpointFixture(setup)
+    await fixture.store.open()
+    checkpointer = fixture.checkpointer("a", EAGER)
+    await fixture.adopt(checkpointer)
+    fixture.is_failing = True
+    loop = asyncio.get_running_loop()
+    held_up_at = []
+    async with writing(checkpointer):
+        for number in range(25):
+            before_s = loop.time()
+            if number == 10:
+                loop.call_later(60, setattr, fixture, "is_failing", False)
             await checkpointer.until_room()
+            if loop.time() > before_s:
+                held_up_at.append((number, setup.checkpointed()))
+            handle(checkpointer, number)
+            await asyncio.sleep(0.001)
+        await checkpointer.flush()
 
-    run_virtual(scenario())
+    assert (held_up_at, setup.checkpointed()) == ([(10, 9)], 24)
+
+
+async def test_waiting_for_room_ends_with_an_error_if_the_partition_is_lost():
+    """No write would ever make room."""
+    fixture = CheckpointFixture(Setup())
+    await fixture.store.open()
+    checkpointer = fixture.checkpointer("a", EAGER)
+    for number in range(10):
+        handle(checkpointer, number)
+    asyncio.get_running_loop().call_later(1, checkpointer.lose)
+    with pytest.raises(OwnershipLostError):
+        await checkpointer.until_room()

@@ -225,7 +225,7 @@ def test_a_static_method_is_accepted():
     assert processor(Static)
 
 
-def test_the_handler_that_was_checked_is_used():
+async def test_the_handler_that_was_checked_is_used():
     """The function is not called for the check alone."""
     made = []
 
@@ -233,11 +233,8 @@ def test_the_handler_that_was_checked_is_used():
         made.append(Decorated())
         return made[-1]
 
-    async def scenario():
-        async with processor(make):
-            await asyncio.sleep(1)
-
-    run_virtual(scenario())
+    async with processor(make):
+        await asyncio.sleep(1)
 
     assert len(made) == 1
 

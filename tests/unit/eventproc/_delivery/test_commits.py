@@ -15,6 +15,8 @@ from eventproc.models import CheckpointUpdate, SequenceRange
 from tests.unit.eventproc._core.events import events
 from tests.unit.eventproc._delivery.sqlite_fixture import GROUP, Partition, begun
 
+pytestmark = pytest.mark.real_time  # with threads
+
 
 @pytest.fixture(name="path")
 def _path(tmp_path):

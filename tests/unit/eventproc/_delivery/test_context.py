@@ -27,6 +27,8 @@ from tests.unit.eventproc._core.events import event, events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
 from tests.unit.eventproc._delivery.sqlite_fixture import GROUP, begun
 
+pytestmark = pytest.mark.real_time  # with threads
+
 EAGER = CheckpointPolicy(max_events=5, max_uncommitted_events=10)
 
 

@@ -14,58 +14,51 @@ from tests.unit.eventproc._delivery.guard_fixture import AT_LIMIT, LIMIT, GuardF
 
 
 @pytest.mark.parametrize("newest", [3, None, 9])
-def test_every_event_received_at_first_is_delivered_alone(newest):
+async def test_every_event_received_at_first_is_delivered_alone(newest):
     """A dead process may have received each of them, whatever the hub last reported."""
+    async with guarded(IN_PART, newest=newest) as fixture:
+        await fixture.deliver(range(1, 6))
 
-    async def scenario():
-        async with guarded(IN_PART, newest=newest) as fixture:
-            await fixture.deliver(range(1, 6))
-        return fixture.parts, fixture.isolations
-
-    assert run_virtual(scenario()) == ([[1], [2], [3], [4], [5]], [ALONE] * 5)
+    assert (fixture.parts, fixture.isolations) == ([[1], [2], [3], [4], [5]], [ALONE] * 5)
 
 
-def test_without_a_death_the_guard_ends_with_its_first_event():
+async def test_without_a_death_the_guard_ends_with_its_first_event():
     """One count is stored, and it covers all further events."""
+    async with guarded(NOT_BEGUN) as fixture:
+        before = fixture.guard.is_over
+        await fixture.deliver(range(1, 50))
 
-    async def scenario():
-        async with guarded(NOT_BEGUN) as fixture:
-            before = fixture.guard.is_over
-            await fixture.deliver(range(1, 50))
-        return before, fixture.parts, fixture.isolations, fixture.guard.is_over
+    assert (before, fixture.parts, fixture.isolations, fixture.guard.is_over) == (
+        False,
+        [[*range(1, 50)]],
+        [IN_BATCH],
+        True,
+    )
 
-    assert run_virtual(scenario()) == (False, [[*range(1, 50)]], [IN_BATCH], True)
 
-
-def test_the_guard_ends_behind_the_last_event_that_a_dead_process_can_have_received():
+async def test_the_guard_ends_behind_the_last_event_that_a_dead_process_can_have_received():
     """Not before: each later batch is looked at again."""
+    async with guarded(IN_BATCH, newest=9) as fixture:
+        seen = []
+        for first in range(1, 16, 5):
+            await fixture.deliver(range(first, first + 5))
+            seen.append(fixture.guard.is_over)
 
-    async def scenario():
-        async with guarded(IN_BATCH, newest=9) as fixture:
-            seen = []
-            for first in range(1, 16, 5):
-                await fixture.deliver(range(first, first + 5))
-                seen.append(fixture.guard.is_over)
-        return fixture.parts, fixture.isolations, seen
-
-    parts, isolations, seen = run_virtual(scenario())
+    parts, isolations = fixture.parts, fixture.isolations
 
     assert parts == [[*range(1, 6)], [*range(6, 11)], [*range(11, 16)]]
     assert isolations == [IN_PART, IN_PART, IN_BATCH]
     assert seen == [False, False, True]
 
 
-def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_ahead():
+async def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_ahead():
     """They come again as the first ones, whatever the source reports as the newest event."""
+    fixture = GuardFixture(IN_BATCH, newest=2, unsettled_max=6)
+    await fixture.open()
+    for batch in (range(1, 3), range(3, 6), [6, 7]):
+        await fixture.deliver(batch)
 
-    async def scenario():
-        fixture = GuardFixture(IN_BATCH, newest=2, unsettled_max=6)
-        await fixture.open()
-        for batch in (range(1, 3), range(3, 6), [6, 7]):
-            await fixture.deliver(batch)
-        return fixture.parts, fixture.isolations
-
-    parts, isolations = run_virtual(scenario())
+    parts, isolations = fixture.parts, fixture.isolations
 
     assert parts == [[1, 2], [3, 4, 5], [6], [7]]
     assert isolations == [IN_PART, IN_PART, ALONE, IN_BATCH]
@@ -80,89 +73,69 @@ def test_where_the_service_keeps_the_position_as_many_are_suspects_as_it_sends_a
         (6, [IN_PART, IN_PART]),
     ],
 )
-def test_an_event_that_no_process_received_is_no_suspect(new_from, isolations):
+async def test_an_event_that_no_process_received_is_no_suspect(new_from, isolations):
     """A service that counts deliveries tells which ones are new, as far as the first read goes."""
-
-    async def scenario():
-        fixture = GuardFixture(IN_BATCH, unsettled_max=100, new_from=new_from)
-        await fixture.open()
-        await fixture.deliver(range(1, 6))
-        await fixture.deliver([6, 7])
-        return fixture
-
-    fixture = run_virtual(scenario())
+    fixture = GuardFixture(IN_BATCH, unsettled_max=100, new_from=new_from)
+    await fixture.open()
+    await fixture.deliver(range(1, 6))
+    await fixture.deliver([6, 7])
 
     assert fixture.isolations == isolations
     assert [number for part in fixture.parts for number in part] == [*range(1, 8)]
 
 
-def test_an_event_behind_those_that_the_service_sends_ahead_is_no_suspect():
+async def test_an_event_behind_those_that_the_service_sends_ahead_is_no_suspect():
     """The process that died cannot have had it: more are sent when earlier ones are settled."""
+    fixture = GuardFixture(IN_PART, unsettled_max=2, new_from=5)
+    await fixture.open()
+    await fixture.deliver(range(1, 7))
 
-    async def scenario():
-        fixture = GuardFixture(IN_PART, unsettled_max=2, new_from=5)
-        await fixture.open()
-        await fixture.deliver(range(1, 7))
-        return fixture.isolations
-
-    assert run_virtual(scenario()) == [ALONE, ALONE, IN_BATCH]
+    assert fixture.isolations == [ALONE, ALONE, IN_BATCH]
 
 
-def test_a_new_event_is_not_given_up_for_one_that_is_gone():
+async def test_a_new_event_is_not_given_up_for_one_that_is_gone():
     """The event that killed processes was purged, and its count is still stored."""
-
-    async def scenario():
-        fixture = GuardFixture(AT_LIMIT, unsettled_max=100, new_from=1)
-        await fixture.open()
-        await fixture.deliver(range(1, 6))
-        return fixture
-
-    fixture = run_virtual(scenario())
+    fixture = GuardFixture(AT_LIMIT, unsettled_max=100, new_from=1)
+    await fixture.open()
+    await fixture.deliver(range(1, 6))
 
     assert fixture.given_up == []
     assert (fixture.parts, fixture.isolations) == ([[1, 2, 3, 4, 5]], [IN_BATCH])
 
 
-def test_suspects_are_delivered_when_the_service_knows_the_position():
+async def test_suspects_are_delivered_when_the_service_knows_the_position():
     """After the count is stored; other events need not wait."""
+    fixture = GuardFixture(IN_PART, unsettled_max=3)
+    fixture.at_delivery = lambda: fixture.settled_at.append(NOT_BEGUN)
+    await fixture.open()
+    await fixture.deliver(range(1, 6))
 
-    async def scenario():
-        fixture = GuardFixture(IN_PART, unsettled_max=3)
-        fixture.at_delivery = lambda: fixture.settled_at.append(NOT_BEGUN)
-        await fixture.open()
-        await fixture.deliver(range(1, 6))
-        return fixture.isolations, fixture.settled_at
-
-    isolations, settled_at = run_virtual(scenario())
+    isolations, settled_at = fixture.isolations, fixture.settled_at
 
     assert isolations == [ALONE, ALONE, ALONE, IN_BATCH]
     assert settled_at == [ALONE, NOT_BEGUN] * 3 + [NOT_BEGUN]
 
 
-def test_the_last_suspect_is_delivered_alone_at_once():
+async def test_the_last_suspect_is_delivered_alone_at_once():
     """No other event of the part can have killed the process, so its count tells this one's."""
+    async with guarded(IN_BATCH, newest=6) as fixture:
+        for batch in (range(1, 6), [6, 7]):
+            await fixture.deliver(batch)
 
-    async def scenario():
-        async with guarded(IN_BATCH, newest=6) as fixture:
-            for batch in (range(1, 6), [6, 7]):
-                await fixture.deliver(batch)
-        return fixture.parts, fixture.isolations
-
-    assert run_virtual(scenario()) == ([[*range(1, 6)], [6], [7]], [IN_PART, ALONE, IN_BATCH])
+    assert (fixture.parts, fixture.isolations) == (
+        [[*range(1, 6)], [6], [7]],
+        [IN_PART, ALONE, IN_BATCH],
+    )
 
 
 @pytest.mark.parametrize("is_given_up", [False, True])
-def test_events_alone_are_followed_by_parts(is_given_up):
+async def test_events_alone_are_followed_by_parts(is_given_up):
     """A hundred are handled alone, of which one may be given up; then a process that has not died
     again writes less. Only the first one was delivered alone before."""
     found = AT_LIMIT if is_given_up else ALONE
 
-    async def scenario():
-        async with guarded(found) as fixture:
-            await fixture.deliver(range(1, 151))
-        return fixture
-
-    fixture = run_virtual(scenario())
+    async with guarded(found) as fixture:
+        await fixture.deliver(range(1, 151))
 
     assert fixture.given_up == ([(1, LIMIT)] if is_given_up else [])
     alone_count = ALONE_COUNT - is_given_up
@@ -171,39 +144,33 @@ def test_events_alone_are_followed_by_parts(is_given_up):
     assert fixture.isolations[: alone_count + 1] == first + [ALONE] * (alone_count - 1) + [IN_PART]
 
 
-def test_one_count_is_stored_for_each_part_and_not_for_each_batch():
+async def test_one_count_is_stored_for_each_part_and_not_for_each_batch():
     """A part may come in several batches; the write before the next one covers its events."""
+    async with guarded(IN_BATCH) as fixture:
+        positions = []
+        fixture.at_delivery = lambda: positions.append(fixture.setup.checkpointed())
+        batch_sizes = [PART_MIN - 1, 1, 10, 10, 10, 10]
+        first = 1
+        for size in batch_sizes:
+            await fixture.deliver(range(first, first + size))
+            first += size
 
-    async def scenario():
-        async with guarded(IN_BATCH) as fixture:
-            positions = []
-            fixture.at_delivery = lambda: positions.append(fixture.setup.checkpointed())
-            batch_sizes = [PART_MIN - 1, 1, 10, 10, 10, 10]
-            first = 1
-            for size in batch_sizes:
-                await fixture.deliver(range(first, first + size))
-                first += size
-        return fixture.sizes(), positions
-
-    sizes, positions = run_virtual(scenario())
+    sizes = fixture.sizes()
 
     assert sizes == [PART_MIN - 1, 1, 10, 10, 10, 2, 8]
     assert positions == [0, 0, *[PART_MIN] * 4, 2 * PART_MIN]
 
 
-def test_parts_of_events_after_those_alone_store_one_count_each():
+async def test_parts_of_events_after_those_alone_store_one_count_each():
     """As if the process had not died at an event alone."""
+    async with guarded(IN_PART) as fixture:
+        positions = []
+        fixture.at_delivery = lambda: positions.append(fixture.setup.checkpointed())
+        await fixture.deliver(range(1, ALONE_COUNT + 1))
+        for first in range(ALONE_COUNT + 1, ALONE_COUNT + 61, 10):
+            await fixture.deliver(range(first, first + 10))
 
-    async def scenario():
-        async with guarded(IN_PART) as fixture:
-            positions = []
-            fixture.at_delivery = lambda: positions.append(fixture.setup.checkpointed())
-            await fixture.deliver(range(1, ALONE_COUNT + 1))
-            for first in range(ALONE_COUNT + 1, ALONE_COUNT + 61, 10):
-                await fixture.deliver(range(first, first + 10))
-        return positions[ALONE_COUNT:]
-
-    assert run_virtual(scenario()) == [100, 100, 100, 100, 132, 132, 132]
+    assert positions[ALONE_COUNT:] == [100, 100, 100, 100, 132, 132, 132]
 
 
 @pytest.mark.parametrize("limit", [LIMIT, None])
@@ -225,19 +192,16 @@ def test_an_event_is_given_up_when_its_count_is_at_the_limit(limit, is_forced, f
     assert run_virtual(scenario()) == expected
 
 
-def test_a_give_up_that_fails_keeps_the_count_for_the_next_pump():
+async def test_a_give_up_that_fails_keeps_the_count_for_the_next_pump():
     """Otherwise it would deliver the event once more."""
+    fixture = GuardFixture(AT_LIMIT)
+    await fixture.open()
+    fixture.fails_at = 1
+    with pytest.raises(StoppedError):
+        await fixture.deliver([1, 2])
+    fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
 
-    async def scenario():
-        fixture = GuardFixture(AT_LIMIT)
-        await fixture.open()
-        fixture.fails_at = 1
-        with pytest.raises(StoppedError):
-            await fixture.deliver([1, 2])
-        fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
-        return fixture.progress.isolation, fixture.parts
-
-    assert run_virtual(scenario()) == (AT_LIMIT, [])
+    assert (fixture.progress.isolation, fixture.parts) == (AT_LIMIT, [])
 
 
 @pytest.mark.parametrize(
@@ -249,66 +213,54 @@ def test_a_give_up_that_fails_keeps_the_count_for_the_next_pump():
         (CloseReason.STALLED, 3, IN_PART),  # The event at which it hangs may be the one.
     ],
 )
-def test_the_count_that_is_stored_when_the_partition_closes(reason, reached, isolation):
+async def test_the_count_that_is_stored_when_the_partition_closes(reason, reached, isolation):
     """Events that are no longer suspects are delivered by the next owner in batches again."""
+    fixture = GuardFixture(IN_BATCH, newest=9)
+    await fixture.open()
+    await fixture.deliver(range(1, reached + 1))
+    fixture.guard.set_last_isolation(reason)
 
-    async def scenario():
-        fixture = GuardFixture(IN_BATCH, newest=9)
-        await fixture.open()
-        await fixture.deliver(range(1, reached + 1))
-        fixture.guard.set_last_isolation(reason)
-        return fixture.progress.isolation
-
-    assert run_virtual(scenario()) == isolation
+    assert fixture.progress.isolation == isolation
 
 
-def test_an_event_that_was_not_handled_does_not_count_among_those_alone():
+async def test_an_event_that_was_not_handled_does_not_count_among_those_alone():
     """The pump was stopped during the hundredth: the next owner delivers it alone."""
+    fixture = GuardFixture(IN_PART)
+    await fixture.open()
+    fixture.fails_at = ALONE_COUNT
+    with pytest.raises(StoppedError):
+        await fixture.deliver(range(1, ALONE_COUNT + 10))
+    fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
 
-    async def scenario():
-        fixture = GuardFixture(IN_PART)
-        await fixture.open()
-        fixture.fails_at = ALONE_COUNT
-        with pytest.raises(StoppedError):
-            await fixture.deliver(range(1, ALONE_COUNT + 10))
-        fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
-        return fixture.sizes(), fixture.progress.isolation
-
-    assert run_virtual(scenario()) == ([1] * ALONE_COUNT, IN_PART)
+    assert (fixture.sizes(), fixture.progress.isolation) == ([1] * ALONE_COUNT, IN_PART)
 
 
-def test_a_partition_without_a_position_closes():
+async def test_a_partition_without_a_position_closes():
     """Reading began at a time, there is no checkpoint, and no event was handled yet."""
+    fixture = GuardFixture(NOT_BEGUN)
+    await fixture.open(is_position_known=False)
+    fixture.fails_at = 1
+    with pytest.raises(StoppedError):
+        await fixture.deliver([1])
+    fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
 
-    async def scenario():
-        fixture = GuardFixture(NOT_BEGUN)
-        await fixture.open(is_position_known=False)
-        fixture.fails_at = 1
-        with pytest.raises(StoppedError):
-            await fixture.deliver([1])
-        fixture.guard.set_last_isolation(CloseReason.SHUTDOWN)
-        return fixture.progress.isolation, fixture.setup.checkpoint()
-
-    assert run_virtual(scenario()) == (NOT_BEGUN, None)
+    assert (fixture.progress.isolation, fixture.setup.checkpoint()) == (NOT_BEGUN, None)
 
 
-def test_a_stop_ends_the_wait_for_the_count_to_be_stored():
+async def test_a_stop_ends_the_wait_for_the_count_to_be_stored():
     """The store does not answer; no event is delivered without its count."""
+    fixture = GuardFixture(NOT_BEGUN)
+    await fixture.open()
+    fixture.checkpoints.is_failing = True
+    asyncio.get_running_loop().call_later(
+        3, lambda: fixture.stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
+    )
+    asking = asyncio.create_task(fixture.deliver([1]))
+    await asyncio.wait([asking], timeout=60)
+    asking.cancel()
+    error = asking.exception() if asking.done() else None
 
-    async def scenario():
-        fixture = GuardFixture(NOT_BEGUN)
-        await fixture.open()
-        fixture.checkpoints.is_failing = True
-        asyncio.get_running_loop().call_later(
-            3, lambda: fixture.stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
-        )
-        asking = asyncio.create_task(fixture.deliver([1]))
-        await asyncio.wait([asking], timeout=60)
-        asking.cancel()
-        error = asking.exception() if asking.done() else None
-        return type(error), fixture.parts, asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == (StoppedError, [], 3)
+    assert (type(error), fixture.parts, asyncio.get_running_loop().time()) == (StoppedError, [], 3)
 
 
 @pytest.mark.parametrize("found", [NOT_BEGUN, IN_BATCH, ALONE])

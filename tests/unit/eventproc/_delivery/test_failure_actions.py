@@ -22,7 +22,6 @@ from eventproc.models._dead_letter import describe_error
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import DeadLetterSink
 from eventproc.sources.eventhubs._direct_path.lazy_event import EventReader
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._core.events import event
 from tests.unit.eventproc.sources.eventhubs.messages import position, section
@@ -66,34 +65,29 @@ def lines_of(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     ],
 )
 @pytest.mark.parametrize("error", [ValueError("no amount"), None], ids=["failed", "killed"])
-def test_giving_an_event_up_is_logged_and_counted(caplog, action, level, name, counts, error):
+async def test_giving_an_event_up_is_logged_and_counted(caplog, action, level, name, counts, error):
     """With its number, its attempts and why: also if its processes died, and there is no error."""
+    fixture = ActionsFixture(action, MemoryDeadLetterSink())
+    try:
+        await fixture.actions.apply(event(7), error, 3)
+    except PartitionStoppedError:
+        assert action is FailureAction.STOP
 
-    async def scenario():
-        fixture = ActionsFixture(action, MemoryDeadLetterSink())
-        try:
-            await fixture.actions.apply(event(7), error, 3)
-        except PartitionStoppedError:
-            assert action is FailureAction.STOP
-        return fixture.counters.dead_lettered_count, fixture.counters.skipped_count
-
-    assert run_virtual(scenario()) == counts
+    assert (fixture.counters.dead_lettered_count, fixture.counters.skipped_count) == counts
     (line,) = lines_of(caplog)
     assert (line["levelname"], line["event"]) == (level, name)
     assert (line["sequence_number"], line["attempt_count"]) == (7, 3)
     assert ("process died" if error is None else "ValueError('no amount')") in line["error"]
 
 
-def test_the_action_stop_ends_the_partition_because_its_handler_failed():
+async def test_the_action_stop_ends_the_partition_because_its_handler_failed():
     """The handler's error is the cause, so that a traceback shows it."""
     failure = ValueError("no amount")
 
-    async def scenario():
-        with pytest.raises(PartitionStoppedError) as raised:
-            await ActionsFixture(FailureAction.STOP).actions.apply(event(7), failure, 3)
-        return raised.value.reason, raised.value.__cause__
+    with pytest.raises(PartitionStoppedError) as raised:
+        await ActionsFixture(FailureAction.STOP).actions.apply(event(7), failure, 3)
 
-    assert run_virtual(scenario()) == (CloseReason.HANDLER_FAILED, failure)
+    assert (raised.value.reason, raised.value.__cause__) == (CloseReason.HANDLER_FAILED, failure)
 
 
 def unreadable(section_of_properties: bytes) -> tuple[bytes, ReceivedEvent]:
@@ -118,7 +112,7 @@ def nested(depth: int) -> Value:
     ],
     ids=["a false length", "a surrogate as a character", "deeply nested values"],
 )
-def test_an_event_that_cannot_be_decoded_is_stored_as_its_message(encoded, reason):
+async def test_an_event_that_cannot_be_decoded_is_stored_as_its_message(encoded, reason):
     """So no sink fails on it, and its partition does not wait for ever."""
     count = len(encoded) + 4
     payload, damaged = unreadable(
@@ -126,10 +120,8 @@ def test_an_event_that_cannot_be_decoded_is_stored_as_its_message(encoded, reaso
     )
     sink = MemoryDeadLetterSink()
 
-    async def scenario():
-        await ActionsFixture(FailureAction.DEAD_LETTER, sink).actions.apply(damaged, None, 1)
+    await ActionsFixture(FailureAction.DEAD_LETTER, sink).actions.apply(damaged, None, 1)
 
-    run_virtual(scenario())
     (letter,) = sink.letters
     assert (letter.event.body, letter.event.properties) == (payload, {})
     assert (letter.event.sequence_number, letter.event.offset) == (5, "1500")
@@ -145,54 +137,47 @@ def test_the_texts_of_an_error_are_unicode():
     assert traceback.encode()
 
 
-def test_an_event_counts_as_dead_lettered_when_its_letter_is_stored(caplog):
+async def test_an_event_counts_as_dead_lettered_when_its_letter_is_stored(caplog):
     """Not while the sink works: if the process dies then, there may be no letter."""
     stored = asyncio.Event()
 
     async def take(_: DeadLetter) -> None:
         await stored.wait()
 
-    async def scenario():
-        fixture = ActionsFixture(FailureAction.DEAD_LETTER, FunctionDeadLetterSink(take))
-        applying = asyncio.ensure_future(fixture.actions.apply(event(7), ValueError(), 3))
-        await seconds(5)
-        before = fixture.counters.dead_lettered_count, len(caplog.records)
-        stored.set()
-        await applying
-        return before, (fixture.counters.dead_lettered_count, len(caplog.records))
+    fixture = ActionsFixture(FailureAction.DEAD_LETTER, FunctionDeadLetterSink(take))
+    applying = asyncio.ensure_future(fixture.actions.apply(event(7), ValueError(), 3))
+    await seconds(5)
+    before = fixture.counters.dead_lettered_count, len(caplog.records)
+    stored.set()
+    await applying
 
-    assert run_virtual(scenario()) == ((0, 0), (1, 1))
+    assert (before, (fixture.counters.dead_lettered_count, len(caplog.records))) == ((0, 0), (1, 1))
 
 
-def test_a_letter_that_was_stored_is_not_stored_again():
+async def test_a_letter_that_was_stored_is_not_stored_again():
     """Its event is done at once."""
     sink = MemoryDeadLetterSink()
 
-    async def scenario():
-        fixture = ActionsFixture(FailureAction.DEAD_LETTER, sink)
-        async with asyncio.timeout(10):
-            await fixture.actions.apply(event(7), ValueError(), 3)
-
-    run_virtual(scenario())
+    fixture = ActionsFixture(FailureAction.DEAD_LETTER, sink)
+    async with asyncio.timeout(10):
+        await fixture.actions.apply(event(7), ValueError(), 3)
 
     assert len(sink.letters) == 1
 
 
-def test_an_outage_of_the_sink_is_logged_when_it_begins_and_ends(caplog):
+async def test_an_outage_of_the_sink_is_logged_when_it_begins_and_ends(caplog):
     """The waits grow meanwhile, and the last line tells how many attempts it took."""
     sink = MemoryDeadLetterSink()
     sink.is_out = True
     caplog.set_level(logging.DEBUG, "eventproc")
 
-    async def scenario():
-        fixture = ActionsFixture(FailureAction.DEAD_LETTER, sink)
-        applying = asyncio.ensure_future(fixture.actions.apply(event(7), ValueError(), 3))
-        await seconds(2.5)
-        sink.is_out = False
-        await applying
-        return fixture.attempts, asyncio.get_running_loop().time()
+    fixture = ActionsFixture(FailureAction.DEAD_LETTER, sink)
+    applying = asyncio.ensure_future(fixture.actions.apply(event(7), ValueError(), 3))
+    await seconds(2.5)
+    sink.is_out = False
+    await applying
 
-    assert run_virtual(scenario()) == ([1, 2, 3], 3)
+    assert (fixture.attempts, asyncio.get_running_loop().time()) == ([1, 2, 3], 3)
     *failed, recovered, _ = lines_of(caplog)
     assert [(line["levelname"], line["event"], line["attempt"]) for line in failed] == [
         ("ERROR", "dead_letter_failed", 1),
@@ -208,7 +193,7 @@ def test_an_outage_of_the_sink_is_logged_when_it_begins_and_ends(caplog):
     [(DeadLetterError("disk full"), "disk full", False), (OSError(28), "OSError(28)", True)],
     ids=["expected", "unexpected"],
 )
-def test_only_an_unexpected_error_of_a_sink_is_logged_with_its_traceback(
+async def test_only_an_unexpected_error_of_a_sink_is_logged_with_its_traceback(
     caplog, refusal, text, has_traceback
 ):
     """It is a fault in the sink. A ``DeadLetterError`` says all that an operator has to know."""
@@ -219,11 +204,9 @@ def test_only_an_unexpected_error_of_a_sink_is_logged_with_its_traceback(
             if refusals:
                 raise refusals.pop()
 
-    async def scenario():
-        fixture = ActionsFixture(FailureAction.DEAD_LETTER, RefusingOnce())
-        await fixture.actions.apply(event(7), ValueError(), 3)
+    fixture = ActionsFixture(FailureAction.DEAD_LETTER, RefusingOnce())
+    await fixture.actions.apply(event(7), ValueError(), 3)
 
-    run_virtual(scenario())
     line = lines_of(caplog)[0]
 
     assert (line["event"], line["error"]) == ("dead_letter_failed", text)
@@ -231,7 +214,7 @@ def test_only_an_unexpected_error_of_a_sink_is_logged_with_its_traceback(
 
 
 @pytest.mark.parametrize("is_answering", [True, False])
-def test_a_stop_does_not_wait_for_a_sink(is_answering):
+async def test_a_stop_does_not_wait_for_a_sink(is_answering):
     """Whether the sink refuses or hangs; the event is not done, and the next owner gives it up."""
 
     async def take(_: DeadLetter) -> None:
@@ -239,13 +222,11 @@ def test_a_stop_does_not_wait_for_a_sink(is_answering):
             raise OSError
         await asyncio.Event().wait()
 
-    async def scenario():
-        fixture = ActionsFixture(FailureAction.DEAD_LETTER, FunctionDeadLetterSink(take))
-        asyncio.get_running_loop().call_later(
-            2.5, lambda: fixture.stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
-        )
-        with pytest.raises(StoppedError):
-            await fixture.actions.apply(event(7), ValueError(), 3)
-        return fixture.counters.dead_lettered_count, asyncio.get_running_loop().time()
+    fixture = ActionsFixture(FailureAction.DEAD_LETTER, FunctionDeadLetterSink(take))
+    asyncio.get_running_loop().call_later(
+        2.5, lambda: fixture.stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
+    )
+    with pytest.raises(StoppedError):
+        await fixture.actions.apply(event(7), ValueError(), 3)
 
-    assert run_virtual(scenario()) == (0, 2.5)
+    assert (fixture.counters.dead_lettered_count, asyncio.get_running_loop().time()) == (0, 2.5)

@@ -16,31 +16,27 @@ MANUAL = CheckpointPolicy.manual()
 QUICK = Backoff(initial=timedelta(seconds=1), maximum=timedelta(seconds=4))
 
 
-def test_a_failed_batch_is_retried_in_place_and_in_order():
+async def test_a_failed_batch_is_retried_in_place_and_in_order():
     """Waits grow, ``process_error`` is called each time, and later events come after it."""
+    setup = Setup()
+    times, errors = [], []
 
-    async def scenario():
-        setup = Setup()
-        times, errors = [], []
+    class Failing(Noting):
+        async def process_events(self, context, events):
+            times.append(asyncio.get_running_loop().time())
+            if len(times) <= 4:
+                raise RuntimeError(len(times))
+            await super().process_events(context, events)
 
-        class Failing(Noting):
-            async def process_events(self, context, events):
-                times.append(asyncio.get_running_loop().time())
-                if len(times) <= 4:
-                    raise RuntimeError(len(times))
-                await super().process_events(context, events)
+        async def process_error(self, context, error):
+            errors.append(error.args[0])
 
-            async def process_error(self, context, error):
-                errors.append(error.args[0])
+    setup.publish(3)
+    async with setup.processor(lambda: Failing(setup), handler_backoff=QUICK):
+        await seconds(1)
+        setup.publish(2)
+        await seconds(30)
 
-        setup.publish(3)
-        async with setup.processor(lambda: Failing(setup), handler_backoff=QUICK):
-            await seconds(1)
-            setup.publish(2)
-            await seconds(30)
-        return setup, times, errors
-
-    setup, times, errors = run_virtual(scenario())
     waits = [later - earlier for earlier, later in pairwise(times)][:4]
 
     assert setup.numbers() == [0, 1, 2, 3, 4]
@@ -49,29 +45,26 @@ def test_a_failed_batch_is_retried_in_place_and_in_order():
         assert whole / 2 <= wait <= whole + 0.001
 
 
-def test_initialize_is_retried_before_any_event_is_delivered():
+async def test_initialize_is_retried_before_any_event_is_delivered():
     """A handler that is not initialized gets no event."""
+    setup = Setup()
+    calls = []
 
-    async def scenario():
-        setup = Setup()
-        calls = []
+    class Slow(Noting):
+        async def initialize(self, context):
+            calls.append("initialize")
+            if len(calls) < 3:
+                raise RuntimeError("not yet")
 
-        class Slow(Noting):
-            async def initialize(self, context):
-                calls.append("initialize")
-                if len(calls) < 3:
-                    raise RuntimeError("not yet")
+        async def process_events(self, context, events):
+            calls.append("events")
+            await super().process_events(context, events)
 
-            async def process_events(self, context, events):
-                calls.append("events")
-                await super().process_events(context, events)
+    setup.publish(1)
+    async with setup.processor(lambda: Slow(setup)):
+        await seconds(10)
 
-        setup.publish(1)
-        async with setup.processor(lambda: Slow(setup)):
-            await seconds(10)
-        return calls
-
-    assert run_virtual(scenario()) == ["initialize", "initialize", "initialize", "events"]
+    assert calls == ["initialize", "initialize", "initialize", "events"]
 
 
 def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits(caplog):
@@ -104,55 +97,49 @@ def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits(caplog
         assert whole / 2 <= later - earlier <= whole + 0.001
 
 
-def test_an_error_in_process_error_does_not_prevent_the_retry():
+async def test_an_error_in_process_error_does_not_prevent_the_retry():
     """It is logged, and the batch is delivered again."""
+    setup = Setup()
 
-    async def scenario():
-        setup = Setup()
+    class FailingTwice(Noting):
+        failed = False
 
-        class FailingTwice(Noting):
-            failed = False
+        async def process_events(self, context, events):
+            if not self.failed:
+                self.failed = True
+                raise RuntimeError
+            await super().process_events(context, events)
 
-            async def process_events(self, context, events):
-                if not self.failed:
-                    self.failed = True
-                    raise RuntimeError
-                await super().process_events(context, events)
+        async def process_error(self, context, error):
+            raise ValueError
 
-            async def process_error(self, context, error):
-                raise ValueError
+    setup.publish(2)
+    async with setup.processor(lambda: FailingTwice(setup)):
+        await seconds(5)
 
-        setup.publish(2)
-        async with setup.processor(lambda: FailingTwice(setup)):
-            await seconds(5)
-        return setup.numbers()
-
-    assert run_virtual(scenario()) == [0, 1]
+    assert setup.numbers() == [0, 1]
 
 
-def test_events_checkpointed_in_a_failed_call_are_not_delivered_again():
+async def test_events_checkpointed_in_a_failed_call_are_not_delivered_again():
     """``context.checkpoint(event)`` says that everything up to the event is handled."""
+    setup = Setup()
 
-    async def scenario():
-        setup = Setup()
+    class Half(Noting):
+        failed = False
 
-        class Half(Noting):
-            failed = False
+        async def process_events(self, context, events):
+            await super().process_events(context, events[:2])
+            await context.checkpoint(events[:2][-1])
+            if not self.failed:
+                self.failed = True
+                raise RuntimeError
+            await super().process_events(context, events[2:])
 
-            async def process_events(self, context, events):
-                await super().process_events(context, events[:2])
-                await context.checkpoint(events[:2][-1])
-                if not self.failed:
-                    self.failed = True
-                    raise RuntimeError
-                await super().process_events(context, events[2:])
+    setup.publish(4)
+    async with setup.processor(lambda: Half(setup)):
+        await seconds(5)
 
-        setup.publish(4)
-        async with setup.processor(lambda: Half(setup)):
-            await seconds(5)
-        return setup.numbers()
-
-    assert run_virtual(scenario()) == [0, 1, 2, 3]
+    assert setup.numbers() == [0, 1, 2, 3]
 
 
 class Counting(Noting):
@@ -170,84 +157,72 @@ class Counting(Noting):
         await super().process_events(context, events)
 
 
-def test_state_that_a_failed_call_set_is_discarded():
+async def test_state_that_a_failed_call_set_is_discarded():
     """Its events are delivered again and must not be counted twice."""
+    setup = Setup()
+    Counting.fails = 3
+    setup.publish(5)
+    async with setup.processor(lambda: Counting(setup)):
+        await seconds(10)
 
-    async def scenario():
-        setup = Setup()
-        Counting.fails = 3
-        setup.publish(5)
-        async with setup.processor(lambda: Counting(setup)):
-            await seconds(10)
-        return setup.checkpoint()
-
-    checkpoint = run_virtual(scenario())
+    checkpoint = setup.checkpoint()
 
     assert (checkpoint.sequence_number, checkpoint.state) == (4, b"5")
     assert checkpoint.state_sequence_number == 4
 
 
-def test_a_checkpoint_during_a_call_has_position_and_state_of_the_call_before():
+async def test_a_checkpoint_during_a_call_has_position_and_state_of_the_call_before():
     """Without an event it covers nothing of the present batch, and neither does its state."""
+    setup = Setup()
+    stored = []
 
-    async def scenario():
-        setup = Setup()
-        stored = []
+    class CheckpointingFirst(Noting):
+        async def process_events(self, context, events):
+            context.state = str(int(context.state or b"0") + len(events)).encode()
+            await context.checkpoint()
+            stored.append(setup.checkpoint())
+            await super().process_events(context, events)
 
-        class CheckpointingFirst(Noting):
-            async def process_events(self, context, events):
-                context.state = str(int(context.state or b"0") + len(events)).encode()
-                await context.checkpoint()
-                stored.append(setup.checkpoint())
-                await super().process_events(context, events)
+    async with setup.processor(lambda: CheckpointingFirst(setup), checkpoint_policy=MANUAL):
+        for _ in range(2):
+            setup.publish(3)
+            await seconds(15)
 
-        async with setup.processor(lambda: CheckpointingFirst(setup), checkpoint_policy=MANUAL):
-            for _ in range(2):
-                setup.publish(3)
-                await seconds(15)
-        return stored
-
-    first, second = run_virtual(scenario())
+    first, second = stored
 
     assert (first.sequence_number, first.state) == (-1, None)
     assert (second.sequence_number, second.state) == (2, b"3")
 
 
-def test_the_next_owner_gets_the_stored_state():
+async def test_the_next_owner_gets_the_stored_state():
     """It is stored with the position."""
+    setup = Setup()
+    Counting.fails = 0
+    for owner_id in ("a", "b"):
+        setup.publish(3)
+        async with setup.processor(lambda: Counting(setup), owner_id=owner_id):
+            await seconds(20)
 
-    async def scenario():
-        setup = Setup()
-        Counting.fails = 0
-        for owner_id in ("a", "b"):
-            setup.publish(3)
-            async with setup.processor(lambda: Counting(setup), owner_id=owner_id):
-                await seconds(20)
-        return setup.checkpoint()
-
-    assert run_virtual(scenario()).state == b"6"
+    assert setup.checkpoint().state == b"6"
 
 
-def test_setting_state_that_is_too_large_raises_at_once():
+async def test_setting_state_that_is_too_large_raises_at_once():
     """In the handler's call, not at some later checkpoint."""
+    setup = Setup()
+    errors = []
 
-    async def scenario():
-        setup = Setup()
-        errors = []
+    class TooLarge(Noting):
+        async def process_events(self, context, events):
+            context.state = b"x" * (STATE_BYTES_MAX + 1)
 
-        class TooLarge(Noting):
-            async def process_events(self, context, events):
-                context.state = b"x" * (STATE_BYTES_MAX + 1)
+        async def process_error(self, context, error):
+            errors.append(error)
 
-            async def process_error(self, context, error):
-                errors.append(error)
+    setup.publish(1)
+    async with setup.processor(lambda: TooLarge(setup)):
+        await seconds(0.5)
 
-        setup.publish(1)
-        async with setup.processor(lambda: TooLarge(setup)):
-            await seconds(0.5)
-        return errors
-
-    assert isinstance(run_virtual(scenario())[0], StateTooLargeError)
+    assert isinstance(errors[0], StateTooLargeError)
 
 
 def called_at(*outcomes: Exception | None, **settings) -> list[float]:
@@ -294,40 +269,41 @@ def test_after_an_event_is_given_up_the_next_one_is_delivered_at_once():
     ("batch", "failures", "retried"),
     [(1, 2, 2), (4, 1, 4), (4, 2, 4 + 1)],  # The second call has the first event alone.
 )
-def test_only_events_that_are_delivered_again_are_counted_as_retried(batch, failures, retried):
+async def test_only_events_that_are_delivered_again_are_counted_as_retried(
+    batch, failures, retried
+):
     """Those of the first batch, at each failed call; those of the second one are delivered once."""
+    fixture = PumpFixture()
+    process, errors = fixture.handler.process_events, [RuntimeError()] * failures
 
-    async def scenario():
-        fixture = PumpFixture()
-        process, errors = fixture.handler.process_events, [RuntimeError()] * failures
+    async def fail_twice(context, events):
+        if errors:
+            raise errors.pop()
+        await process(context, events)
 
-        async def fail_twice(context, events):
-            if errors:
-                raise errors.pop()
-            await process(context, events)
+    fixture.handler.process_events = fail_twice  # type: ignore[method-assign]
+    running = await fixture.start()
+    for _ in range(2):
+        fixture.setup.publish(batch)
+        await seconds(30)
+    await running.end()
 
-        fixture.handler.process_events = fail_twice  # type: ignore[method-assign]
-        running = await fixture.start()
-        for _ in range(2):
-            fixture.setup.publish(batch)
-            await seconds(30)
-        await running.end()
-        return fixture.setup.numbers(), running.pump.counters.retried_count
-
-    assert run_virtual(scenario()) == ([*range(2 * batch)], retried)
+    assert (fixture.setup.numbers(), running.pump.counters.retried_count) == (
+        [*range(2 * batch)],
+        retried,
+    )
 
 
-def test_a_call_that_the_loss_of_the_partition_cancels_is_not_logged_as_ended_by_a_stop(caplog):
+async def test_a_call_that_the_loss_of_the_partition_cancels_is_not_logged_as_ended_by_a_stop(
+    caplog,
+):
     """That log event says that the next owner gets the events because the stop took too long."""
+    fixture = PumpFixture()
+    fixture.handler.call_s = 50
+    fixture.setup.publish(2)
+    running = await fixture.start()
+    running.pump.lose()
+    await running.ended()
 
-    async def scenario():
-        fixture = PumpFixture()
-        fixture.handler.call_s = 50
-        fixture.setup.publish(2)
-        running = await fixture.start()
-        running.pump.lose()
-        await running.ended()
-        return len(fixture.handler.cut_at_s)
-
-    assert run_virtual(scenario()) == 1
+    assert len(fixture.handler.cut_at_s) == 1
     assert "handler_cancelled" not in [vars(record).get("event") for record in caplog.records]

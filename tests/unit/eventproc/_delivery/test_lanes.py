@@ -16,7 +16,6 @@ from eventproc._delivery.lanes import KeyLanes
 from eventproc._group.pumps.stop_scope import StoppedError, StopScope
 from eventproc.errors import HandlerCancelledError
 from eventproc.models import CloseReason, ReceivedEvent, SequenceRange
-from eventproc.testing._virtual_time import run_virtual
 from tests.unit.eventproc._core.events import events, numbers
 
 
@@ -110,91 +109,81 @@ def admitted(count: int) -> PartitionProgress:
     return progress
 
 
-def test_lanes_have_ended_only_when_every_call_has_returned():
+async def test_lanes_have_ended_only_when_every_call_has_returned():
     """Also if the wait is cancelled, twice: until then a handler works on the partition."""
     calls = CallsThatIgnoreCancellation()
 
-    async def scenario():
-        lanes = lanes_of(calls)
-        await lanes.take(events(range(2)))
-        ending = asyncio.ensure_future(lanes.end())
-        for _ in range(2):
-            await asyncio.sleep(1)
-            ending.cancel()
-        await asyncio.wait([ending])
-        return ending.cancelled(), asyncio.get_running_loop().time()
+    lanes = lanes_of(calls)
+    await lanes.take(events(range(2)))
+    ending = asyncio.ensure_future(lanes.end())
+    for _ in range(2):
+        await asyncio.sleep(1)
+        ending.cancel()
+    await asyncio.wait([ending])
 
-    assert run_virtual(scenario()) == (True, 60)
+    assert (ending.cancelled(), asyncio.get_running_loop().time()) == (True, 60)
     assert calls.ended_at_s == [60, 60]
 
 
-def test_take_until_done_returns_when_all_events_are_done():
+async def test_take_until_done_returns_when_all_events_are_done():
     """A lane takes the next key when it is free."""
     calls = CallsOfASecond()
 
-    async def scenario():
-        await lanes_of(calls).take_until_done(events(range(4)))
-        return asyncio.get_running_loop().time()
+    await lanes_of(calls).take_until_done(events(range(4)))
 
-    assert run_virtual(scenario()) == 2
+    assert asyncio.get_running_loop().time() == 2
     assert calls.handled == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("take", [KeyLanes.take, KeyLanes.take_until_done])
-def test_a_stop_ends_the_wait_for_lanes_at_once(take):
+async def test_a_stop_ends_the_wait_for_lanes_at_once(take):
     """Whether the lanes are full or have to be done: the calls have a budget, and waits have none.
 
     No event that is still queued begins after it.
     """
     calls = CallsOfASecond()
 
-    async def scenario():
-        stop, progress = StopScope(lambda: inf), admitted(4)
-        lanes = lanes_of(calls, stop=stop, progress=progress)
-        is_idle = lanes.is_idle
-        taking = asyncio.ensure_future(take(lanes, events(range(4))))
-        await asyncio.sleep(0.5)
-        stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=60))
-        with pytest.raises(StoppedError):
-            await taking
-        stopped_at_s = asyncio.get_running_loop().time()
-        await lanes.end()
-        return is_idle, lanes.room, stopped_at_s
+    stop, progress = StopScope(lambda: inf), admitted(4)
+    lanes = lanes_of(calls, stop=stop, progress=progress)
+    is_idle = lanes.is_idle
+    taking = asyncio.ensure_future(take(lanes, events(range(4))))
+    await asyncio.sleep(0.5)
+    stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=60))
+    with pytest.raises(StoppedError):
+        await taking
+    stopped_at_s = asyncio.get_running_loop().time()
+    await lanes.end()
 
-    assert run_virtual(scenario()) == (False, 0, 0.5)
+    assert (is_idle, lanes.room, stopped_at_s) == (False, 0, 0.5)
     assert calls.handled == [0, 1]
 
 
-def test_the_wait_for_room_ends_when_a_call_has_made_some():
+async def test_the_wait_for_room_ends_when_a_call_has_made_some():
     """Not when all calls are done; and what is done counts towards the next checkpoint."""
     progress = admitted(4)
     counts: list[int] = []
 
-    async def scenario():
-        await lanes_of(NotedCalls(progress), progress=progress, note=counts.append).take(
-            events(range(4))
-        )
-        return asyncio.get_running_loop().time(), sum(counts)
+    await lanes_of(NotedCalls(progress), progress=progress, note=counts.append).take(
+        events(range(4))
+    )
 
-    assert run_virtual(scenario()) == (1, 2)
+    assert (asyncio.get_running_loop().time(), sum(counts)) == (1, 2)
 
 
-def test_a_call_has_as_many_events_of_its_key_as_a_batch_may_have():
+async def test_a_call_has_as_many_events_of_its_key_as_a_batch_may_have():
     """In order, and one call of a key at a time; afterwards its lane is free for more."""
     progress = admitted(7)
     calls = NotedCalls(progress)
 
-    async def scenario():
-        lanes = lanes_of(calls, progress=progress, key_selector=lambda _: "key")
-        for batch in (range(6), range(6, 7)):
-            await lanes.take_until_done(events(batch))
-        return asyncio.get_running_loop().time()
+    lanes = lanes_of(calls, progress=progress, key_selector=lambda _: "key")
+    for batch in (range(6), range(6, 7)):
+        await lanes.take_until_done(events(batch))
 
-    assert run_virtual(scenario()) == 3
+    assert asyncio.get_running_loop().time() == 3
     assert calls.runs == [([0, 1, 2, 3], False), ([4, 5], False), ([6], False)]
 
 
-def test_an_event_whose_key_is_not_known_is_alone_in_a_call_that_asks_for_the_key_again():
+async def test_an_event_whose_key_is_not_known_is_alone_in_a_call_that_asks_for_the_key_again():
     """So the error is a failure of this event. Other events are not asked for theirs twice."""
 
     def key_of(event: ReceivedEvent) -> Any:
@@ -205,28 +194,23 @@ def test_an_event_whose_key_is_not_known_is_alone_in_a_call_that_asks_for_the_ke
     progress = admitted(4)
     calls = NotedCalls(progress)
 
-    async def scenario():
-        lanes = lanes_of(calls, progress=progress, key_selector=key_of)
-        await lanes.take_until_done(events(range(4)))
-
-    run_virtual(scenario())
+    lanes = lanes_of(calls, progress=progress, key_selector=key_of)
+    await lanes.take_until_done(events(range(4)))
 
     assert calls.runs == [([0, 3], False), ([1], True), ([2], True)]
 
 
-def test_lanes_are_not_idle_during_a_call_that_has_completed_its_events():
+async def test_lanes_are_not_idle_during_a_call_that_has_completed_its_events():
     """It called ``done``, and may work on: ``on_idle`` comes after it."""
     progress = admitted(2)
 
-    async def scenario():
-        lanes = lanes_of(NotedCalls(progress, is_done_at_once=True), progress=progress)
-        await lanes.take(events(range(2)))
-        await asyncio.sleep(0.5)
-        during = lanes.is_idle, progress.unfinished_count
-        await lanes.end()
-        return during, lanes.is_idle
+    lanes = lanes_of(NotedCalls(progress, is_done_at_once=True), progress=progress)
+    await lanes.take(events(range(2)))
+    await asyncio.sleep(0.5)
+    during = lanes.is_idle, progress.unfinished_count
+    await lanes.end()
 
-    assert run_virtual(scenario()) == ((False, 0), True)
+    assert (during, lanes.is_idle) == ((False, 0), True)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +223,7 @@ def test_lanes_are_not_idle_during_a_call_that_has_completed_its_events():
     ],
     ids=["error", "cancelled", "cancelled by a stop", "stopped"],
 )
-def test_what_ends_a_lane_ends_the_pump_unless_it_is_a_stop(raised, is_stopping, reported):
+async def test_what_ends_a_lane_ends_the_pump_unless_it_is_a_stop(raised, is_stopping, reported):
     """Its events are not done, and no other lane would ever take them."""
     stop = StopScope(lambda: inf)
     failures: list[BaseException] = []
@@ -249,50 +233,42 @@ def test_what_ends_a_lane_ends_the_pump_unless_it_is_a_stop(raised, is_stopping,
             await asyncio.sleep(1)
             raise raised
 
-    async def scenario():
-        lanes = lanes_of(FailingCalls(), stop=stop, on_failure=failures.append)
-        await lanes.take(events(range(1)))
-        if is_stopping:
-            await asyncio.sleep(0.5)
-            stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=60))
-        await lanes.end()
-
-    run_virtual(scenario())
+    lanes = lanes_of(FailingCalls(), stop=stop, on_failure=failures.append)
+    await lanes.take(events(range(1)))
+    if is_stopping:
+        await asyncio.sleep(0.5)
+        stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=60))
+    await lanes.end()
 
     assert [type(failure) for failure in failures] == reported
 
 
-def test_a_wait_for_the_calls_that_is_cancelled_cancels_them():
+async def test_a_wait_for_the_calls_that_is_cancelled_cancels_them():
     """The time for them is over."""
 
     class LongCalls:
         async def deliver(self, events, lane, check):
             await asyncio.sleep(1000)
 
-    async def scenario():
-        lanes = lanes_of(LongCalls())
-        await lanes.take(events(range(2)))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(5):
-                await lanes.end()
-        return asyncio.get_running_loop().time()
+    lanes = lanes_of(LongCalls())
+    await lanes.take(events(range(2)))
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5):
+            await lanes.end()
 
-    assert run_virtual(scenario()) == 5
+    assert asyncio.get_running_loop().time() == 5
 
 
-def test_the_slowest_call_is_the_one_that_has_completed_nothing_for_longest():
+async def test_the_slowest_call_is_the_one_that_has_completed_nothing_for_longest():
     """Of all lanes, and of the partition's own calls, such as ``on_idle``."""
+    lanes = lanes_of(CallsOfASecond())
+    contexts: Any = lanes.contexts
+    whole, first, second = contexts
+    seen: list[tuple[float | None, int | None]] = [(lanes.busy_since_s, None)]
+    for context, since_s in ((first, 5.0), (second, 3.0), (whole, 1.0)):
+        context.busy_since_s = since_s
+        context.unhandled_range = SequenceRange(int(since_s), 9)
+        unhandled = lanes.unhandled_range
+        seen.append((lanes.busy_since_s, None if unhandled is None else unhandled.first))
 
-    async def scenario():
-        lanes = lanes_of(CallsOfASecond())
-        contexts: Any = lanes.contexts
-        whole, first, second = contexts
-        seen: list[tuple[float | None, int | None]] = [(lanes.busy_since_s, None)]
-        for context, since_s in ((first, 5.0), (second, 3.0), (whole, 1.0)):
-            context.busy_since_s = since_s
-            context.unhandled_range = SequenceRange(int(since_s), 9)
-            unhandled = lanes.unhandled_range
-            seen.append((lanes.busy_since_s, None if unhandled is None else unhandled.first))
-        return len(contexts), seen
-
-    assert run_virtual(scenario()) == (3, [(None, None), (5, 5), (3, 3), (1, 1)])
+    assert (len(contexts), seen) == (3, [(None, None), (5, 5), (3, 3), (1, 1)])

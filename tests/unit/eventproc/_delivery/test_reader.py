@@ -191,41 +191,35 @@ def test_refusals_in_a_row_end_the_partition(call, other_error_after):
     assert run_virtual(scenario()) == (CloseReason.SOURCE_FAILED, asked, asked - 1)
 
 
-def test_properties_are_asked_for_until_the_source_answers():
+async def test_properties_are_asked_for_until_the_source_answers():
     """With a wait after each error."""
+    setup = Setup()
+    reading = Reading(setup, await opened(setup))
+    setup.hub.begin_outage()
+    asyncio.get_running_loop().call_later(2.5, setup.hub.end_outage)
+    properties = await reading.link.properties_with_retries()
 
-    async def scenario():
-        setup = Setup()
-        reading = Reading(setup, await opened(setup))
-        setup.hub.begin_outage()
-        asyncio.get_running_loop().call_later(2.5, setup.hub.end_outage)
-        properties = await reading.link.properties_with_retries()
-        return properties.partition_id, asyncio.get_running_loop().time()
-
-    partition_id, took_s = run_virtual(scenario())
+    partition_id, took_s = properties.partition_id, asyncio.get_running_loop().time()
 
     assert partition_id == "0"
     assert 2.5 <= took_s <= 4
 
 
-def test_the_newest_event_of_the_partition_is_known_after_the_link_closed():
+async def test_the_newest_event_of_the_partition_is_known_after_the_link_closed():
     """A pause closes the link, and the lag is still reported."""
+    setup = Setup()
+    reading = Reading(setup, await opened(setup))
+    pause = reading.pause
+    setup.publish(3)
+    wait = timedelta(seconds=5)
+    events = await reading.next(EventPosition.earliest, 2, wait)
+    pause.pause()
+    task = asyncio.ensure_future(reading.next(EventPosition.earliest, 2, wait))
+    await seconds(1)
+    known = reading.link.last_enqueued
+    task.cancel()
 
-    async def scenario():
-        setup = Setup()
-        reading = Reading(setup, await opened(setup))
-        pause = reading.pause
-        setup.publish(3)
-        wait = timedelta(seconds=5)
-        events = await reading.next(EventPosition.earliest, 2, wait)
-        pause.pause()
-        task = asyncio.ensure_future(reading.next(EventPosition.earliest, 2, wait))
-        await seconds(1)
-        known = reading.link.last_enqueued
-        task.cancel()
-        return len(events), None if known is None else known.sequence_number
-
-    assert run_virtual(scenario()) == (2, 2)
+    assert (len(events), None if known is None else known.sequence_number) == (2, 2)
 
 
 @pytest.mark.parametrize(("begin", "warned"), [(-1, [(3, 4)]), (0, [(0, 1)]), (1, [(3, 4)])])
@@ -292,86 +286,79 @@ class QuietLink(PartitionReceiver):
 
 
 @pytest.mark.parametrize("during", ["open", "receive", "properties", "back-off", "pause"])
-def test_a_stop_ends_every_wait_of_a_reader_at_once(during):
+async def test_a_stop_ends_every_wait_of_a_reader_at_once(during):
     """The drain does not wait for a source that does not answer."""
+    setup = Setup()
+    stop = StopScope(lambda: inf)
+    source: MemoryEventSource = QuietLinks(setup, open_s=100 * (during != "receive"))
+    if during == "back-off":
+        source = await opened(setup)
+        setup.hub.begin_outage()
+    reading = Reading(setup, source, stop=stop)
+    if during == "pause":
+        reading.pause.pause()
+    asyncio.get_running_loop().call_later(
+        0.5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
+    )
+    with pytest.raises(StoppedError):
+        await ask(reading, during)
 
-    async def scenario():
-        setup = Setup()
-        stop = StopScope(lambda: inf)
-        source: MemoryEventSource = QuietLinks(setup, open_s=100 * (during != "receive"))
-        if during == "back-off":
-            source = await opened(setup)
-            setup.hub.begin_outage()
-        reading = Reading(setup, source, stop=stop)
-        if during == "pause":
-            reading.pause.pause()
-        asyncio.get_running_loop().call_later(
-            0.5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
-        )
-        with pytest.raises(StoppedError):
-            await ask(reading, during)
-        return asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == 0.5
+    assert asyncio.get_running_loop().time() == 0.5
 
 
-def test_a_pause_closes_the_link_and_a_resume_opens_one():
+async def test_a_pause_closes_the_link_and_a_resume_opens_one():
     """Nothing is received meanwhile. The events of a link that is not read would pile up."""
+    setup = Setup()
+    source = QuietLinks(setup)
+    reading = Reading(setup, source)
+    pause = reading.pause
+    seen = []
+    for step in (pause.pause, pause.resume, pause.pause):
+        receiving = asyncio.ensure_future(
+            reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
+        )
+        await seconds(1)
+        before = source.opened_count
+        step()
+        await seconds(1)
+        seen.append((before, receiving.done(), source.opened_count, source.closed_count))
+        receiving.cancel()
+    await reading.link.close()
+    await reading.link.close()
 
-    async def scenario():
-        setup = Setup()
-        source = QuietLinks(setup)
-        reading = Reading(setup, source)
-        pause = reading.pause
-        seen = []
-        for step in (pause.pause, pause.resume, pause.pause):
-            receiving = asyncio.ensure_future(
-                reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
-            )
-            await seconds(1)
-            before = source.opened_count
-            step()
-            await seconds(1)
-            seen.append((before, receiving.done(), source.opened_count, source.closed_count))
-            receiving.cancel()
-        await reading.link.close()
-        await reading.link.close()
-        return seen, source.closed_count
-
-    assert run_virtual(scenario()) == (
+    assert (seen, source.closed_count) == (
         [(1, True, 1, 0), (1, False, 2, 1), (2, True, 2, 1)],
         2,
     )
 
 
-def test_a_restart_opens_one_link_more():
+async def test_a_restart_opens_one_link_more():
     """The wait under way ends. Afterwards the reader waits again for as long as it was told."""
+    setup = Setup()
+    source, counters = QuietLinks(setup), DeliveryCounters()
+    reading = Reading(setup, source, counters=counters)
+    asyncio.get_running_loop().call_later(5, reading.link.restart)
+    events = await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
+    took_s = asyncio.get_running_loop().time()
 
-    async def scenario():
-        setup = Setup()
-        source, counters = QuietLinks(setup), DeliveryCounters()
-        reading = Reading(setup, source, counters=counters)
-        asyncio.get_running_loop().call_later(5, reading.link.restart)
-        events = await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
-        took_s = asyncio.get_running_loop().time()
-        return list(events), took_s, source.opened_count, counters.receiver_error_count
-
-    assert run_virtual(scenario()) == ([], 11, 2, 1)
+    assert (list(events), took_s, source.opened_count, counters.receiver_error_count) == (
+        [],
+        11,
+        2,
+        1,
+    )
 
 
-def test_received_events_are_counted():
+async def test_received_events_are_counted():
     """Also those that are delivered again after a link broke."""
+    setup, counters = Setup(), DeliveryCounters()
+    reading = Reading(setup, await opened(setup), counters=counters)
+    setup.publish(3)
+    for _ in range(2):
+        await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
+        await reading.link.close()
 
-    async def scenario():
-        setup, counters = Setup(), DeliveryCounters()
-        reading = Reading(setup, await opened(setup), counters=counters)
-        setup.publish(3)
-        for _ in range(2):
-            await reading.next(EventPosition.earliest, 10, timedelta(seconds=60))
-            await reading.link.close()
-        return counters.received_count
-
-    assert run_virtual(scenario()) == 6
+    assert counters.received_count == 6
 
 
 def test_a_timeout_that_the_source_raises_is_its_error():

@@ -24,7 +24,6 @@ from eventproc.models import CloseReason, EventPosition, SequenceRange
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import QueueSource
 from eventproc.sources.memory import MemoryEventSource
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._core.events import events, numbers
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture
@@ -113,16 +112,14 @@ class StartFixture:
         self.reported.append((error, count))
 
 
-def test_an_adoption_is_tried_again_and_only_a_refusal_is_reported(caplog):
+async def test_an_adoption_is_tried_again_and_only_a_refusal_is_reported(caplog):
     """With longer and longer waits. An outage ends by itself, so no handler is told."""
     caplog.set_level(logging.DEBUG, "eventproc")
 
-    async def scenario():
-        fixture = StartFixture(errors=[NO_ANSWER, NO_ANSWER, REFUSED, REFUSED])
-        await fixture.begin()
-        return fixture.attempts, fixture.reported
+    fixture = StartFixture(errors=[NO_ANSWER, NO_ANSWER, REFUSED, REFUSED])
+    await fixture.begin()
 
-    assert run_virtual(scenario()) == ([1, 2, 3, 4], [(REFUSED, 1), (REFUSED, 2)])
+    assert (fixture.attempts, fixture.reported) == ([1, 2, 3, 4], [(REFUSED, 1), (REFUSED, 2)])
     *failed, recovered = [vars(record) for record in caplog.records]
     assert [(line["levelname"], line["event"], line["attempt"]) for line in failed] == [
         ("WARNING", "adoption_failed", 1),
@@ -134,63 +131,51 @@ def test_an_adoption_is_tried_again_and_only_a_refusal_is_reported(caplog):
 
 
 @pytest.mark.parametrize("during", ["adoption", "back-off", "storing latest"])
-def test_a_stop_ends_every_wait_of_a_start_at_once(during):
+async def test_a_stop_ends_every_wait_of_a_start_at_once(during):
     """There is nothing to store, so it does not wait for a store that does not answer."""
+    errors = [NO_ANSWER] if during == "back-off" else []
+    fixture = StartFixture(errors=errors, wait_s=1000)
+    fixture.checkpoints.write_s = 100
+    asyncio.get_running_loop().call_later(5, fixture.end)
+    is_latest = during == "storing latest"
+    with pytest.raises(StoppedError):
+        await fixture.begin(EventPosition.latest() if is_latest else None)
+    ended_s = asyncio.get_running_loop().time()
+    await seconds(100)  # Until the write under way has ended.
 
-    async def scenario():
-        errors = [NO_ANSWER] if during == "back-off" else []
-        fixture = StartFixture(errors=errors, wait_s=1000)
-        fixture.checkpoints.write_s = 100
-        asyncio.get_running_loop().call_later(5, fixture.end)
-        is_latest = during == "storing latest"
-        with pytest.raises(StoppedError):
-            await fixture.begin(EventPosition.latest() if is_latest else None)
-        ended_s = asyncio.get_running_loop().time()
-        await seconds(100)  # Until the write under way has ended.
-        return ended_s
-
-    assert run_virtual(scenario()) == 5
+    assert ended_s == 5
 
 
-def test_the_age_of_the_hub_is_the_one_that_is_known_at_each_attempt():
+async def test_the_age_of_the_hub_is_the_one_that_is_known_at_each_attempt():
     """It may be deleted and created again during an outage of the store."""
+    fixture = StartFixture(errors=[NO_ANSWER, NO_ANSWER], wait_s=60)
+    await fixture.stored(5)
+    starting = asyncio.ensure_future(fixture.begin())
+    await seconds(30)
+    fixture.setup.hub.recreate()
+    await fixture.source.partition_ids()
+    await seconds(120)
+    fixture.end()
+    with pytest.raises(StoppedError):
+        await starting
 
-    async def scenario():
-        fixture = StartFixture(errors=[NO_ANSWER, NO_ANSWER], wait_s=60)
-        await fixture.stored(5)
-        starting = asyncio.ensure_future(fixture.begin())
-        await seconds(30)
-        fixture.setup.hub.recreate()
-        await fixture.source.partition_ids()
-        await seconds(120)
-        fixture.end()
-        with pytest.raises(StoppedError):
-            await starting
-        return [type(error) for error, _ in fixture.reported]
-
-    assert run_virtual(scenario()) == [HubRecreatedError]
+    assert [type(error) for error, _ in fixture.reported] == [HubRecreatedError]
 
 
 @pytest.mark.parametrize("published", [0, 1, 3])
-def test_latest_is_stored_as_the_position_that_it_means_now(published):
+async def test_latest_is_stored_as_the_position_that_it_means_now(published):
     """Before the first event it is a position, too: that event is not to be skipped."""
+    fixture = StartFixture()
+    fixture.setup.publish(published)
+    newest = fixture.setup.hub.partition_properties("0")
+    position = await fixture.begin(EventPosition.latest())
+    stored = fixture.setup.checkpoint()
+    found = stored.offset, stored.sequence_number, fixture.reader.newest_received
+    offset = newest.last_enqueued_offset if published else "-1"
+    expected = EventPosition.from_offset(offset, sequence_number=published - 1)
 
-    async def scenario():
-        fixture = StartFixture()
-        fixture.setup.publish(published)
-        newest = fixture.setup.hub.partition_properties("0")
-        position = await fixture.begin(EventPosition.latest())
-        stored = fixture.setup.checkpoint()
-        assert stored is not None
-        found = stored.offset, stored.sequence_number, fixture.reader.newest_received
-        offset = newest.last_enqueued_offset if published else "-1"
-        expected = EventPosition.from_offset(offset, sequence_number=published - 1)
-        return position == expected, found, (offset, published - 1, published - 1)
-
-    is_expected, found, expected = run_virtual(scenario())
-
-    assert is_expected
-    assert found == expected
+    assert position == expected
+    assert found == (offset, published - 1, published - 1)
 
 
 @pytest.mark.parametrize(
@@ -198,18 +183,15 @@ def test_latest_is_stored_as_the_position_that_it_means_now(published):
     [(Source, 1, [2, 5, 6]), (Queues, 9, [2, 3, 4, 5, 6, 7, 8, 9])],
     ids=["hub", "queue"],
 )
-def test_completed_events_are_left_out_unless_the_source_is_a_queue(source, newest, wanted):
+async def test_completed_events_are_left_out_unless_the_source_is_a_queue(source, newest, wanted):
     """A queue does not deliver them again, and may give their numbers to no other messages."""
+    fixture = StartFixture()
+    fixture.source = source(fixture.setup.hub)
+    await fixture.stored(1, completed=(SequenceRange(3, 4), SequenceRange(7, 9)))
+    await fixture.begin()
+    admitted = fixture.checkpointer.progress.admit(events(range(2, 10)))
 
-    async def scenario():
-        fixture = StartFixture()
-        fixture.source = source(fixture.setup.hub)
-        await fixture.stored(1, completed=(SequenceRange(3, 4), SequenceRange(7, 9)))
-        await fixture.begin()
-        admitted = fixture.checkpointer.progress.admit(events(range(2, 10)))
-        return fixture.reader.newest_received, numbers(admitted)
-
-    assert run_virtual(scenario()) == (newest, wanted)
+    assert (fixture.reader.newest_received, numbers(admitted)) == (newest, wanted)
 
 
 @pytest.mark.parametrize(
@@ -221,30 +203,24 @@ def test_completed_events_are_left_out_unless_the_source_is_a_queue(source, newe
     ],
     ids=["of its position", "without a state", "of another position"],
 )
-def test_a_state_of_another_position_is_warned_of(caplog, writes, warned):
+async def test_a_state_of_another_position_is_warned_of(caplog, writes, warned):
     """A processor of an Azure SDK moves the checkpoint and leaves the state as it was."""
+    fixture = StartFixture()
+    for number, state in writes:
+        await fixture.stored(number, state)
+    await fixture.begin()
 
-    async def scenario():
-        fixture = StartFixture()
-        for number, state in writes:
-            await fixture.stored(number, state)
-        await fixture.begin()
-
-    run_virtual(scenario())
     lines = [vars(record) for record in caplog.records]
 
     assert {line["event"] for line in lines} <= {"state_position_mismatched"}
     assert [(line["sequence_number"], line["state_sequence_number"]) for line in lines] == warned
 
 
-def test_an_offset_of_another_protocol_ends_the_pump_as_a_failure_of_its_source():
+async def test_an_offset_of_another_protocol_ends_the_pump_as_a_failure_of_its_source():
     """The source would read a different event there."""
+    fixture = StartFixture()
+    await fixture.stored(5, offset="kafka:5")
+    with pytest.raises(PartitionStoppedError) as raised:
+        await fixture.begin()
 
-    async def scenario():
-        fixture = StartFixture()
-        await fixture.stored(5, offset="kafka:5")
-        with pytest.raises(PartitionStoppedError) as raised:
-            await fixture.begin()
-        return raised.value.reason
-
-    assert run_virtual(scenario()) is CloseReason.SOURCE_FAILED
+    assert raised.value.reason is CloseReason.SOURCE_FAILED

@@ -80,37 +80,30 @@ def test_an_unexpected_exception_of_a_store_does_not_end_the_processor(
     assert len(logged) <= 2
 
 
-def test_an_unexpected_exception_of_a_store_at_the_start_names_the_method():
+async def test_an_unexpected_exception_of_a_store_at_the_start_names_the_method():
     """The error has the class and the method, and the cause is chained."""
+    setup = Setup()
+    processor = setup.processor()
+    store: Any = setup.store_by_owner["a"]
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        store: Any = setup.store_by_owner["a"]
+    async def open_store():
+        await _raise_foreign()
 
-        async def open_store():
-            await _raise_foreign()
+    store.open = open_store
+    with pytest.raises(StoreError, match=r"FaultyCheckpointStore.open raised Conn") as caught:
+        await processor.start()
 
-        store.open = open_store
-        with pytest.raises(StoreError, match=r"FaultyCheckpointStore.open raised Conn") as caught:
-            await processor.start()
-        return caught.value.__cause__
-
-    assert isinstance(run_virtual(scenario()), ConnectionResetError)
+    assert isinstance(caught.value.__cause__, ConnectionResetError)
 
 
-def test_an_exception_of_a_stores_close_does_not_fail_stop(caplog):
+async def test_an_exception_of_a_stores_close_does_not_fail_stop(caplog):
     """It is logged; all partitions were released before."""
-
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        store: Any = setup.store_by_owner["a"]
-        async with processor:
-            await seconds(5)
-            store.close = _raise_foreign
-
-    run_virtual(scenario())
+    setup = Setup()
+    processor = setup.processor()
+    store: Any = setup.store_by_owner["a"]
+    async with processor:
+        await seconds(5)
+        store.close = _raise_foreign
 
     assert lines_of(caplog, "store_close_failed") == [("WARNING", "store_close_failed")]
 
@@ -152,7 +145,7 @@ def test_failures_of_a_store_call_are_logged_when_they_begin_and_end(caplog):
     ]
 
 
-def test_a_cancellation_that_a_store_swallows_still_cancels_its_caller():
+async def test_a_cancellation_that_a_store_swallows_still_cancels_its_caller():
     """Otherwise a loop around the call would go on, and ``stop`` would wait for it for ever."""
     group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 
@@ -162,12 +155,10 @@ def test_a_cancellation_that_a_store_swallows_still_cancels_its_caller():
                 await asyncio.Event().wait()
             return await super().list_members(group)
 
-    async def scenario():
-        async with GuardedStore(Swallowing(), get_logger("eventproc.test")) as guarded:
-            call = asyncio.create_task(guarded.list_members(group))
-            await seconds(1)
-            call.cancel()
-            await asyncio.wait([call])
-        return call.cancelled()
+    async with GuardedStore(Swallowing(), get_logger("eventproc.test")) as guarded:
+        call = asyncio.create_task(guarded.list_members(group))
+        await seconds(1)
+        call.cancel()
+        await asyncio.wait([call])
 
-    assert run_virtual(scenario())
+    assert call.cancelled()

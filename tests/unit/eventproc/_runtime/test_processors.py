@@ -78,28 +78,23 @@ class FailingInClose(Noting):
     "kind", [Hanging, IgnoringCancellation, HangingInClose, FailingInClose, Noting]
 )
 @pytest.mark.parametrize("is_store_out", [False, True])
-def test_stop_keeps_its_time_limit_whatever_handler_and_store_do(kind, is_store_out):
+async def test_stop_keeps_its_time_limit_whatever_handler_and_store_do(kind, is_store_out):
     """It returns within ``shutdown_timeout``. If it can, it checkpoints and releases everything."""
-
-    async def scenario():
-        setup = Setup(3)
-        for partition_id in ("0", "1", "2"):
-            setup.publish(3, partition_id)
-        processor = setup.processor(lambda: kind(setup), shutdown_timeout=BUDGET)
-        await processor.start()
-        await seconds(5)
-        store = setup.store_by_owner["a"]
-        store.is_out = is_store_out
-        store.faults = StoreFaults(silence=timedelta(seconds=1000 if is_store_out else 0))
-        began_s = asyncio.get_running_loop().time()
-        await processor.stop()
-        took_s = asyncio.get_running_loop().time() - began_s
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        if tasks and kind is IgnoringCancellation:
-            await asyncio.wait(tasks)
-        return took_s, setup
-
-    took_s, setup = run_virtual(scenario())
+    setup = Setup(3)
+    for partition_id in ("0", "1", "2"):
+        setup.publish(3, partition_id)
+    processor = setup.processor(lambda: kind(setup), shutdown_timeout=BUDGET)
+    await processor.start()
+    await seconds(5)
+    store = setup.store_by_owner["a"]
+    store.is_out = is_store_out
+    store.faults = StoreFaults(silence=timedelta(seconds=1000 if is_store_out else 0))
+    began_s = asyncio.get_running_loop().time()
+    await processor.stop()
+    took_s = asyncio.get_running_loop().time() - began_s
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if tasks and kind is IgnoringCancellation:
+        await asyncio.wait(tasks)
 
     assert took_s <= BUDGET.total_seconds() + TOLERANCE_S
     if kind in {Noting, FailingInClose} and not is_store_out:
@@ -108,22 +103,19 @@ def test_stop_keeps_its_time_limit_whatever_handler_and_store_do(kind, is_store_
         assert setup.account.records(setup.group).member_by_owner == {}
 
 
-def test_a_stopped_processor_may_be_started_again():
+async def test_a_stopped_processor_may_be_started_again():
     """It continues from its checkpoints. Counters can be read until then, and begin at 0 again."""
-
-    async def scenario():
-        setup = Setup(2)
-        processor = setup.processor()
-        snapshots = [processor.statistics()]
-        for _ in range(3):
-            setup.publish(2)
-            async with processor:
-                await seconds(30)
-                snapshots.append(processor.statistics())
+    setup = Setup(2)
+    processor = setup.processor()
+    snapshots = [processor.statistics()]
+    for _ in range(3):
+        setup.publish(2)
+        async with processor:
+            await seconds(30)
             snapshots.append(processor.statistics())
-        return setup.numbers(), snapshots
+        snapshots.append(processor.statistics())
 
-    numbers, snapshots = run_virtual(scenario())
+    numbers = setup.numbers()
 
     assert numbers == [0, 1, 2, 3, 4, 5]
     assert [s.counters.handled_count for s in snapshots] == [0, 2, 2, 2, 2, 2, 2]
@@ -185,59 +177,51 @@ def test_a_processor_may_be_started_again_in_a_new_event_loop(kind):
     asyncio.run(in_two_loops(serve_once))
 
 
-def test_starting_a_running_processor_raises_and_stopping_twice_does_nothing():
+async def test_starting_a_running_processor_raises_and_stopping_twice_does_nothing():
     """``stop`` may be called before the start, too, and twice at once."""
-
-    async def scenario():
-        processor = Setup().processor()
-        await processor.stop()
+    processor = Setup().processor()
+    await processor.stop()
+    await processor.start()
+    with pytest.raises(ConfigurationError, match="running"):
         await processor.start()
-        with pytest.raises(ConfigurationError, match="running"):
-            await processor.start()
-        await asyncio.gather(processor.stop(), processor.stop())
-
-    run_virtual(scenario())
+    await asyncio.gather(processor.stop(), processor.stop())
 
 
 @pytest.mark.parametrize("what", ["store", "hub", "group"])
-def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
+async def test_a_failed_start_leaves_nothing_claimed_and_may_be_repeated(what):
     """It raises one clear error, and everything opened is closed."""
+    setup = Setup()
+    processor = setup.processor()
+    expected: type[Exception]
+    if what == "store":
+        setup.store_by_owner["a"].is_out = True
+        expected = StoreUnavailableError
+    elif what == "hub":
+        setup.hub.begin_outage()
+        expected = SourceUnavailableError
+    else:
+        hub = MemoryHub(1, consumer_groups=["other"])
+        processor = EventProcessor(
+            source=MemoryEventSource(hub),
+            store=MemoryCheckpointStore(setup.account),
+            handler=lambda: Noting(setup),
+            rng=Random(1),
+            config=EventProcessorConfig(uses_store_thread=False),
+        )
+        expected = ConfigurationError
+    with pytest.raises(expected):
+        await processor.start()
 
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor()
-        expected: type[Exception]
-        if what == "store":
-            setup.store_by_owner["a"].is_out = True
-            expected = StoreUnavailableError
-        elif what == "hub":
-            setup.hub.begin_outage()
-            expected = SourceUnavailableError
-        else:
-            hub = MemoryHub(1, consumer_groups=["other"])
-            processor = EventProcessor(
-                source=MemoryEventSource(hub),
-                store=MemoryCheckpointStore(setup.account),
-                handler=lambda: Noting(setup),
-                rng=Random(1),
-                config=EventProcessorConfig(uses_store_thread=False),
-            )
-            expected = ConfigurationError
-        with pytest.raises(expected):
-            await processor.start()
+    assert setup.owners() == {}
+    assert len(asyncio.all_tasks()) == 1
 
-        assert setup.owners() == {}
-        assert len(asyncio.all_tasks()) == 1
-
-        if what != "group":
-            setup.store_by_owner["a"].is_out = False
-            setup.hub.end_outage()
-            setup.publish(1)
-            async with processor:
-                await seconds(20)
-            assert setup.numbers() == [0]
-
-    run_virtual(scenario())
+    if what != "group":
+        setup.store_by_owner["a"].is_out = False
+        setup.hub.end_outage()
+        setup.publish(1)
+        async with processor:
+            await seconds(20)
+        assert setup.numbers() == [0]
 
 
 @pytest.mark.parametrize("owner_id", ["", " a", "a\n", "é"])
@@ -254,69 +238,57 @@ def test_a_handler_instance_is_refused():
         setup.processor(Noting(setup))  # type: ignore[arg-type]
 
 
-def test_run_inside_an_event_loop_is_refused():
+async def test_run_inside_an_event_loop_is_refused():
     """The message names ``serve``; nothing is started."""
+    processor = Setup().processor()
+    with pytest.raises(ConfigurationError, match=r"processor\.serve\(\).*async with processor"):
+        processor.run()
 
-    async def scenario():
-        processor = Setup().processor()
-        with pytest.raises(ConfigurationError, match=r"processor\.serve\(\).*async with processor"):
-            processor.run()
-        return processor.statistics().owned
-
-    assert run_virtual(scenario()) == ()
+    assert processor.statistics().owned == ()
 
 
-def test_serve_returns_after_stop():
+async def test_serve_returns_after_stop():
     """It starts the processor, and serves events until another task stops it."""
+    setup = Setup()
+    setup.publish(2)
+    processor = setup.processor()
+    serving = asyncio.ensure_future(processor.serve())
+    await seconds(2)
+    await processor.stop()
+    await serving
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(2)
-        processor = setup.processor()
-        serving = asyncio.ensure_future(processor.serve())
-        await seconds(2)
-        await processor.stop()
-        await serving
-        return setup.checkpointed(), setup.owners()
-
-    assert run_virtual(scenario()) == (1, {"0": None})
+    assert (setup.checkpointed(), setup.owners()) == (1, {"0": None})
 
 
-def test_a_cancelled_serve_stops_the_processor():
+async def test_a_cancelled_serve_stops_the_processor():
     """The checkpoint is written and the partition is released."""
+    setup = Setup()
+    setup.publish(2)
+    running = asyncio.ensure_future(setup.processor().serve())
+    await seconds(2)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(2)
-        running = asyncio.ensure_future(setup.processor().serve())
-        await seconds(2)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        return setup.checkpointed(), setup.owners()
-
-    assert run_virtual(scenario()) == (1, {"0": None})
+    assert (setup.checkpointed(), setup.owners()) == (1, {"0": None})
 
 
-def test_a_handler_that_stops_its_own_processor_does_not_deadlock():
+async def test_a_handler_that_stops_its_own_processor_does_not_deadlock():
     """Its call is cancelled when ``shutdown_timeout`` is over."""
+    setup = Setup()
 
-    async def scenario():
-        setup = Setup()
+    class StoppingItself(Noting):
+        async def process_events(self, context, events):
+            await super().process_events(context, events)
+            await processor.stop()
 
-        class StoppingItself(Noting):
-            async def process_events(self, context, events):
-                await super().process_events(context, events)
-                await processor.stop()
+    processor = setup.processor(lambda: StoppingItself(setup), shutdown_timeout=BUDGET)
+    setup.publish(1)
+    await processor.start()
+    await seconds(60)
+    await processor.stop()
 
-        processor = setup.processor(lambda: StoppingItself(setup), shutdown_timeout=BUDGET)
-        setup.publish(1)
-        await processor.start()
-        await seconds(60)
-        await processor.stop()
-        return processor.statistics().owned
-
-    assert run_virtual(scenario()) == ()
+    assert processor.statistics().owned == ()
 
 
 def test_statistics_have_lag_and_progress():
@@ -339,28 +311,24 @@ def test_statistics_have_lag_and_progress():
     assert (counters.handler_error_count, counters.receiver_error_count) == (0, 0)
 
 
-def test_a_context_cannot_checkpoint_after_its_partition_is_lost():
+async def test_a_context_cannot_checkpoint_after_its_partition_is_lost():
     """Even if the handler keeps the context."""
+    setup = Setup()
+    contexts = []
 
-    async def scenario():
-        setup = Setup()
-        contexts = []
+    class Keeping(Noting):
+        async def process_events(self, context, events):
+            contexts.append(context)
 
-        class Keeping(Noting):
-            async def process_events(self, context, events):
-                contexts.append(context)
-
-        setup.publish(1)
-        processor = setup.processor(lambda: Keeping(setup))
-        async with processor:
-            await seconds(1)
-            assert processor._run is not None
-            processor._run.pumps.lose("0")
-            await seconds(0.1)
-            with pytest.raises(OwnershipLostError):
-                await contexts[0].checkpoint()
-
-    run_virtual(scenario())
+    setup.publish(1)
+    processor = setup.processor(lambda: Keeping(setup))
+    async with processor:
+        await seconds(1)
+        assert processor._run is not None
+        processor._run.pumps.lose("0")
+        await seconds(0.1)
+        with pytest.raises(OwnershipLostError):
+            await contexts[0].checkpoint()
 
 
 def test_the_stores_thread_ends_with_its_processor():

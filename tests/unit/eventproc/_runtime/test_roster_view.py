@@ -111,14 +111,10 @@ def test_a_change_asks_for_a_cycle_and_is_logged(events):
     assert events() == [("INFO", "roster_changed")] * 2
 
 
-def test_a_roster_without_the_own_name_is_logged(events):
+async def test_a_roster_without_the_own_name_is_logged(events):
     """After each answer that is new."""
-
-    async def scenario():
-        async with Watched("b", own="a"):
-            pass
-
-    run_virtual(scenario())
+    async with Watched("b", own="a"):
+        pass
 
     assert events() == [("INFO", "roster_changed"), ("WARNING", "roster_omits_own")]
 
@@ -147,18 +143,17 @@ def test_without_an_answer_the_last_one_stays(events):
 @pytest.mark.parametrize(
     ("error", "has_traceback"), [(ConfigurationError("no right"), False), (KeyError("x"), True)]
 )
-def test_an_error_while_running_is_logged_and_tried_again(events, caplog, error, has_traceback):
+async def test_an_error_while_running_is_logged_and_tried_again(
+    events, caplog, error, has_traceback
+):
     """At error level, with what it says; one that is not expected, with its traceback."""
+    async with Watched("a") as seen:
+        seen.view.note_leader(leads=True)
+        seen.cluster.error = error
+        await asyncio.sleep(1.5 * INTERVAL_S)
+        seen.cluster.comes_back()
+        await asyncio.sleep(INTERVAL_S)
 
-    async def scenario():
-        async with Watched("a") as seen:
-            seen.view.note_leader(leads=True)
-            seen.cluster.error = error
-            await asyncio.sleep(1.5 * INTERVAL_S)
-            seen.cluster.comes_back()
-            await asyncio.sleep(INTERVAL_S)
-
-    run_virtual(scenario())
     (failure,) = [r for r in caplog.records if r.levelname == "ERROR"]
 
     assert events()[1:] == [("ERROR", "roster_unavailable"), ("INFO", "roster_available")]
@@ -167,50 +162,41 @@ def test_an_error_while_running_is_logged_and_tried_again(events, caplog, error,
 
 
 @pytest.mark.parametrize("error", [ConfigurationError("no right"), KeyError("no right")])
-def test_a_start_that_fails_closes_the_roster(error):
+async def test_a_start_that_fails_closes_the_roster(error):
     """The error says what the roster raised."""
+    seen = Watched("a")
+    seen.cluster.error = error
+    with pytest.raises(ConfigurationError, match="no right"):
+        await seen.view.open(seen.opened)
+    await seen.opened.close(0.0)
 
-    async def scenario():
-        seen = Watched("a")
-        seen.cluster.error = error
-        with pytest.raises(ConfigurationError, match="no right"):
-            await seen.view.open(seen.opened)
-        await seen.opened.close(0.0)
-        return seen.roster.is_open
-
-    assert run_virtual(scenario()) is False
+    assert seen.roster.is_open is False
 
 
-def test_closing_ends_the_reads():
+async def test_closing_ends_the_reads():
     """Also one that is under way."""
+    seen = Watched("a")
+    async with seen:
+        seen.view.note_leader(leads=True)
+    open_after = seen.roster.is_open
+    await asyncio.sleep(5 * INTERVAL_S)
 
-    async def scenario():
-        seen = Watched("a")
-        async with seen:
-            seen.view.note_leader(leads=True)
-        open_after = seen.roster.is_open
-        await asyncio.sleep(5 * INTERVAL_S)
-        return open_after, seen.request_count
-
-    assert run_virtual(scenario()) == (False, 1)
+    assert (open_after, seen.request_count) == (False, 1)
 
 
-def test_a_cancellation_that_a_roster_swallows_ends_the_reads_all_the_same(monkeypatch):
+async def test_a_cancellation_that_a_roster_swallows_ends_the_reads_all_the_same(monkeypatch):
     """Some clients do so."""
+    seen = Watched("a")
 
-    async def scenario():
-        seen = Watched("a")
+    async def swallowing():
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            return frozenset("a")
 
-        async def swallowing():
-            try:
-                await asyncio.sleep(1000)
-            except asyncio.CancelledError:
-                return frozenset("a")
+    async with seen:
+        seen.view.note_leader(leads=True)
+        monkeypatch.setattr(seen.roster, "owner_ids", swallowing)
+        await asyncio.sleep(1.5 * INTERVAL_S)
 
-        async with seen:
-            seen.view.note_leader(leads=True)
-            monkeypatch.setattr(seen.roster, "owner_ids", swallowing)
-            await asyncio.sleep(1.5 * INTERVAL_S)
-        return True
-
-    assert run_virtual(scenario())
+    assert True

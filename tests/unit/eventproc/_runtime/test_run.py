@@ -18,6 +18,7 @@ from tests.unit.eventproc._delivery.test_handler_threads import SHORT
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="CLOCK_BOOTTIME is Linux's")
+@pytest.mark.real_time
 async def test_leases_expire_while_the_machine_sleeps(monkeypatch):
     """The others take the partition meanwhile. Only ``CLOCK_BOOTTIME`` counts that time. In real
     time, hence short."""
@@ -108,60 +109,49 @@ def warned(caplog):
     ]
 
 
-def test_parts_are_closed_in_reverse_order(caplog):
+async def test_parts_are_closed_in_reverse_order(caplog):
     """The part that was opened last may still use the others."""
+    parts = SlowParts()
+    for name in "abc":
+        parts.push(name, 1)
+    await parts.stack.close(10)
 
-    async def scenario():
-        parts = SlowParts()
-        for name in "abc":
-            parts.push(name, 1)
-        await parts.stack.close(10)
-        return parts.closed
-
-    assert run_virtual(scenario()) == [("c", 1), ("b", 2), ("a", 3)]
+    assert parts.closed == [("c", 1), ("b", 2), ("a", 3)]
     assert warned(caplog) == []
 
 
-def test_a_part_that_does_not_close_in_time_is_logged_and_left_open(caplog):
+async def test_a_part_that_does_not_close_in_time_is_logged_and_left_open(caplog):
     """Each part below it still gets a moment, so that a quick one is closed."""
     caplog.set_level(logging.WARNING, "eventproc")
 
-    async def scenario():
-        parts = SlowParts()
-        parts.push("quick", CLOSE_MIN_S / 2)
-        parts.push("hanging", None)
-        parts.push("slow", 4)
-        await parts.stack.close(10)
-        return parts.closed
+    parts = SlowParts()
+    parts.push("quick", CLOSE_MIN_S / 2)
+    parts.push("hanging", None)
+    parts.push("slow", 4)
+    await parts.stack.close(10)
 
-    assert run_virtual(scenario()) == [("slow", 4), ("quick", pytest.approx(10 + CLOSE_MIN_S / 2))]
+    assert parts.closed == [("slow", 4), ("quick", pytest.approx(10 + CLOSE_MIN_S / 2))]
     assert warned(caplog) == ["hanging"]
 
 
-def test_several_hanging_parts_share_the_limit(caplog):
+async def test_several_hanging_parts_share_the_limit(caplog):
     """Together they take no longer than the limit, and a moment for each."""
+    parts = SlowParts()
+    for name in "abc":
+        parts.push(name, None)
+    await parts.stack.close(10)
 
-    async def scenario():
-        parts = SlowParts()
-        for name in "abc":
-            parts.push(name, None)
-        await parts.stack.close(10)
-        return asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == pytest.approx(10 + 2 * CLOSE_MIN_S)
+    assert asyncio.get_running_loop().time() == pytest.approx(10 + 2 * CLOSE_MIN_S)
     assert warned(caplog) == ["c", "b", "a"]
 
 
-def test_an_error_is_raised_after_everything_was_closed(caplog):
+async def test_an_error_is_raised_after_everything_was_closed(caplog):
     """Also a ``TimeoutError`` of a part itself."""
+    parts = SlowParts()
+    parts.push("a")
+    parts.push("b", error=TimeoutError("of its own"))
+    with pytest.raises(TimeoutError, match="of its own"):
+        await parts.stack.close(10)
 
-    async def scenario():
-        parts = SlowParts()
-        parts.push("a")
-        parts.push("b", error=TimeoutError("of its own"))
-        with pytest.raises(TimeoutError, match="of its own"):
-            await parts.stack.close(10)
-        return [name for name, _ in parts.closed]
-
-    assert run_virtual(scenario()) == ["a"]
+    assert [name for name, _ in parts.closed] == ["a"]
     assert warned(caplog) == []

@@ -10,6 +10,8 @@ import pytest
 from eventproc._runtime.store_thread import InlineExecutor, ThreadExecutor
 from eventproc.errors import StoreUnavailableError
 
+pytestmark = pytest.mark.real_time  # with threads
+
 
 class ClosingLoop:
     """A loop that is closed between ``is_closed`` and the call."""

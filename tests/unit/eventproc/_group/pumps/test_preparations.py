@@ -5,6 +5,8 @@ import threading
 from random import Random
 from typing import Any
 
+import pytest
+
 from eventproc import Backoff, BlockingResourceHandler, ResourceHandler
 from eventproc._base.logs import get_logger
 from eventproc._base.retries import waits
@@ -136,57 +138,48 @@ async def test_a_handler_that_cannot_be_made_is_made_again_by_the_next_cycle(cap
     await preparations.close()
 
 
-def test_what_is_ready_is_known_until_it_is_taken_or_discarded():
+async def test_what_is_ready_is_known_until_it_is_taken_or_discarded():
     """What is held is not prepared, although this processor is planned to be its backup."""
+    preparations = preparations_of(Noting)
+    preparations.adjust({"a", "b", "c"}, {"c"}.__contains__)
+    before = preparations.ready
+    await seconds(1)
+    ready = preparations.ready
+    preparations.take("a")
+    preparations.adjust({"a"}, {"a"}.__contains__)
+    after = preparations.ready
+    await preparations.close()
 
-    async def scenario():
-        preparations = preparations_of(Noting)
-        preparations.adjust({"a", "b", "c"}, {"c"}.__contains__)
-        before = preparations.ready
-        await seconds(1)
-        ready = preparations.ready
-        preparations.take("a")
-        preparations.adjust({"a"}, {"a"}.__contains__)
-        after = preparations.ready
-        await preparations.close()
-        return before, ready, after, preparations.ready
-
-    assert run_virtual(scenario()) == ((), ("a", "b"), (), ())
+    assert (before, ready, after, preparations.ready) == ((), ("a", "b"), (), ())
 
 
-def test_what_is_planned_for_this_processor_is_kept_although_it_is_no_backup_any_more():
+async def test_what_is_planned_for_this_processor_is_kept_although_it_is_no_backup_any_more():
     """Its owner has not let it go yet."""
+    preparations = preparations_of(Noting)
+    preparations.adjust({"a"}, nobodys)
+    await seconds(1)
+    preparations.adjust((), {"a"}.__contains__)
+    handler, _ = preparations.take("a")
+    await preparations.close()
 
-    async def scenario():
-        preparations = preparations_of(Noting)
-        preparations.adjust({"a"}, nobodys)
-        await seconds(1)
-        preparations.adjust((), {"a"}.__contains__)
-        handler, _ = preparations.take("a")
-        await preparations.close()
-        return handler.calls  # type: ignore[attr-defined]
-
-    assert run_virtual(scenario()) == ["prepare", "ready"]
+    assert handler.calls == ["prepare", "ready"]  # type: ignore[attr-defined]
 
 
-def test_a_failing_preparation_is_called_again_after_longer_and_longer_waits(caplog):
+async def test_a_failing_preparation_is_called_again_after_longer_and_longer_waits(caplog):
     """A ``CancelledError`` of the user's own is a failure, too."""
+    handler = Noting()
+    handler.errors = [OSError("no route"), asyncio.CancelledError(), OSError("again")]
+    preparations = Preparations(
+        stub_work(lambda: handler), lambda count: 10.0 * count, get_logger("test")
+    )
+    preparations.adjust({"a"}, nobodys)
+    counts = []
+    for after_s in (5, 10, 10, 10, 10, 10, 10):
+        await seconds(after_s)
+        counts.append(handler.calls.count("prepare"))
+    await preparations.close()
 
-    async def scenario():
-        handler = Noting()
-        handler.errors = [OSError("no route"), asyncio.CancelledError(), OSError("again")]
-        preparations = Preparations(
-            stub_work(lambda: handler), lambda count: 10.0 * count, get_logger("test")
-        )
-        preparations.adjust({"a"}, nobodys)
-        counts = []
-        for after_s in (5, 10, 10, 10, 10, 10, 10):
-            await seconds(after_s)
-            counts.append(handler.calls.count("prepare"))
-        await preparations.close()
-        return counts
-
-    assert run_virtual(scenario()) == [1, 2, 2, 3, 3, 3, 4]
+    assert counts == [1, 2, 2, 3, 3, 3, 4]
     assert "again" in caplog.text
 
 
@@ -211,24 +204,25 @@ def test_the_log_names_handlers_as_users_do(caplog):
     assert left_count == 0, "a discarded handler is kept"
 
 
-def test_a_preparation_under_way_ends_before_it_is_discarded(caplog):
+async def test_a_preparation_under_way_ends_before_it_is_discarded(caplog):
     """``close`` waits for both; an error of ``discard`` is logged."""
+    handler = Noting()
+    handler.prepare_s, handler.close_s = 100.0, 5.0
+    preparations = preparations_of(lambda: handler)
+    preparations.adjust({"a"}, nobodys)
+    await seconds(1)
+    handler.errors = [OSError("cannot discard")]
+    preparations.adjust((), nobodys)
+    await preparations.close()
 
-    async def scenario():
-        handler = Noting()
-        handler.prepare_s, handler.close_s = 100.0, 5.0
-        preparations = preparations_of(lambda: handler)
-        preparations.adjust({"a"}, nobodys)
-        await seconds(1)
-        handler.errors = [OSError("cannot discard")]
-        preparations.adjust((), nobodys)
-        await preparations.close()
-        return handler.calls, asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == (["prepare", "closed", "discard"], 6.0)
+    assert (handler.calls, asyncio.get_running_loop().time()) == (
+        ["prepare", "closed", "discard"],
+        6.0,
+    )
     assert "cannot discard" in caplog.text
 
 
+@pytest.mark.real_time
 async def test_a_thread_that_still_prepares_is_waited_for():
     """Its handler serves only when it has returned."""
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()

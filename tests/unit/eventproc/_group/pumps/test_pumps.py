@@ -45,25 +45,22 @@ def test_pumps_are_started_and_ended_until_they_match_the_owned_partitions(befor
     assert running == before | owned
 
 
-def test_a_pause_outlives_the_pump():
+async def test_a_pause_outlives_the_pump():
     """The next pump of the partition starts paused, whoever began the pause, until a resume."""
+    fixture, seen = PumpsFixture(), []
+    fixture.pumps.pause("0")
+    for step in ("", "resume", "pause in the handler", "resume", "pause"):
+        if step == "resume":
+            fixture.pumps.resume("0")
+        elif step == "pause":
+            fixture.pumps.pause("0")
+        elif step:
+            fixture.newest().pause()
+        before = step and fixture.newest().is_paused
+        await fixture.replace_pump()
+        seen.append((before, fixture.newest().is_paused))
 
-    async def scenario():
-        fixture, seen = PumpsFixture(), []
-        fixture.pumps.pause("0")
-        for step in ("", "resume", "pause in the handler", "resume", "pause"):
-            if step == "resume":
-                fixture.pumps.resume("0")
-            elif step == "pause":
-                fixture.pumps.pause("0")
-            elif step:
-                fixture.newest().pause()
-            before = step and fixture.newest().is_paused
-            await fixture.replace_pump()
-            seen.append((before, fixture.newest().is_paused))
-        return seen
-
-    assert run_virtual(scenario()) == [
+    assert seen == [
         ("", True),
         (False, False),
         (True, True),
@@ -72,122 +69,118 @@ def test_a_pause_outlives_the_pump():
     ]
 
 
-def test_a_lost_partition_is_neither_paused_nor_stopped_when_it_comes_back():
+async def test_a_lost_partition_is_neither_paused_nor_stopped_when_it_comes_back():
     """The former ownership says nothing about the next one."""
+    fixture = PumpsFixture()
+    await fixture.adjust("01")
+    fixture.pumps.pause("0")
+    fixture.newest("1").end(CloseReason.HANDLER_FAILED)
+    await seconds(2)
+    stopped = fixture.pumps.restarts.stopped
+    fixture.newest("0").end(CloseReason.OWNERSHIP_LOST)
+    await seconds(2)
+    await fixture.adjust([])
+    await fixture.adjust("01")
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("01")
-        fixture.pumps.pause("0")
-        fixture.newest("1").end(CloseReason.HANDLER_FAILED)
-        await seconds(2)
-        stopped = fixture.pumps.restarts.stopped
-        fixture.newest("0").end(CloseReason.OWNERSHIP_LOST)
-        await seconds(2)
-        await fixture.adjust([])
-        await fixture.adjust("01")
-        return stopped, fixture.pumps.restarts.stopped, fixture.served(), fixture.newest().is_paused
-
-    assert run_virtual(scenario()) == (("1",), (), ["0", "1", "0", "1"], False)
+    assert (
+        stopped,
+        fixture.pumps.restarts.stopped,
+        fixture.served(),
+        fixture.newest().is_paused,
+    ) == (("1",), (), ["0", "1", "0", "1"], False)
 
 
-def test_a_stopped_partition_is_served_again_after_resume_and_forced_once():
+async def test_a_stopped_partition_is_served_again_after_resume_and_forced_once():
     """A resume asks for the next cycle at once, and the next pump tries the first event again."""
-
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("0")
-        fixture.pumps.resume("0")  # Without effect: it is not stopped.
-        was_changed = bool(fixture.changed_at_s)
-        fixture.newest().end(CloseReason.HANDLER_FAILED)
-        await seconds(2)
-        await fixture.adjust("0")
-        while_stopped = fixture.served()
-        fixture.changed_at_s.clear()
-        fixture.pumps.resume("0")
-        resumed = fixture.pumps.restarts.stopped, len(fixture.changed_at_s)
-        forced = []
-        for _ in range(2):
-            await fixture.replace_pump()
-            forced.append(fixture.newest().is_forced)
-        fixture.pumps.resume("0")
+    fixture = PumpsFixture()
+    await fixture.adjust("0")
+    fixture.pumps.resume("0")  # Without effect: it is not stopped.
+    was_changed = bool(fixture.changed_at_s)
+    fixture.newest().end(CloseReason.HANDLER_FAILED)
+    await seconds(2)
+    await fixture.adjust("0")
+    while_stopped = fixture.served()
+    fixture.changed_at_s.clear()
+    fixture.pumps.resume("0")
+    resumed = fixture.pumps.restarts.stopped, len(fixture.changed_at_s)
+    forced = []
+    for _ in range(2):
         await fixture.replace_pump()
         forced.append(fixture.newest().is_forced)
-        return was_changed, while_stopped, resumed, forced
+    fixture.pumps.resume("0")
+    await fixture.replace_pump()
+    forced.append(fixture.newest().is_forced)
 
-    assert run_virtual(scenario()) == (False, ["0"], ((), 1), [True, False, False])
+    assert (was_changed, while_stopped, resumed, forced) == (
+        False,
+        ["0"],
+        ((), 1),
+        [True, False, False],
+    )
 
 
-def test_a_forced_start_is_forgotten_if_the_partition_is_lost_before_it():
+async def test_a_forced_start_is_forgotten_if_the_partition_is_lost_before_it():
     """The next ownership begins by the rules."""
+    fixture = PumpsFixture()
+    await fixture.adjust("0")
+    fixture.newest().end(CloseReason.HANDLER_FAILED)
+    await seconds(2)
+    fixture.pumps.resume("0")
+    await fixture.adjust([])
+    await fixture.adjust("0")
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("0")
-        fixture.newest().end(CloseReason.HANDLER_FAILED)
-        await seconds(2)
-        fixture.pumps.resume("0")
-        await fixture.adjust([])
-        await fixture.adjust("0")
-        return len(fixture.made), fixture.newest().is_forced
-
-    assert run_virtual(scenario()) == (2, False)
+    assert (len(fixture.made), fixture.newest().is_forced) == (2, False)
 
 
-def test_a_partition_is_counted_as_lost_once():
+async def test_a_partition_is_counted_as_lost_once():
     """However often it is noticed: by a renewal, by a poll, by a checkpoint."""
+    fixture = PumpsFixture()
+    await fixture.adjust("01")
+    fixture.pumps.lose("0")
+    fixture.pumps.lose("0")
+    fixture.pumps.lose("7")
+    one = fixture.pumps.lost_count
+    await fixture.adjust([])
+    fixture.pumps.lose_all()
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("01")
-        fixture.pumps.lose("0")
-        fixture.pumps.lose("0")
-        fixture.pumps.lose("7")
-        one = fixture.pumps.lost_count
-        await fixture.adjust([])
-        fixture.pumps.lose_all()
-        return one, fixture.pumps.lost_count, [pump.is_lost for _, pump in fixture.made]
-
-    assert run_virtual(scenario()) == (1, 2, [True, True])
+    assert (one, fixture.pumps.lost_count, [pump.is_lost for _, pump in fixture.made]) == (
+        1,
+        2,
+        [True, True],
+    )
 
 
-def test_all_pumps_are_lost_at_once():
+async def test_all_pumps_are_lost_at_once():
     """This processor owns nothing any more."""
+    fixture = PumpsFixture()
+    await fixture.adjust("01")
+    fixture.pumps.lose_all()
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("01")
-        fixture.pumps.lose_all()
-        return [pump.is_lost for _, pump in fixture.made]
-
-    assert run_virtual(scenario()) == [True, True]
+    assert [pump.is_lost for _, pump in fixture.made] == [True, True]
 
 
-def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
+async def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
     """Longer after each failure in a row. A refusal of the source counts as a failure."""
-
-    async def scenario():
-        fixture, rests_s = PumpsFixture(), []
-        now_s = asyncio.get_running_loop().time
+    fixture, rests_s = PumpsFixture(), []
+    now_s = asyncio.get_running_loop().time
+    await fixture.adjust("0", others=("b",))
+    for failure in (RuntimeError(), None, RuntimeError()):
+        if failure is None:
+            fixture.newest().end(CloseReason.SOURCE_FAILED)
+        else:
+            fixture.newest().fail(failure)
+        await seconds(1.5)
+        made_count, failed_at_s = len(fixture.made), now_s()
         await fixture.adjust("0", others=("b",))
-        for failure in (RuntimeError(), None, RuntimeError()):
-            if failure is None:
-                fixture.newest().end(CloseReason.SOURCE_FAILED)
-            else:
-                fixture.newest().fail(failure)
-            await seconds(1.5)
-            made_count, failed_at_s = len(fixture.made), now_s()
-            await fixture.adjust("0", others=("b",))
-            assert len(fixture.made) == made_count, "it rests"
-            fixture.changed_at_s.clear()
-            await seconds(60)
-            (asked_at_s,) = fixture.changed_at_s
-            rests_s.append(asked_at_s - failed_at_s)
-            await fixture.adjust("0", others=("b",))
-            assert len(fixture.made) == made_count + 1, "it rested"
-        return rests_s, fixture.transfers
+        assert len(fixture.made) == made_count, "it rests"
+        fixture.changed_at_s.clear()
+        await seconds(60)
+        (asked_at_s,) = fixture.changed_at_s
+        rests_s.append(asked_at_s - failed_at_s)
+        await fixture.adjust("0", others=("b",))
+        assert len(fixture.made) == made_count + 1, "it rested"
 
-    rests_s, transfers = run_virtual(scenario())
+    transfers = fixture.transfers
 
     for rest_s, whole_s in zip(rests_s, [8, 16, 32], strict=True):
         assert whole_s / 2 - 1.5 <= rest_s <= whole_s
@@ -195,46 +188,45 @@ def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
 
 
 @pytest.mark.parametrize(("others", "transfers"), [((), []), (("b",), [("0", "b")])])
-def test_a_stalled_partition_is_transferred_to_another_member_if_there_is_one(
+async def test_a_stalled_partition_is_transferred_to_another_member_if_there_is_one(
     others, transfers, caplog
 ):
     """Otherwise this processor serves it again, after a rest. Only a stall has this effect."""
+    fixture = PumpsFixture()
+    await fixture.adjust("0", others=others)
+    fixture.newest().end(CloseReason.STALLED)
+    await seconds(1.5)
+    await fixture.adjust("0", others=others)
+    at_once = fixture.served()
+    await seconds(10)
+    await fixture.adjust("0", others=others)
+    fixture.newest().end(CloseReason.HANDLER_FAILED)
+    await seconds(2)
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("0", others=others)
-        fixture.newest().end(CloseReason.STALLED)
-        await seconds(1.5)
-        await fixture.adjust("0", others=others)
-        at_once = fixture.served()
-        await seconds(10)
-        await fixture.adjust("0", others=others)
-        fixture.newest().end(CloseReason.HANDLER_FAILED)
-        await seconds(2)
-        return fixture.transfers, at_once, fixture.served(), fixture.pumps.restarts.stopped
-
-    assert run_virtual(scenario()) == (transfers, ["0"], ["0", "0"], ("0",))
+    assert (fixture.transfers, at_once, fixture.served(), fixture.pumps.restarts.stopped) == (
+        transfers,
+        ["0"],
+        ["0", "0"],
+        ("0",),
+    )
     assert "hand_over_failed" not in caplog.text
 
 
 @pytest.mark.parametrize("outcome", [WriteOutcome.WON, WriteOutcome.LOST, RuntimeError("refused")])
-def test_a_partition_that_was_handed_over_may_be_served_again(outcome):
+async def test_a_partition_that_was_handed_over_may_be_served_again(outcome):
     """Also after a transfer that failed; only one that was won is counted."""
+    fixture = PumpsFixture()
+    fixture.outcome = outcome
+    await fixture.adjust("01")
+    await fixture.adjust("0", {"0": "b", "1": "b"})
+    fixture.newest("1").end(CloseReason.OWNERSHIP_LOST)
+    during = fixture.pumps.hand_overs.under_way
+    await seconds(2)
+    fixture.changed_at_s.clear()
+    after = fixture.pumps.hand_overs.under_way, fixture.newest().ended_by
+    await fixture.adjust("0")
 
-    async def scenario():
-        fixture = PumpsFixture()
-        fixture.outcome = outcome
-        await fixture.adjust("01")
-        await fixture.adjust("0", {"0": "b", "1": "b"})
-        fixture.newest("1").end(CloseReason.OWNERSHIP_LOST)
-        during = fixture.pumps.hand_overs.under_way
-        await seconds(2)
-        fixture.changed_at_s.clear()
-        after = fixture.pumps.hand_overs.under_way, fixture.newest().ended_by
-        await fixture.adjust("0")
-        return during, after, fixture.transfers, fixture.served(), fixture.pumps.hand_overs.count
-
-    during, after, transfers, served, count = run_virtual(scenario())
+    transfers, served, count = fixture.transfers, fixture.served(), fixture.pumps.hand_overs.count
 
     assert during == {"0"}
     assert after == (frozenset(), CloseReason.HANDED_OVER)
@@ -243,35 +235,29 @@ def test_a_partition_that_was_handed_over_may_be_served_again(outcome):
     assert count == (outcome is WriteOutcome.WON)
 
 
-def test_a_partition_that_is_drained_goes_to_the_owner_of_the_newest_plan(caplog):
+async def test_a_partition_that_is_drained_goes_to_the_owner_of_the_newest_plan(caplog):
     """And to none, if the plan has come to leave it here."""
+    fixture = PumpsFixture()
+    await fixture.adjust("01")
+    await fixture.adjust("01", {"0": "b", "1": "b"})
+    await fixture.adjust("01", {"0": "c"})
+    await seconds(2)
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("01")
-        await fixture.adjust("01", {"0": "b", "1": "b"})
-        await fixture.adjust("01", {"0": "c"})
-        await seconds(2)
-        return fixture.transfers
-
-    assert run_virtual(scenario()) == [("0", "c")]
+    assert fixture.transfers == [("0", "c")]
     assert "hand_over_failed" not in caplog.text
 
 
-def test_a_drain_ends_every_pump_and_transfers_each_lease_after_its_pump():
+async def test_a_drain_ends_every_pump_and_transfers_each_lease_after_its_pump():
     """To the planned owner or to none; a tenth of the time is left for the transfers."""
+    fixture = PumpsFixture()
+    await fixture.adjust("012")
+    fixture.newest("1").has_unstored_progress = True
+    fixture.newest("2").has_unstored_progress = True
+    fixture.newest("2").is_lost = True
+    await fixture.pumps.drain("01", {"0": "b"}, timedelta(seconds=10))
+    ends = [(pump.ended_by, pump.budget) for _, pump in fixture.made]
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("012")
-        fixture.newest("1").has_unstored_progress = True
-        fixture.newest("2").has_unstored_progress = True
-        fixture.newest("2").is_lost = True
-        await fixture.pumps.drain("01", {"0": "b"}, timedelta(seconds=10))
-        ends = [(pump.ended_by, pump.budget) for _, pump in fixture.made]
-        return fixture.transfers, ends, fixture.pumps
-
-    transfers, ends, pumps = run_virtual(scenario())
+    transfers, pumps = fixture.transfers, fixture.pumps
 
     assert transfers == [("0", "b"), ("1", None)]
     assert ends[:2] == [(CloseReason.SHUTDOWN, timedelta(seconds=9))] * 2
@@ -280,96 +266,82 @@ def test_a_drain_ends_every_pump_and_transfers_each_lease_after_its_pump():
     assert pumps.hand_overs.count == 0
 
 
-def test_a_drain_that_keeps_the_leases_transfers_none():
+async def test_a_drain_that_keeps_the_leases_transfers_none():
     """A processor with static membership serves the partitions again after its restart."""
+    fixture = PumpsFixture()
+    await fixture.adjust("01")
+    await fixture.pumps.drain("01", None, timedelta(seconds=10))
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("01")
-        await fixture.pumps.drain("01", None, timedelta(seconds=10))
-        return fixture.transfers, [pump.ended_by for _, pump in fixture.made], fixture.pumps.running
-
-    assert run_virtual(scenario()) == ([], [CloseReason.SHUTDOWN] * 2, frozenset())
+    assert (
+        fixture.transfers,
+        [pump.ended_by for _, pump in fixture.made],
+        fixture.pumps.running,
+    ) == ([], [CloseReason.SHUTDOWN] * 2, frozenset())
 
 
 @pytest.mark.parametrize("targets", [None, {"0": "b"}])
-def test_a_cancelled_drain_leaves_no_pump_and_no_hand_over_behind(targets):
+async def test_a_cancelled_drain_leaves_no_pump_and_no_hand_over_behind(targets):
     """Its tasks are cancelled with it, so no lease is transferred after it."""
+    fixture = PumpsFixture()
+    await fixture.adjust("0")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await fixture.pumps.drain("0", targets, timedelta(seconds=10))
+    await seconds(0.01)  # The pump itself would end only after some seconds.
+    left = fixture.pumps.running, fixture.pumps.hand_overs.under_way
+    await seconds(5)
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("0")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await fixture.pumps.drain("0", targets, timedelta(seconds=10))
-        await seconds(0.01)  # The pump itself would end only after some seconds.
-        left = fixture.pumps.running, fixture.pumps.hand_overs.under_way
-        await seconds(5)
-        return left, fixture.transfers
-
-    assert run_virtual(scenario()) == ((frozenset(), frozenset()), [])
+    assert (left, fixture.transfers) == ((frozenset(), frozenset()), [])
 
 
-def test_a_stopped_partition_is_handed_over_without_a_pump():
+async def test_a_stopped_partition_is_handed_over_without_a_pump():
     """The failure policy stopped it here; the next owner begins with its own handler."""
+    fixture = PumpsFixture()
+    await fixture.adjust("0")
+    fixture.newest().end(CloseReason.HANDLER_FAILED)
+    await seconds(2)
+    await fixture.adjust("0", {"0": "b"})
+    await seconds(0)
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("0")
-        fixture.newest().end(CloseReason.HANDLER_FAILED)
-        await seconds(2)
-        await fixture.adjust("0", {"0": "b"})
-        await seconds(0)
-        return fixture.transfers, fixture.served()
-
-    assert run_virtual(scenario()) == ([("0", "b")], ["0"])
+    assert (fixture.transfers, fixture.served()) == ([("0", "b")], ["0"])
 
 
-def test_a_pump_and_a_transfer_that_end_ask_for_a_cycle():
+async def test_a_pump_and_a_transfer_that_end_ask_for_a_cycle():
     """So a partition that is free again does not wait for the next poll."""
+    fixture, seen = PumpsFixture(), []
+    await fixture.adjust("01")
+    fixture.newest("1").end(CloseReason.OWNERSHIP_LOST)
+    await seconds(2)
+    seen.append(len(fixture.changed_at_s))
+    await fixture.adjust("0", {"0": "b"})
+    await seconds(2)
+    seen.append(len(fixture.changed_at_s))
 
-    async def scenario():
-        fixture, seen = PumpsFixture(), []
-        await fixture.adjust("01")
-        fixture.newest("1").end(CloseReason.OWNERSHIP_LOST)
-        await seconds(2)
-        seen.append(len(fixture.changed_at_s))
-        await fixture.adjust("0", {"0": "b"})
-        await seconds(2)
-        seen.append(len(fixture.changed_at_s))
-        return seen
-
-    assert run_virtual(scenario()) == [1, 3]
+    assert seen == [1, 3]
 
 
-def test_counters_include_pumps_that_ended():
+async def test_counters_include_pumps_that_ended():
     """They never go back while a processor runs."""
+    fixture = PumpsFixture()
+    await fixture.adjust("0")
+    fixture.newest().counters.handled_count = 3
+    await fixture.replace_pump()
+    fixture.newest().counters.handled_count = 4
+    total = DeliveryCounters()
+    fixture.pumps.add_counts(total)
 
-    async def scenario():
-        fixture = PumpsFixture()
-        await fixture.adjust("0")
-        fixture.newest().counters.handled_count = 3
-        await fixture.replace_pump()
-        fixture.newest().counters.handled_count = 4
-        total = DeliveryCounters()
-        fixture.pumps.add_counts(total)
-        return total.handled_count
-
-    assert run_virtual(scenario()) == 7
+    assert total.handled_count == 7
 
 
 @pytest.mark.parametrize("error", [RuntimeError(), asyncio.CancelledError()])
-def test_a_handler_that_cannot_be_made_rests_like_a_pump_that_failed(error):
+async def test_a_handler_that_cannot_be_made_rests_like_a_pump_that_failed(error):
     """Also if its factory raises what looks like a cancellation; then a cycle is asked for."""
+    fixture = PumpsFixture()
+    fixture.failures = [error]
+    await fixture.adjust("0")
+    await fixture.adjust("0")
+    at_once = fixture.served(), len(fixture.changed_at_s)
+    await seconds(9)
+    await fixture.adjust("0")
 
-    async def scenario():
-        fixture = PumpsFixture()
-        fixture.failures = [error]
-        await fixture.adjust("0")
-        await fixture.adjust("0")
-        at_once = fixture.served(), len(fixture.changed_at_s)
-        await seconds(9)
-        await fixture.adjust("0")
-        return at_once, fixture.served(), len(fixture.changed_at_s)
-
-    assert run_virtual(scenario()) == (([], 1), ["0"], 2)
+    assert (at_once, fixture.served(), len(fixture.changed_at_s)) == (([], 1), ["0"], 2)

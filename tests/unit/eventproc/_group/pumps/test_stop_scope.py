@@ -13,7 +13,6 @@ from eventproc._group.pumps.stop_scope import (
     StopScope,
 )
 from eventproc.models import CloseReason
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
@@ -40,128 +39,115 @@ class ScopeFixture:
         return asyncio.get_running_loop().time()
 
 
-def test_a_call_is_cancelled_when_its_lease_expires():
+async def test_a_call_is_cancelled_when_its_lease_expires():
     """Later, if the lease is renewed during the call."""
+    fixture = ScopeFixture()
+    calling = asyncio.create_task(fixture.call())
+    await seconds(90)
+    fixture.until_s = 150.0
 
-    async def scenario():
-        fixture = ScopeFixture()
-        calling = asyncio.create_task(fixture.call())
-        await seconds(90)
-        fixture.until_s = 150.0
-        return await calling
-
-    assert run_virtual(scenario()) == pytest.approx(150.0, abs=0.01)
+    assert (await calling) == pytest.approx(150.0, abs=0.01)
 
 
-def test_a_call_is_cancelled_soon_after_the_machine_was_suspended():
+async def test_a_call_is_cancelled_soon_after_the_machine_was_suspended():
     """Its lease expired meanwhile, but timers set before would fire too late."""
+    fixture = ScopeFixture()
+    calling = asyncio.create_task(fixture.call())
+    await seconds(10)
+    fixture.slept_s = 500.0
 
-    async def scenario():
-        fixture = ScopeFixture()
-        calling = asyncio.create_task(fixture.call())
-        await seconds(10)
-        fixture.slept_s = 500.0
-        return await calling
-
-    assert run_virtual(scenario()) <= 10 + TRUST_CHECK_MAX_S
+    assert (await calling) <= 10 + TRUST_CHECK_MAX_S
 
 
-def test_a_call_whose_lease_is_renewed_in_time_is_not_cancelled():
+async def test_a_call_whose_lease_is_renewed_in_time_is_not_cancelled():
     """It lasts longer than the lease that it began with."""
+    fixture = ScopeFixture()
+    calling = asyncio.create_task(fixture.call(200.0))
+    await seconds(50)
+    fixture.until_s = 300.0
 
-    async def scenario():
-        fixture = ScopeFixture()
-        calling = asyncio.create_task(fixture.call(200.0))
-        await seconds(50)
-        fixture.until_s = 300.0
-        return await calling
-
-    assert run_virtual(scenario()) == 200.0
+    assert (await calling) == 200.0
 
 
-def test_the_loss_of_the_lease_cancels_calls_and_waits_at_once():
+async def test_the_loss_of_the_lease_cancels_calls_and_waits_at_once():
     """The lease is not trusted any more."""
+    fixture = ScopeFixture()
+    calling = asyncio.create_task(fixture.call())
 
-    async def scenario():
-        fixture = ScopeFixture()
-        calling = asyncio.create_task(fixture.call())
+    async def wait() -> None:
+        async with fixture.scope.waiting():
+            await asyncio.sleep(1000)
 
-        async def wait() -> None:
-            async with fixture.scope.waiting():
-                await asyncio.sleep(1000)
+    waiting = asyncio.create_task(wait())
+    await seconds(5)
+    fixture.scope.lose()
+    with pytest.raises(StoppedError):
+        await waiting
 
-        waiting = asyncio.create_task(wait())
-        await seconds(5)
-        fixture.scope.lose()
-        with pytest.raises(StoppedError):
-            await waiting
-        return await calling, fixture.scope.is_trusted
-
-    assert run_virtual(scenario()) == (5.0, False)
+    assert (await calling, fixture.scope.is_trusted) == (5.0, False)
 
 
-def test_an_abort_cancels_calls_and_waits_at_once_and_keeps_the_first_reason():
+async def test_an_abort_cancels_calls_and_waits_at_once_and_keeps_the_first_reason():
     """An error in a pump that was ending already: it ends for the reason that came first."""
+    fixture = ScopeFixture()
+    calling = asyncio.create_task(fixture.call())
+    await seconds(1)
+    fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=50))
+    await seconds(1)
+    fixture.scope.abort(CloseReason.HANDLER_FAILED)
+    ended_s, other = await calling, ScopeFixture()
 
-    async def scenario():
-        fixture = ScopeFixture()
-        calling = asyncio.create_task(fixture.call())
-        await seconds(1)
-        fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=50))
-        await seconds(1)
-        fixture.scope.abort(CloseReason.HANDLER_FAILED)
-        ended_s, other = await calling, ScopeFixture()
+    async def wait() -> None:
+        async with other.scope.waiting():
+            await asyncio.sleep(1000)
 
-        async def wait() -> None:
-            async with other.scope.waiting():
-                await asyncio.sleep(1000)
+    waiting = asyncio.create_task(wait())
+    await seconds(1)
+    other.scope.abort(CloseReason.STALLED)
+    await asyncio.wait([waiting], timeout=9)
 
-        waiting = asyncio.create_task(wait())
-        await seconds(1)
-        other.scope.abort(CloseReason.STALLED)
-        await asyncio.wait([waiting], timeout=9)
-        return ended_s, fixture.scope.reason, waiting.done() and type(waiting.exception())
-
-    assert run_virtual(scenario()) == (2.0, CloseReason.HANDED_OVER, StoppedError)
+    assert (ended_s, fixture.scope.reason, waiting.done() and type(waiting.exception())) == (
+        2.0,
+        CloseReason.HANDED_OVER,
+        StoppedError,
+    )
 
 
-def test_a_loss_while_a_cancelled_call_cleans_up_is_noted():
+async def test_a_loss_while_a_cancelled_call_cleans_up_is_noted():
     """The end has cancelled the call before; it is not cancelled a second time."""
+    fixture = ScopeFixture()
 
-    async def scenario():
-        fixture = ScopeFixture()
+    async def call() -> None:
+        async with fixture.scope.calling():
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                await seconds(5)
+                raise
 
-        async def call() -> None:
-            async with fixture.scope.calling():
-                try:
-                    await asyncio.sleep(1000)
-                except asyncio.CancelledError:
-                    await seconds(5)
-                    raise
+    calling = asyncio.create_task(call())
+    await seconds(1)
+    fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=1))
+    await seconds(3)
+    fixture.scope.lose()
+    with pytest.raises(TimeoutError):
+        await calling
 
-        calling = asyncio.create_task(call())
-        await seconds(1)
-        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=1))
-        await seconds(3)
-        fixture.scope.lose()
-        with pytest.raises(TimeoutError):
-            await calling
-        return asyncio.get_running_loop().time(), fixture.scope.is_lost, fixture.scope.is_ending
-
-    assert run_virtual(scenario()) == (7.0, True, False)
+    assert (asyncio.get_running_loop().time(), fixture.scope.is_lost, fixture.scope.is_ending) == (
+        7.0,
+        True,
+        False,
+    )
 
 
-def test_a_lease_with_no_time_left_is_not_trusted():
+async def test_a_lease_with_no_time_left_is_not_trusted():
     """Its last moment belongs to the next owner."""
+    fixture = ScopeFixture(until_s=0.0)
 
-    async def scenario():
-        fixture = ScopeFixture(until_s=0.0)
-        return fixture.scope.is_trusted, fixture.scope.is_waiting_for_trust
-
-    assert run_virtual(scenario()) == (False, True)
+    assert (fixture.scope.is_trusted, fixture.scope.is_waiting_for_trust) == (False, True)
 
 
-def test_a_lease_is_not_checked_in_a_busy_loop():
+async def test_a_lease_is_not_checked_in_a_busy_loop():
     """A coarse clock may show the same short time left again and again."""
     checks: list[None] = []
 
@@ -169,156 +155,126 @@ def test_a_lease_is_not_checked_in_a_busy_loop():
         checks.append(None)
         return 0.01 * TRUST_CHECK_MIN_S
 
-    async def scenario():
-        scope = StopScope(trusted_for_s)
-        async with scope.calling():
-            await asyncio.sleep(10 * TRUST_CHECK_MIN_S)
-
-    run_virtual(scenario())
+    scope = StopScope(trusted_for_s)
+    async with scope.calling():
+        await asyncio.sleep(10 * TRUST_CHECK_MIN_S)
 
     assert len(checks) <= 30
 
 
-def test_an_orderly_end_cancels_a_call_only_after_its_budget():
+async def test_an_orderly_end_cancels_a_call_only_after_its_budget():
     """The lease stays trusted meanwhile."""
+    fixture = ScopeFixture()
+    calling = asyncio.create_task(fixture.call())
+    await seconds(5)
+    fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
 
-    async def scenario():
-        fixture = ScopeFixture()
-        calling = asyncio.create_task(fixture.call())
-        await seconds(5)
-        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
-        return await calling, fixture.scope.is_trusted
-
-    assert run_virtual(scenario()) == (12.0, True)
+    assert (await calling, fixture.scope.is_trusted) == (12.0, True)
 
 
-def test_the_lease_is_not_trusted_after_the_pump_has_finished():
+async def test_the_lease_is_not_trusted_after_the_pump_has_finished():
     """Another pump may serve the partition by then."""
+    fixture = ScopeFixture()
+    before = fixture.scope.is_trusted
+    fixture.scope.finish()
 
-    async def scenario():
-        fixture = ScopeFixture()
-        before = fixture.scope.is_trusted
-        fixture.scope.finish()
-        return before, fixture.scope.is_trusted
-
-    assert run_virtual(scenario()) == (True, False)
+    assert (before, fixture.scope.is_trusted) == (True, False)
 
 
-def test_no_event_is_delivered_while_the_lease_is_not_trusted():
+async def test_no_event_is_delivered_while_the_lease_is_not_trusted():
     """During an outage of the store its owner is uncertain; delivery resumes afterwards."""
+    setup = Setup()
+    async with setup.processor(lambda: Noting(setup)):
+        await seconds(5)
+        setup.store_by_owner["a"].is_out = True
+        await seconds(100)
+        setup.publish(3)
+        await seconds(20)
+        before = setup.numbers()
+        setup.store_by_owner["a"].is_out = False
+        await seconds(60)
+        after = setup.numbers()
 
-    async def scenario():
-        setup = Setup()
-        async with setup.processor(lambda: Noting(setup)):
-            await seconds(5)
-            setup.store_by_owner["a"].is_out = True
-            await seconds(100)
-            setup.publish(3)
-            await seconds(20)
-            before = setup.numbers()
-            setup.store_by_owner["a"].is_out = False
-            await seconds(60)
-            after = setup.numbers()
-        return before, after
-
-    assert run_virtual(scenario()) == ([], [0, 1, 2])
+    assert (before, after) == ([], [0, 1, 2])
 
 
-def test_a_wait_for_the_lease_is_told_from_a_lease_that_is_trusted():
+async def test_a_wait_for_the_lease_is_told_from_a_lease_that_is_trusted():
     """After a wait the caller looks again: the partition may have been paused meanwhile."""
+    fixture = ScopeFixture(until_s=0.0)
+    waiting = asyncio.create_task(fixture.scope.until_trusted())
+    await seconds(TRUST_POLL_S / 2)
+    fixture.until_s = 1000.0
 
-    async def scenario():
-        fixture = ScopeFixture(until_s=0.0)
-        waiting = asyncio.create_task(fixture.scope.until_trusted())
-        await seconds(TRUST_POLL_S / 2)
-        fixture.until_s = 1000.0
-        return await waiting, await fixture.scope.until_trusted()
-
-    assert run_virtual(scenario()) == (True, False)
+    assert (await waiting, await fixture.scope.until_trusted()) == (True, False)
 
 
-def test_no_call_begins_after_the_end():
+async def test_no_call_begins_after_the_end():
     """The budget is for calls under way; a call that began later would have no limit."""
+    fixture = ScopeFixture()
+    fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1))
+    with pytest.raises(StoppedError):
+        await fixture.call()
 
-    async def scenario():
-        fixture = ScopeFixture()
-        fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1))
-        with pytest.raises(StoppedError):
-            await fixture.call()
-        return asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == 0
+    assert asyncio.get_running_loop().time() == 0
 
 
-def test_no_call_begins_if_the_end_comes_as_the_lease_is_trusted_again():
+async def test_no_call_begins_if_the_end_comes_as_the_lease_is_trusted_again():
     """The wait for the lease is over by then, but the end is checked again before the call."""
+    fixture = ScopeFixture(until_s=0.0)
 
-    async def scenario():
-        fixture = ScopeFixture(until_s=0.0)
+    async def regain():
+        await fixture.scope.until_trusted()
+        await fixture.call()
 
-        async def regain():
-            await fixture.scope.until_trusted()
-            await fixture.call()
+    waiting = asyncio.create_task(regain())
+    await seconds(0.99 * TRUST_POLL_S)
+    fixture.until_s = 1000.0
+    loop = asyncio.get_running_loop()
+    loop.call_later(
+        0.01 * TRUST_POLL_S,
+        lambda: fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1)),
+    )
+    await asyncio.wait([waiting], timeout=50)
 
-        waiting = asyncio.create_task(regain())
-        await seconds(0.99 * TRUST_POLL_S)
-        fixture.until_s = 1000.0
-        loop = asyncio.get_running_loop()
-        loop.call_later(
-            0.01 * TRUST_POLL_S,
-            lambda: fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=1)),
-        )
-        await asyncio.wait([waiting], timeout=50)
-        return waiting.done() and type(waiting.exception())
-
-    assert run_virtual(scenario()) is StoppedError
+    assert (waiting.done() and type(waiting.exception())) is StoppedError
 
 
-def test_a_call_that_has_ended_is_not_cancelled_later():
+async def test_a_call_that_has_ended_is_not_cancelled_later():
     """The last check of its lease comes after it, when the lease is not trusted any more."""
+    errors = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, found: errors.append(found))
+    fixture = ScopeFixture(until_s=TRUST_CHECK_MAX_S * 1.8)
+    await fixture.call(TRUST_CHECK_MAX_S * 1.5)
+    await seconds(TRUST_CHECK_MAX_S * 5)
 
-    async def scenario():
-        errors = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, found: errors.append(found))
-        fixture = ScopeFixture(until_s=TRUST_CHECK_MAX_S * 1.8)
-        await fixture.call(TRUST_CHECK_MAX_S * 1.5)
-        await seconds(TRUST_CHECK_MAX_S * 5)
-        return errors
-
-    assert run_virtual(scenario()) == []
+    assert errors == []
 
 
-def test_a_wait_that_turns_its_cancellation_into_a_timeout_is_stopped():
+async def test_a_wait_that_turns_its_cancellation_into_a_timeout_is_stopped():
     """Some clients raise ``TimeoutError`` for every cancellation."""
+    fixture = ScopeFixture()
 
-    async def scenario():
-        fixture = ScopeFixture()
+    async def wait() -> None:
+        async with fixture.scope.waiting():
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                raise TimeoutError from None
 
-        async def wait() -> None:
-            async with fixture.scope.waiting():
-                try:
-                    await asyncio.sleep(1000)
-                except asyncio.CancelledError:
-                    raise TimeoutError from None
+    waiting = asyncio.create_task(wait())
+    await seconds(5)
+    fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
+    await asyncio.wait([waiting])
 
-        waiting = asyncio.create_task(wait())
-        await seconds(5)
-        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=7))
-        await asyncio.wait([waiting])
-        return type(waiting.exception())
-
-    assert run_virtual(scenario()) is StoppedError
+    assert type(waiting.exception()) is StoppedError
 
 
-def test_the_first_reason_to_end_stands():
+async def test_the_first_reason_to_end_stands():
     """A second end changes neither the reason nor the budget of the calls under way."""
+    fixture = ScopeFixture()
+    calling = asyncio.create_task(fixture.call())
+    await seconds(5)
+    fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=7))
+    fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=1))
 
-    async def scenario():
-        fixture = ScopeFixture()
-        calling = asyncio.create_task(fixture.call())
-        await seconds(5)
-        fixture.scope.end(CloseReason.HANDED_OVER, call_budget=timedelta(seconds=7))
-        fixture.scope.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=1))
-        return await calling, fixture.scope.reason
-
-    assert run_virtual(scenario()) == (12.0, CloseReason.HANDED_OVER)
+    assert (await calling, fixture.scope.reason) == (12.0, CloseReason.HANDED_OVER)

@@ -16,6 +16,8 @@ from eventproc import (
 )
 from eventproc._group.resources.work import ThreadedResourceHandler
 
+pytestmark = pytest.mark.real_time  # with threads
+
 AGES = timedelta(hours=1)
 
 
