@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from azure.eventhub.aio import EventHubConsumerClient
+from azure.eventhub import aio as azures_module
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
 
 from benchmarks._storage_calls import counted
@@ -35,6 +35,8 @@ from eventproc import (
     PartitionHandler,
     ReceivedEvent,
 )
+from eventproc.compat import BlobCheckpointStore as DropInStore
+from eventproc.compat.azure_eventhub import aio as drop_in_module
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
 
 SENT_AT: Final = struct.Struct(">d")
@@ -59,6 +61,9 @@ class Settings:
     batch: int = 300
     checkpoint_s: float = 5.0
     """How often each partition's progress is stored."""
+
+    stores_at_close: bool = False
+    """Whether the program on Azure's client stores its progress in ``on_partition_close``, too."""
 
     is_timed: bool = True
     """Whether events have the time at which they were sent; not in a backlog."""
@@ -163,7 +168,9 @@ class Azures:
         report("open", partition=context.partition_id)
 
     async def on_close(self, context: Any, reason: Any) -> None:  # noqa: ANN401
-        """Report."""
+        """Store the progress, if the settings say so, and report."""
+        if self._settings.stores_at_close:
+            await context.update_checkpoint()
         report("close", partition=context.partition_id, reason=reason.name)
 
     async def on_error(self, context: Any, error: Exception) -> None:  # noqa: ANN401
@@ -172,9 +179,13 @@ class Azures:
 
 
 async def serve_azures(settings: Settings, stopped: asyncio.Event) -> None:
-    """Run Azure's client until *stopped* is set."""
-    store = AzureStore.from_connection_string(settings.storage, settings.container)
-    client = EventHubConsumerClient.from_connection_string(
+    """Run Azure's client, or ours of the same name, until *stopped* is set."""
+    module: Any = azures_module
+    store_class: Any = AzureStore
+    if settings.side == "drop-in":
+        module, store_class = drop_in_module, DropInStore
+    store = store_class.from_connection_string(settings.storage, settings.container)
+    client = module.EventHubConsumerClient.from_connection_string(
         settings.hub,
         "$Default",
         checkpoint_store=store,
@@ -205,7 +216,7 @@ def end_with_parent() -> None:
     os._exit(1)
 
 
-SIDES: Final = {"eventproc": serve_ours, "azure": serve_azures}
+SIDES: Final = {"eventproc": serve_ours, "azure": serve_azures, "drop-in": serve_azures}
 
 
 async def main(settings: Settings) -> None:

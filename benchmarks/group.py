@@ -3,6 +3,7 @@
     python benchmarks/group.py                   # a table: both, and the ratio
     python benchmarks/group.py --rounds 3        # medians of three pairs
     python benchmarks/group.py --only backlog
+    python benchmarks/group.py --drop-in         # the same program on eventproc.compat
     python benchmarks/group.py --format json     # for programs
     python benchmarks/group.py --quick
 
@@ -172,7 +173,8 @@ class Pairs:
         container = hub.lower()
         ContainerClient.from_connection_string(self._storage, container).create_container()
         return Settings(
-            side=side,
+            side="drop-in" if self._given.drop_in and side == "eventproc" else side,
+            stores_at_close=self._given.drop_in,
             hub=self._hubs[hub],
             storage=self._storage,
             container=container,
@@ -233,6 +235,12 @@ def _ratio(sides: Mapping[str, float | None], *, is_more_better: bool) -> float 
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--only", choices=("backlog", "changes"))
+    parser.add_argument(
+        "--drop-in",
+        action="store_true",
+        help="our side is Azure's program with the imports of eventproc.compat; both store "
+        "their progress at the close of a partition, too",
+    )
     parser.add_argument("--rounds", type=int, default=1, help="pairs")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--processes", type=int, default=4)

@@ -69,13 +69,15 @@ class Place:
         return self._store.from_connection_string(self.storage, self.container)
 
     def publish(
-        self, bodies: Sequence[str | EventData | AmqpAnnotatedMessage], partition_id: str = "0"
+        self, bodies: Sequence[str | EventData | AmqpAnnotatedMessage], *partition_ids: str
     ) -> None:
+        """Publish the same events to each of these partitions; by default, to the first."""
         with EventHubProducerClient.from_connection_string(self.connection_string) as producer:
-            batch = producer.create_batch(partition_id=partition_id)
-            for each in bodies:
-                batch.add(EventData(each) if isinstance(each, str) else each)
-            producer.send_batch(batch)
+            for partition_id in partition_ids or ("0",):
+                batch = producer.create_batch(partition_id=partition_id)
+                for each in bodies:
+                    batch.add(EventData(each) if isinstance(each, str) else each)
+                producer.send_batch(batch)
 
     def blobs(self, kind: str) -> dict[str, dict[str, str]]:
         """Return the metadata of the records of a kind, without what only eventproc writes."""

@@ -51,7 +51,7 @@ BETTER: dict[str, tuple[Any, Any]] = {
     "error_without_checkpoint_from_latest": ([1, 2, 4], [1, 2, 1, 2, 3, 4]),
     "checkpoint_going_back": ("0", "2"),
     "checkpoint_after_the_close": (["0"], []),
-    "inclusive_after_a_checkpoint": ([[0, 1], [0, 1, 2]], [[0, 1], [2]]),
+    "inclusive_after_a_checkpoint": ([[0, 1], [1, 2]], [[0, 1], [2]]),
 }
 """Programs that observe something else: with Azure's client, and with ours."""
 

@@ -89,8 +89,7 @@ class Receiving:
 
 def recv_in_a_thread(place: Place) -> Any:
     """All partitions from the beginning; every callback in the thread that called."""
-    for partition_id in "01":
-        place.publish(["a", "b", "c"], partition_id)
+    place.publish(["a", "b", "c"], *"01")
     receiving = Receiving(place.threads_client()).begin()
     receiving.until(lambda: all(len(receiving.numbers(p)) == 3 for p in "01"))
     return receiving.end(), receiving.outcome
@@ -154,8 +153,7 @@ def own_store_in_a_thread(place: Place) -> Any:
 
 def callbacks_one_at_a_time(place: Place) -> Any:
     """No two callbacks of a client run at once."""
-    for partition_id in "0123":
-        place.publish(list("ab"), partition_id)
+    place.publish(list("ab"), *"0123")
     running: list[int] = []
 
     class Slow(Receiving):
