@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Final, TypeVar
 
 from eventproc.errors import HandlerAbortedError, HandlerCancelledError
 
 _T = TypeVar("_T")
+
+PASSES: Final = (Exception, KeyboardInterrupt, GeneratorExit)
+"""What user's code may raise as it is; a ``GeneratorExit`` closes the coroutine that calls it."""
 
 
 class CallEndedEarlyError(asyncio.CancelledError):
@@ -25,19 +29,30 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-@contextmanager
-def users_code() -> Iterator[None]:
-    """Raise an ``Exception`` for whatever the user's code raises, as ``users_call`` does."""
-    try:
-        yield
-    except (Exception, KeyboardInterrupt, GeneratorExit):  # The last one closes this coroutine.
-        raise
-    except asyncio.CancelledError as cancellation:
-        if is_cancelled():
-            raise
-        raise HandlerCancelledError(cancellation) from cancellation
-    except BaseException as error:
-        raise HandlerAbortedError(error) from error
+class users_code:  # noqa: N801 - used as ``contextlib.suppress`` is
+    """A block that raises an ``Exception`` for whatever the user's code raises, as ``users_call``.
+
+    One for each handler call, so not a generator.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Replace an error that is no ``Exception``; a cancellation by others passes."""
+        if error is None or isinstance(error, PASSES):
+            return
+        if not isinstance(error, asyncio.CancelledError):
+            raise HandlerAbortedError(error) from error
+        if not is_cancelled():
+            raise HandlerCancelledError(error) from error
 
 
 async def users_call(

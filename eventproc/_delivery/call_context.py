@@ -156,6 +156,11 @@ class CallContext(PartitionContext):
         self._progress.begin_call()
         self.busy_since_s = self._loop.time()
 
+    def left_of(self, events: Sequence[ReceivedEvent]) -> Sequence[Sequence[ReceivedEvent]]:
+        """Return what ``done`` left of these events of the call, in parts; with a state, all."""
+        left = self._events if events else events
+        return (left,) if left or self._progress.has_state else ()
+
     def end_call(self, done: Sequence[Sequence[ReceivedEvent]] | None) -> None:
         """Note that the call ended, and that it completed these parts of its events.
 

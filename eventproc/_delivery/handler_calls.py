@@ -197,21 +197,27 @@ class HandlerCalls:
         part: Sequence[ReceivedEvent] = (),
     ) -> Outcome:
         """Call the handler once, while the lease is trusted."""
-        await self._until_allowed(is_delivery=bool(part))
+        self._stop_scope.check()
+        if self._is_refused(part):
+            await self._until_allowed(is_delivery=bool(part))
         timeout, outcome = None, CANCELLED
 
         async def begin() -> None:
             # The call's task begins later than this one created it, and the process may have been
             # suspended between the two.
-            if self._stop_scope.is_waiting_for_trust or (part and self._pause_switch.is_paused):
+            if self._is_refused(part):
                 raise _NotAllowedError
             await call()
 
         context.begin_call(part)
+        clock = asyncio.get_running_loop().time
         try:
             async with self._stop_scope.calling() as timeout:
-                with self._meter.call(asyncio.get_running_loop()):
+                self._meter.begin(clock())
+                try:
                     await users_call(begin, context.variables)
+                finally:
+                    self._meter.end(clock())
             outcome = DONE
         except StoppedError:
             raise
@@ -234,8 +240,15 @@ class HandlerCalls:
         finally:
             # This notes progress. Where a call failed and completed nothing, ``None`` undoes its
             # effect on the state.
-            context.end_call((part,) if outcome.is_done else outcome.report.done or None)
+            done = context.left_of(part) if outcome.is_done else outcome.report.done or None
+            context.end_call(done)
         return outcome
+
+    def _is_refused(self, part: Sequence[ReceivedEvent]) -> bool:
+        """Whether no call may begin now: without trust in the lease, or with events in a pause."""
+        if self._stop_scope.is_waiting_for_trust:
+            return True
+        return bool(part) and self._pause_switch.is_paused
 
     async def _until_allowed(self, *, is_delivery: bool) -> None:
         """Wait until the lease is trusted and, for a delivery, the partition is not paused."""

@@ -1,9 +1,7 @@
 """What every part of one pump needs: which partition it is, how it stops, its counters and log."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from eventproc._base.logs import Logger
 from eventproc._core.placement.loads import WorkDone
@@ -30,13 +28,6 @@ class LastProgress:
     """Loop time at which an event was last done, or received for the first time."""
 
 
-class Clock(Protocol):
-    """The clock of an event loop."""
-
-    def time(self) -> float:
-        """Return seconds of a monotonic clock."""
-
-
 class WorkMeter:
     """Adds up the handler calls and events of one pump, for placements that share by load."""
 
@@ -49,14 +40,13 @@ class WorkMeter:
         self._active_count = 0
         self._at_s = 0.0
 
-    @contextmanager
-    def call(self, clock: Clock) -> Iterator[None]:
-        """Measure a call of the handler; calls at the same time add up."""
-        self._advance(clock.time(), 1)
-        try:
-            yield
-        finally:
-            self._advance(clock.time(), -1)
+    def begin(self, at_s: float) -> None:
+        """Note that a call of the handler begins; calls at the same time add up."""
+        self._advance(at_s, 1)
+
+    def end(self, at_s: float) -> None:
+        """Note that a call ended."""
+        self._advance(at_s, -1)
 
     def _advance(self, now_s: float, change: int) -> None:
         self._seconds += self._active_count * (now_s - self._at_s)

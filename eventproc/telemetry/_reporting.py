@@ -9,11 +9,13 @@ that of the owner; a counter or histogram would have one for each partition in e
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from threading import RLock
+from types import TracebackType
 from typing import Any, Final, cast
 from weakref import WeakSet
 
@@ -54,6 +56,8 @@ SCOPE: Final = "eventproc"
 BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 """Bucket boundaries of all durations, in seconds, from the semantic conventions for messaging."""
 
+LOOKS_EVERY_S: Final = 1.0
+
 READS_MAX: Final = 3
 """Attempts to read statistics from another thread while the event loop changes them."""
 
@@ -85,6 +89,7 @@ class Telemetry:
         self._attributes: dict[tuple[str, str, str], Attributes] = {}
         self.tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=tracer_provider)
         self._is_tracing = tracer_provider is not None
+        self._looks_again_s = 0.0
         self.meter_provider = meter_provider
         """The meter provider; ``None`` for the global one."""
 
@@ -112,8 +117,12 @@ class Telemetry:
 
     @property
     def is_tracing(self) -> bool:
-        """Whether a tracer provider is set."""
-        if not self._is_tracing:
+        """Whether a tracer provider is set.
+
+        While there is none, this looks for one once a second: each look reads the environment.
+        """
+        if not self._is_tracing and (now_s := time.monotonic()) >= self._looks_again_s:
+            self._looks_again_s = now_s + LOOKS_EVERY_S
             provider = trace.get_tracer_provider()
             self._is_tracing = not isinstance(provider, trace.ProxyTracerProvider)
         return self._is_tracing
@@ -273,7 +282,7 @@ class Instrumentation:
                 span = telemetry.tracer.start_span(
                     name, kind=SpanKind.CLIENT, attributes=span_attributes
                 )
-            with _measured(telemetry.operation_duration, attributes, span) as failures:
+            with _Measured(telemetry.operation_duration, attributes, span) as failures:
                 result = await write(update)
                 if result.outcome is not WriteOutcome.WON:
                     failures.append(result.outcome.value)
@@ -315,30 +324,42 @@ class _InstrumentedHandler:
                 links=links_to_publishers(events),
             )
             within = trace.use_span(span, record_exception=False, set_status_on_exception=False)
-        with _measured(self._telemetry.process_duration, self._attributes, span), within:
+        with _Measured(self._telemetry.process_duration, self._attributes, span), within:
             await self._handler.process_events(context, events)
 
 
-@contextmanager
-def _measured(
-    duration: Histogram, attributes: Attributes, span: Span
-) -> Iterator[list[BaseException | str]]:
-    """Record how long the block takes, and end the span; both with an error if there was one.
+class _Measured:
+    """Records how long a block takes, and ends the span; both with an error if there was one.
 
-    The block may append a failure that it does not raise.
+    One for each handler call, so not a generator.
     """
-    clock = asyncio.get_running_loop().time
-    begun_s = clock()
-    failures: list[BaseException | str] = []
-    try:
-        yield failures
-    except BaseException as error:
-        failures += _reported(error)
-        raise
-    finally:
-        failure = failures[0] if failures else None
-        duration.record(clock() - begun_s, with_error(attributes, failure))
-        end_span(span, failure)
+
+    __slots__ = ("_attributes", "_begun_s", "_clock", "_duration", "_failures", "_span")
+
+    def __init__(self, duration: Histogram, attributes: Attributes, span: Span) -> None:
+        self._duration = duration
+        self._attributes = attributes
+        self._span = span
+        self._failures: list[BaseException | str] = []
+        self._clock = asyncio.get_running_loop().time
+        self._begun_s = self._clock()
+
+    def __enter__(self) -> list[BaseException | str]:
+        """Return a list: the block may append a failure that it does not raise."""
+        return self._failures
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Record the block's end."""
+        if error is not None:
+            self._failures += _reported(error)
+        failure = self._failures[0] if self._failures else None
+        self._duration.record(self._clock() - self._begun_s, with_error(self._attributes, failure))
+        end_span(self._span, failure)
 
 
 def _reported(error: BaseException) -> list[BaseException]:

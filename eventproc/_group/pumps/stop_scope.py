@@ -7,8 +7,7 @@ Rule 2: a call that lasts longer than the trust in the lease is cancelled, and t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import TracebackType
 from typing import Final
@@ -49,6 +48,9 @@ class StopScope:
         self._waits: dict[asyncio.Timeout, None] = {}
         self._calls: dict[asyncio.Timeout, None] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._trust_timer: asyncio.TimerHandle | None = None
+        """Set while a call may be under way."""
+
         self._is_over = False
         self.reason: CloseReason | None = None
 
@@ -113,8 +115,9 @@ class StopScope:
     def finish(self) -> None:
         """Note that the pump has closed: its context no longer reports a trusted lease."""
         self._is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._trust_timer):
+            if timer is not None:
+                timer.cancel()
 
     def check(self) -> None:
         """Raise ``StoppedError`` if the pump is stopping."""
@@ -125,24 +128,16 @@ class StopScope:
         """Return a context manager for a wait; it raises ``StoppedError`` when the pump stops."""
         return Waiting(self, self._waits)
 
-    @asynccontextmanager
-    async def calling(self) -> AsyncIterator[asyncio.Timeout]:
-        """Run a handler call inside, and cancel it when the lease is not trusted any more.
+    def calling(self) -> "Calling":
+        """Return a context manager for a handler call; it cancels the call without a trusted lease.
 
-        A cancelled call raises ``TimeoutError``, and the yielded timeout has expired. If the pump
-        is stopping, this raises ``StoppedError`` before the call, which would have no time left.
+        A cancelled call raises ``TimeoutError``, and the timeout of the block has expired. If the
+        pump is stopping, this raises ``StoppedError`` before the call, which would have no time
+        left.
         """
-        self.check()
-        loop = asyncio.get_running_loop()
-        timeout = asyncio.timeout(None)
-        async with timeout:
-            self._calls[timeout] = None
-            timer = loop.call_later(self._until_check_s, self._enforce_trust, timeout)
-            try:
-                yield timeout
-            finally:
-                timer.cancel()
-                del self._calls[timeout]
+        if self._trust_timer is None:
+            self._check_trust_later()
+        return Calling(self, self._calls)
 
     async def until_trusted(self) -> bool:
         """Wait until the lease is trusted; return whether that needed a wait."""
@@ -158,15 +153,21 @@ class StopScope:
     def _until_check_s(self) -> float:
         return min(max(self._remaining_s(), TRUST_CHECK_MIN_S), TRUST_CHECK_MAX_S)
 
-    def _enforce_trust(self, timeout: asyncio.Timeout) -> None:
-        """Cancel the call if the lease is not trusted; otherwise check again later."""
-        if timeout not in self._calls:
-            return
+    def _check_trust_later(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._remaining_s() > 0:
-            loop.call_later(self._until_check_s, self._enforce_trust, timeout)
+        self._trust_timer = loop.call_later(self._until_check_s, self._enforce_trust)
+
+    def _enforce_trust(self) -> None:
+        """Cancel the calls under way if the lease is not trusted; otherwise check again later.
+
+        One timer serves all calls. A call that begins later needs no earlier check: until it is
+        lost, a lease only becomes longer.
+        """
+        self._trust_timer = None
+        if self._calls and self._remaining_s() > 0:
+            self._check_trust_later()
         else:
-            self._expire([timeout])
+            self._expire(self._calls)
 
     @staticmethod
     def _expire(timeouts: Iterable[asyncio.Timeout]) -> None:
@@ -176,22 +177,39 @@ class StopScope:
                 timeout.reschedule(now_s)
 
 
-class Waiting:
-    """A wait that ends when the pump stops. Used several times per batch, so not a generator."""
+class Calling:
+    """A handler call that the stop scope may cancel. One for each event, so not a generator."""
 
-    __slots__ = ("_stop_scope", "_timeout", "_waits")
+    __slots__ = ("_stop_scope", "_timeout", "_timeouts")
 
-    def __init__(self, stop_scope: StopScope, waits: dict[asyncio.Timeout, None]) -> None:
-        """Prepare a wait that is in *waits* while its block runs."""
+    def __init__(self, stop_scope: StopScope, timeouts: dict[asyncio.Timeout, None]) -> None:
+        """Prepare a block whose time-out is in *timeouts* while it runs."""
         self._stop_scope = stop_scope
-        self._waits = waits
+        self._timeouts = timeouts
         self._timeout = asyncio.timeout(None)
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> asyncio.Timeout:
         """Raise ``StoppedError`` if the pump is stopping already."""
         self._stop_scope.check()
         await self._timeout.__aenter__()
-        self._waits[self._timeout] = None
+        self._timeouts[self._timeout] = None
+        return self._timeout
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Raise ``TimeoutError`` if the block was cancelled by the stop scope."""
+        del self._timeouts[self._timeout]
+        await self._timeout.__aexit__(kind, error, traceback)
+
+
+class Waiting(Calling):
+    """A wait that ends when the pump stops."""
+
+    __slots__ = ()
 
     async def __aexit__(
         self,
@@ -200,9 +218,8 @@ class Waiting:
         traceback: TracebackType | None,
     ) -> None:
         """Raise ``StoppedError`` if the wait was ended by a stop."""
-        del self._waits[self._timeout]
         try:
-            await self._timeout.__aexit__(kind, error, traceback)
+            await super().__aexit__(kind, error, traceback)
         except TimeoutError:
             raise StoppedError from None
         if isinstance(error, TimeoutError) and self._timeout.expired():

@@ -1,21 +1,10 @@
 """The meter of a pump's work."""
 
-from contextlib import suppress
 from datetime import UTC, datetime
 
 from eventproc._core.placement.loads import WorkDone
 from eventproc._delivery.scope import WorkMeter
 from eventproc.models import ReceivedEvent
-
-
-class Clock:
-    """A clock that tests set."""
-
-    now_s = 100.0
-
-    def time(self):
-        """Return what was set."""
-        return self.now_s
 
 
 def event(number, body=b"xyz"):
@@ -30,26 +19,14 @@ def event(number, body=b"xyz"):
 
 def test_calls_at_the_same_time_add_up_and_one_under_way_counts():
     """Key lanes handle several events at once; a long call is not counted at its end only."""
-    meter, clock = WorkMeter(), Clock()
-    with meter.call(clock):
-        clock.now_s += 2
-        with meter.call(clock):
-            clock.now_s += 3
-            assert meter.work_at(clock.now_s).busy == 8
-    clock.now_s += 100
+    meter = WorkMeter()
+    meter.begin(100)
+    meter.begin(102)
 
-    assert meter.work_at(clock.now_s).busy == 8
-
-
-def test_a_call_that_fails_counts_until_it_fails():
-    """Otherwise the partition would seem to be busy for as long as it is owned."""
-    meter, clock = WorkMeter(), Clock()
-    with suppress(ValueError), meter.call(clock):
-        clock.now_s += 2
-        raise ValueError
-    clock.now_s += 100
-
-    assert meter.work_at(clock.now_s).busy == 2
+    assert meter.work_at(105).busy == 8
+    meter.end(105)
+    meter.end(105)
+    assert meter.work_at(205).busy == 8
 
 
 def test_handled_events_are_counted_and_bytes_if_they_are_asked_for():
