@@ -23,6 +23,7 @@ __all__ = [
     "LetterRefusedError",
     "MissingExtraError",
     "OwnershipLostError",
+    "PositionLostError",
     "PositionUnknownError",
     "ReceiverDisplacedError",
     "RosterUnavailableError",
@@ -228,6 +229,13 @@ class SuspectSettingError(SourceUnavailableError):
 
 class SourceRejectedError(SourceError):
     """The event source refuses for good: no such hub, consumer group or partition, no right."""
+
+
+class PositionLostError(SourceRejectedError):
+    """Events before the position, which were received, are gone, and others may have their numbers.
+
+    A fail-over lost the newest events of the partition, for example.
+    """
 
 
 class EventRefusedError(SourceError):

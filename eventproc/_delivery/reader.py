@@ -9,7 +9,7 @@ from eventproc._core.delivery.checkpoints import is_beyond_end, precedes_hub
 from eventproc._delivery.flow_control import PauseSwitch
 from eventproc._delivery.scope import PartitionScope
 from eventproc._delivery.steady_link import SteadyLink
-from eventproc.errors import SourceError, SourceRejectedError
+from eventproc.errors import PositionLostError, SourceError, SourceRejectedError
 from eventproc.models import EventPosition, ReceivedEvent
 
 PAUSED_READ_INTERVAL_S: Final = 10.0
@@ -74,7 +74,7 @@ class PartitionReader:
             PartitionStoppedError: the source refused ``REJECTIONS_MAX`` times in a row.
             OwnershipLostError: another receiver took the link, and another processor owns the
                 partition.
-            FormerHubError: the position is of a hub that was deleted.
+            FormerHubError: the position is of a hub that was deleted, or of events that are gone.
         """
         while True:
             if self._pause_switch.is_paused:
@@ -86,7 +86,7 @@ class PartitionReader:
                 )
                 events = await self.link.receive(receiver, events_max, wait_max)
             except SourceError as error:
-                if isinstance(error, SourceRejectedError) and await self._is_beyond_end(position()):
+                if await self._is_of_former_hub(error, position()):
                     raise FormerHubError from error
                 await self.link.recover(error)
                 continue
@@ -105,6 +105,12 @@ class PartitionReader:
         # The position before the first event is valid in any hub. The clocks of store and hub
         # differ, so its checkpoint may seem to be older than its own hub.
         self._known_since = created_at
+
+    async def _is_of_former_hub(self, error: SourceError, position: EventPosition) -> bool:
+        """Whether an error means that the events before the position are of a former hub."""
+        if isinstance(error, PositionLostError):
+            return position.sequence_number is not None
+        return isinstance(error, SourceRejectedError) and await self._is_beyond_end(position)
 
     async def _is_beyond_end(self, position: EventPosition) -> bool:
         """Whether the hub refused a position above its newest event."""

@@ -28,6 +28,8 @@ it ends the processor.
 - ``SuspectSettingError``: the same, but probably a setting is wrong, such as an unknown host. While
   a processor starts, it ends the start.
 - ``SourceRejectedError``: repeating will not help. A partition is given up after five in a row.
+- ``PositionLostError``: the end of the partition fell below the position, so events that were
+  received are gone. It counts as a hub that was created again.
 - ``ReceiverDisplacedError``: another receiver took the link. The lease is looked at, then the link
   is opened again.
 - ``ConfigurationError``: only from the constructor, ``open`` and ``check_consumer_group``.

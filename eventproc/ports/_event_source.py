@@ -66,6 +66,7 @@ class PartitionReceiver(ABC):
 
         Raises:
             ReceiverDisplacedError: another receiver took the link.
+            PositionLostError: events that were received are gone from the partition.
             SourceUnavailableError: the link broke; open another.
             SourceRejectedError: retrying will not help.
         """

@@ -10,7 +10,7 @@ import pytest
 
 from eventproc._delivery.reader import FormerHubError
 from eventproc._group.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
-from eventproc.errors import OwnershipLostError, ReceiverDisplacedError
+from eventproc.errors import OwnershipLostError, PositionLostError, ReceiverDisplacedError
 from eventproc.models import CloseReason, EventPosition
 from eventproc.ports import QueueReceiver, QueueSource
 from eventproc.sources.memory import MemoryEventSource
@@ -209,6 +209,30 @@ def test_a_checkpoint_is_of_a_former_hub_if_its_position_is_refused_and_above_th
             return None
 
     assert run_virtual(scenario()) == (None if is_former else 3)
+
+
+@pytest.mark.parametrize("number", [3, None], ids=["known", "none"])
+def test_a_position_is_of_a_former_hub_if_its_events_are_known_to_be_lost(number):
+    """Also one without a checkpoint; before the first event there is none to lose."""
+
+    async def scenario():
+        setup = Setup()
+        setup.publish(3)
+        source = RefusingLinks(setup.hub)
+        source.error = PositionLostError("gone")
+        await source.open()
+        reading = Reading(setup, source)
+        reading.reader.begin(None, None)
+        position = EventPosition.earliest()
+        if number is not None:
+            position = EventPosition.from_sequence_number(number, is_inclusive=True)
+        return len(await reading.next(lambda: position, 10, WAIT))
+
+    if number is None:
+        assert run_virtual(scenario()) == 3
+    else:
+        with pytest.raises(FormerHubError):
+            run_virtual(scenario())
 
 
 def test_a_queue_that_refuses_is_not_taken_for_a_new_one():

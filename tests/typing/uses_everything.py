@@ -490,7 +490,7 @@ OF_STORES = (
 )
 OF_SOURCES = (
     *(errors.SourceUnavailableError, errors.SourceRejectedError, errors.SuspectSettingError),
-    *(errors.ReceiverDisplacedError, errors.PositionUnknownError),
+    *(errors.ReceiverDisplacedError, errors.PositionLostError, errors.PositionUnknownError),
 )
 OF_HANDLERS = (
     *(errors.DecodeError, errors.HandlerAbortedError, errors.HandlerCancelledError),

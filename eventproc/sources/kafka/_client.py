@@ -31,7 +31,14 @@ from eventproc.errors import (
 )
 from eventproc.sources.kafka import _producer_config as producer_config
 from eventproc.sources.kafka._address import Tokens, TopicAddress
-from eventproc.sources.kafka._errors import NO_TOKEN, PERMANENT, ClientError, error_for
+from eventproc.sources.kafka._errors import (
+    NO_TOKEN,
+    PERMANENT,
+    SUSPECT,
+    UNKNOWN_PARTITION,
+    ClientError,
+    error_for,
+)
 from eventproc.sources.kafka._event import Message
 from eventproc.sources.kafka._offsets import Bounds
 from eventproc.sources.kafka._options import DEFAULTS, FIXED
@@ -47,7 +54,9 @@ _AUTHENTICATION: Final = "_AUTHENTICATION"
 
 _ALL_DOWN: Final = "_ALL_BROKERS_DOWN"
 
-REFUSALS: Final = PERMANENT | {NO_TOKEN}
+_NO_CAUSE: Final = "the client gives no reason, as when a port expects another security.protocol"
+
+REFUSALS: Final = PERMANENT | SUSPECT | {NO_TOKEN}
 """Names of errors that the client reports beside a request, and that say more than its time-out."""
 
 CHECK_SLICE_S: Final = 1.0
@@ -72,7 +81,7 @@ class Consumer:
         self._topic = address.topic
         self._tokens = address.tokens
         self._client_errors: list[ClientError] = []
-        self._cause = ""
+        self._cause = _NO_CAUSE
         """The text of the last error, but for "all brokers are down", which follows it and does not
         say why."""
 
@@ -82,7 +91,7 @@ class Consumer:
 
     def _note(self, error: KafkaError) -> None:
         noted = _client_error(error, self._tokens)
-        if noted.name == _ALL_DOWN and self._cause:
+        if noted.name == _ALL_DOWN:
             noted = replace(noted, text=f"{noted.text}: {self._cause}")
         else:
             self._cause = noted.text
@@ -107,10 +116,12 @@ class Consumer:
                 return ()
             return cast("list[Message]", [first, *self._client.consume(READ_MAX - 1, timeout=0)])
 
-    def assign(self, partition: int, offset: int) -> None:
-        """Start to read a partition at the offset."""
+    def assign(self, partition: int, offset: int, leader_epoch: int | None = None) -> None:
+        """Start to read a partition at the offset; with an epoch, check where its log ended."""
+        known: dict[str, Any] = {} if leader_epoch is None else {"leader_epoch": leader_epoch}
         with _translated(f"assigning partition {partition}"):
-            self._client.incremental_assign([TopicPartition(self._topic, partition, offset)])
+            at = TopicPartition(self._topic, partition, offset, **known)
+            self._client.incremental_assign([at])
 
     def unassign(self, partition: int) -> None:
         """Stop reading a partition."""
@@ -138,11 +149,7 @@ class Consumer:
 
     def partition_count(self, timeout_s: float) -> int:
         """Return the number of partitions of the topic."""
-        with _translated("asking for the partitions"):
-            found = self._client.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
-        if found.error is not None:
-            raise error_for(f"topic {self._topic!r}", found.error.name(), found.error.str())
-        return len(found.partitions)
+        return _partition_count(self._client, self._topic, "asking for the partitions", timeout_s)
 
     def bounds(self, partition: int, timeout_s: float) -> Bounds:
         """Return the first offset and the end offset of a partition."""
@@ -225,6 +232,17 @@ def read_kafka_group(address: TopicAddress, name: str, timeout_s: float) -> Kafk
         is_active=group.state not in {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD},
         members=[f"{member.client_id} at {member.host}" for member in group.members],
     )
+
+
+def _partition_count(
+    client: KafkaConsumer | KafkaProducer, topic: str, what: str, timeout_s: float
+) -> int:
+    """Return the number of partitions of a topic, which the client notes."""
+    with _translated(what):
+        found = client.list_topics(topic, timeout=timeout_s).topics[topic]
+    if found.error is not None:
+        raise error_for(f"topic {topic!r}", found.error.name(), found.error.str())
+    return len(found.partitions)
 
 
 def _settings(
@@ -328,7 +346,8 @@ class Producer:
         while True:
             left_s = until_s - time.monotonic()
             try:
-                return self._check(what, max(0.01, min(CHECK_SLICE_S, left_s)))
+                slice_s = max(0.01, min(CHECK_SLICE_S, left_s))
+                _partition_count(self._client, self._topic, what, slice_s)
             except SuspectSettingError:
                 raise
             except SourceUnavailableError:
@@ -338,12 +357,8 @@ class Producer:
                     raise error_for(what, last.name, last.text) from None
                 if left_s <= CHECK_SLICE_S:
                     raise
-
-    def _check(self, what: str, timeout_s: float) -> None:
-        with _translated(what):
-            found = self._client.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
-        if found.error is not None:
-            raise error_for(f"topic {self._topic!r}", found.error.name(), found.error.str())
+            else:
+                return
 
     def send(
         self,
@@ -373,9 +388,21 @@ class Producer:
             self._client.poll(0.1)
             return False
         except KafkaException as error:
+            if self._is_added_since(error.args[0], partition):
+                return False
             done(error.args[0], None)
         self._client.poll(0)
         return True
+
+    def _is_added_since(self, error: KafkaError, partition: int | None) -> bool:
+        """Whether the client refused a partition that the topic has: it asks every five minutes."""
+        if error.name() != UNKNOWN_PARTITION or partition is None:
+            return False
+        try:
+            what = "asking for the partitions"
+            return partition < _partition_count(self._client, self._topic, what, CHECK_SLICE_S)
+        except SourceUnavailableError:
+            return True
 
     def wait(self, timeout_s: float) -> None:
         """Wait until every message has an outcome, at most so long."""

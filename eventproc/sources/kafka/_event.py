@@ -48,6 +48,9 @@ class Message(Protocol):
     def offset(self) -> Any:  # noqa: ANN401 - of a message always an int
         """The offset of the message in its partition; ``None`` for some errors."""
 
+    def leader_epoch(self) -> int | None:
+        """The number of the leader that wrote the message, if the broker counts leaders."""
+
     def key(self) -> bytes | None:
         """The key of the message."""
 

@@ -25,7 +25,14 @@ class Feed:
     """The messages of one partition that were read and not taken yet."""
 
     def __init__(
-        self, partition: int, start: int, *, after_ms: int | None, room: int, room_bytes: int
+        self,
+        partition: int,
+        start: int,
+        *,
+        after_ms: int | None,
+        room: int,
+        room_bytes: int,
+        leader_epoch: int | None = None,
     ) -> None:
         """Create an empty feed for messages from offset *start* on.
 
@@ -36,6 +43,8 @@ class Feed:
                 broker may find the offset of a time only approximately.
             room: The number of messages at which the feed is full.
             room_bytes: The number of bytes at which the feed is full.
+            leader_epoch: That of the leader under which the messages before *start* were read, if
+                it is known. If its log ended before *start*, the feed ends with an error.
         """
         self.partition = partition
         self.start = start
@@ -45,6 +54,9 @@ class Feed:
 
         self.kind: type[KafkaBatch] = KafkaBatch
         """The class of the batches that ``take`` returns."""
+
+        self.leader_epoch = leader_epoch
+        """That of the newest message; a later leader says where the log of this one ended."""
 
         self.is_of_event_hubs = False
         """Whether the messages come from Event Hubs, and not from a broker of Kafka."""
@@ -78,6 +90,7 @@ class Feed:
         if self.is_of_event_hubs:
             batch.details = batch.details.of_service()
         details = batch.details
+        self.leader_epoch = messages[-1].leader_epoch()  # Never older than what is before _next.
         self._next = details.numbers[-1] + 1
         if (after_ms := self._after_ms) is not None:
             old_count = sum(1 for _ in takewhile(lambda time: time <= after_ms, details.times_ms))
@@ -147,6 +160,10 @@ class Feed:
             self._taken_bytes += size
             self._taken_count += len(batch)
         return self.kind.joined(taken) if len(taken) > 1 else taken[0] if taken else ()
+
+    def leader_epoch_before(self, offset: int) -> int | None:
+        """Return the epoch of a leader whose log went up to an offset, if it is known."""
+        return self.leader_epoch if offset <= self._next else None
 
     @property
     def last_enqueued(self) -> LastEnqueued | None:

@@ -8,6 +8,7 @@ Rule 3: when this thread ends, every feed ends with an error.
 """
 
 import asyncio
+import re
 import threading
 import time
 from collections import deque
@@ -17,7 +18,12 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Final
 
-from eventproc.errors import ReceiverDisplacedError, SourceError, SourceUnavailableError
+from eventproc.errors import (
+    PositionLostError,
+    ReceiverDisplacedError,
+    SourceError,
+    SourceUnavailableError,
+)
 from eventproc.sources.kafka._client import READ_MAX, Consumer
 from eventproc.sources.kafka._errors import END_OF_PARTITION, OUT_OF_RANGE, error_for
 from eventproc.sources.kafka._event import Error, Message
@@ -38,6 +44,10 @@ HOLD_S: Final = 0.2
 
 CLOSE_MAX_S: Final = 2.0
 """Longest time that ``close`` waits for the thread."""
+
+_TRUNCATED: Final = re.compile(r"log truncation detected .* broker end offset is \d+ ")
+"""The client's words, for which it has no error of its own. An end offset of -1 means only that the
+broker does not remember the leader of that time."""
 
 
 class Reader:
@@ -128,9 +138,8 @@ class Reader:
         self._wake(filled.values())
         for client_error in self._consumer.client_errors():
             if client_error.ends_all:
-                self._end_all(error_for("the Kafka client", client_error.name, client_error.text))
-            if client_error.is_fatal:
-                raise SourceUnavailableError(f"the Kafka client gave up: {client_error.text}")
+                # Only a new client looks at where the log of a former leader ended.
+                raise error_for("the Kafka client", client_error.name, client_error.text)
 
     def _keep_bounds(self) -> None:
         """Pause the feeds that are full.
@@ -191,7 +200,7 @@ class Reader:
         if former is not None:
             self._drop(former, ReceiverDisplacedError("a newer receiver reads this partition"))
             self._wake([former])
-        self._consumer.assign(feed.partition, feed.start)
+        self._consumer.assign(feed.partition, feed.start, feed.leader_epoch)
         self._feeds[feed.partition] = feed
 
     def _release(self, feed: Feed) -> None:
@@ -276,6 +285,11 @@ def _set_arrived(feeds: Iterable[Feed]) -> None:
 
 
 def _error_for(feed: Feed, name: str, text: str) -> SourceError:
+    if name in OUT_OF_RANGE and _TRUNCATED.search(text):
+        return PositionLostError(
+            f"partition {feed.partition} has lost events that were received, as a cluster may when "
+            f"a partition changes its leader: {text}"
+        )
     if name in OUT_OF_RANGE:
         return SourceUnavailableError(
             f"partition {feed.partition} has no event at the position: retention deleted it, or "

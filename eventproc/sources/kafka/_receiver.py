@@ -5,7 +5,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from eventproc._base.extras import needing
-from eventproc.errors import ReceiverDisplacedError, SourceUnavailableError
+from eventproc.errors import (
+    PositionLostError,
+    ReceiverDisplacedError,
+    SourceUnavailableError,
+)
 from eventproc.models import LastEnqueued, ReceivedEvent
 from eventproc.ports import PartitionReceiver
 from eventproc.sources.kafka._feed import Feed
@@ -34,6 +38,8 @@ class KafkaReceiver(PartitionReceiver):
         if feed.error is not None and (
             not feed.count or isinstance(feed.error, ReceiverDisplacedError)
         ):
+            if isinstance(feed.error, PositionLostError):
+                feed.leader_epoch = None  # A position that is used again was chosen by an operator.
             raise feed.error
         events = feed.take(events_max)
         self._reader.note_room(feed)

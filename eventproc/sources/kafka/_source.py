@@ -75,6 +75,8 @@ class KafkaEventSource(EventSource):
 
         self._queries: AdminQueries | None = None
         self._readers: dict[str, Reader] = {}
+        self._feeds: dict[int, Feed] = {}
+        """The feed of each partition that was opened last, in any group."""
 
     @classmethod
     @checked
@@ -224,13 +226,16 @@ class KafkaEventSource(EventSource):
         after_ms = None if time is None else last_ms_before(time, is_inclusive=is_inclusive)
         if after_ms is not None:
             start = await self._start_after(queries, what, partition, after_ms, bounds)
+        former = self._feeds.get(partition)
         feed = Feed(
             partition,
             start,
             after_ms=after_ms,
             room=self._options.prefetch,
             room_bytes=self._options.prefetch_bytes,
+            leader_epoch=None if former is None else former.leader_epoch_before(start),
         )
+        self._feeds[partition] = feed
         feed.high = bounds.high
         feed.is_of_event_hubs = self._address.is_of_event_hubs
         reader = await self._reader(consumer_group)

@@ -61,6 +61,7 @@ class KafkaTopic:
         self.partitions += 1
         grown = self.admin.create_partitions([NewPartitions(self.name, self.partitions)])
         grown[self.name].result(timeout=20)
+        self.producer = Producer(self.client)  # The former one looks at partitions every 5 minutes.
 
     def source(self, **arguments: Any) -> KafkaEventSource:
         """Return an unopened source on the topic."""

@@ -74,6 +74,17 @@ async def test_messages_of_a_key_are_in_one_partition(publisher, topic):
     } == keys
 
 
+async def test_a_partition_that_was_added_meanwhile_is_published_to(publisher, topic):
+    """The client itself asks for new partitions every five minutes."""
+    async with publisher:
+        await publisher.publish(numbered(1, partition_id="0"), patience=SOON)
+        await asyncio.to_thread(topic.grow)
+        await publisher.publish(numbered(3, partition_id="3"), patience=SOON)
+    *_, added = await received(topic.source(), [1, 0, 0, 3])
+
+    assert [event.body for event in added] == [b"0", b"1", b"2"]
+
+
 @pytest.mark.parametrize(
     ("event", "words"),
     [

@@ -52,6 +52,9 @@ class FakeMessage:
     def headers(self):
         return self._headers
 
+    def leader_epoch(self):
+        return None
+
     def timestamp(self):
         return (1, self._ms)
 

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
+from eventproc.errors import (
+    PositionLostError,
+    ReceiverDisplacedError,
+    SourceError,
+    SourceRejectedError,
+    SourceUnavailableError,
+)
 from eventproc.sources.kafka import _reader as reader_module
 from eventproc.sources.kafka._errors import ClientError
 from eventproc.sources.kafka._feed import OVERHEAD_BYTES, Feed
@@ -55,7 +61,7 @@ class FakeConsumer:
     def client_errors(self):
         return [self.errors.popleft() for _ in range(len(self.errors))]
 
-    def assign(self, partition, offset):
+    def assign(self, partition, offset, leader_epoch=None):
         self.calls.append(("assign", partition, offset))
         self.position[partition] = offset
 
@@ -279,27 +285,22 @@ async def test_an_error_of_one_partition_ends_its_receiver(code, kind, message):
         assert await take(other, 1) == [0]
 
 
-@pytest.mark.parametrize(
-    ("client_error", "kind"),
-    [
-        (ClientError("_ALL_BROKERS_DOWN", "1/1 brokers are down"), SourceUnavailableError),
-        (ClientError("_AUTHENTICATION", "wrong password"), SourceRejectedError),
-    ],
-)
-async def test_an_error_of_the_client_ends_all_receivers_but_not_the_thread(client_error, kind):
-    """A partition that is opened again is read as soon as the client can."""
-    consumer = FakeConsumer()
-    async with reading(consumer) as reader:
-        receivers = [await opened(reader, feed_of(partition=p)) for p in (0, 1)]
-        consumer.errors.append(client_error)
-        for receiver in receivers:
-            with pytest.raises(kind, match=client_error.text):
+async def test_a_truncated_log_is_not_one_that_retention_overtook():
+    """By the client's words: an end of -1 means that the broker knows none."""
+    words = (
+        "Partition log truncation detected at offset 10 (leader epoch 0): broker end offset is {} "
+        "(offset leader epoch {}). Reset to INVALID."
+    )
+    for end, kind in ((6, PositionLostError), (-1, SourceUnavailableError)):
+        consumer = FakeConsumer()
+        async with reading(consumer) as reader:
+            receiver = await opened(reader, feed_of())
+            error = Fault("_AUTO_OFFSET_RESET", words.format(end, end))
+            consumer.put.append(FakeMessage(0, error=error))
+            with pytest.raises(SourceError) as caught:
                 await receiver.receive(events_max=1, wait_max=SOON)
-        reopened = await opened(reader, feed_of())
-        consumer.put.append(FakeMessage(0))
 
-        assert await take(reopened, 1) == [0]
-        assert not reader.is_over
+        assert caught.type is kind
 
 
 async def test_a_broken_connection_ends_no_receiver():
@@ -314,19 +315,26 @@ async def test_a_broken_connection_ends_no_receiver():
         assert await take(receiver, 1) == [0]
 
 
-@pytest.mark.parametrize("is_fatal", [True, False])
-async def test_a_fatal_or_unexpected_error_ends_the_thread(is_fatal):
-    """Receivers raise it, and a new reader has to be made."""
+@pytest.mark.parametrize(
+    ("client_error", "kind", "words"),
+    [
+        (ClientError("_FATAL", "fenced", is_fatal=True), SourceUnavailableError, "fenced"),
+        (ClientError("_ALL_BROKERS_DOWN", "1/1 are down"), SourceUnavailableError, "1/1 are down"),
+        (ClientError("_AUTHENTICATION", "wrong password"), SourceRejectedError, "wrong password"),
+        (None, SourceUnavailableError, "an unexpected error"),
+    ],
+)
+async def test_an_error_of_the_whole_client_ends_the_thread(client_error, kind, words):
+    """All receivers raise it, and a new reader has to be made."""
     consumer = FakeConsumer()
     async with reading(consumer) as reader:
-        receiver = await opened(reader, feed_of())
-        if is_fatal:
-            consumer.errors.append(ClientError("_FATAL", "fenced", is_fatal=True))
-        consumer.is_broken = not is_fatal
-        with pytest.raises(
-            SourceUnavailableError, match="fenced" if is_fatal else "an unexpected error"
-        ):
-            await receiver.receive(events_max=1, wait_max=SOON)
+        receivers = [await opened(reader, feed_of(partition=p)) for p in (0, 1)]
+        if client_error is not None:
+            consumer.errors.append(client_error)
+        consumer.is_broken = client_error is None
+        for receiver in receivers:
+            with pytest.raises(kind, match=words):
+                await receiver.receive(events_max=1, wait_max=SOON)
         await until(lambda: ("close",) in consumer.calls)
 
         assert reader.is_over
@@ -368,7 +376,7 @@ async def test_an_unexpected_error_reaches_all_callers():
     """Those that are opening a partition, and those that receive from others."""
 
     class FailingConsumer(FakeConsumer):
-        def assign(self, partition, offset):
+        def assign(self, partition, offset, leader_epoch=None):
             if partition == 1:
                 raise OverflowError("no such number")
             super().assign(partition, offset)
