@@ -74,7 +74,7 @@ class RecordKind(Enum):
     returns the members and the ETags of group records."""
 
 
-def home(group: ConsumerGroup, *, keeps_case: bool = False) -> str:
+def home(group: ConsumerGroup, *, exact_names: bool = False) -> str:
     """Return what the names of all the group's blobs begin with, without a slash at its end.
 
     Raises:
@@ -82,7 +82,7 @@ def home(group: ConsumerGroup, *, keeps_case: bool = False) -> str:
     """
     if {".", ".."} & set(group.key):
         raise ConfigurationError(f"{group} has a name of dots: blob storage cannot store it")
-    return "/".join(_configured(group) if keeps_case else group.key)
+    return "/".join(_configured(group) if exact_names else group.key)
 
 
 def _configured(group: ConsumerGroup) -> tuple[str, str, str]:
@@ -155,7 +155,7 @@ def settings_to_share(group: ConsumerGroup, home: str) -> dict[str, str | bool]:
     if namespace.lower() != group.key[0]:
         settings["namespace"] = namespace
     if home != home.lower():
-        settings["keeps_case"] = True
+        settings["exact_names"] = True
     return settings
 
 

@@ -20,7 +20,7 @@ CHECK_EVERY_S: Final = 300.0
 a write."""
 
 
-_QUERY: Final = {"keeps_case": "case=kept"}
+_QUERY: Final = {"exact_names": "names=exact"}
 """How the command line spells a setting, where it differs."""
 
 

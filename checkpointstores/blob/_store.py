@@ -79,7 +79,7 @@ class BlobCheckpointStore(CheckpointStore):
         concurrency_max: Count = 32,
         legacy_prefix: str | None = None,
         namespace: str | None = None,
-        keeps_case: bool = False,
+        exact_names: bool = False,
         ca_bundle: str | None = None,
         http_proxy: HttpProxy | None = None,
     ) -> None:
@@ -103,9 +103,9 @@ class BlobCheckpointStore(CheckpointStore):
             namespace: The beginning of the blobs' names, instead of the group's namespace, to
                 share a group with processors that spell the namespace differently. The JavaScript
                 and Java SDKs do so if the connection string has a port.
-            keeps_case: Write the names of namespace, hub and group as they are configured, to share
-                a group with processors of the Go or Rust SDK. By default they are in lower case, as
-                the other SDKs write them.
+            exact_names: Write the names of namespace, hub and group as they are configured, to
+                share a group with processors of the Go or Rust SDK. By default they are in lower
+                case, as the other SDKs write them.
             ca_bundle: A file with the certificates to trust; by default those of the system.
             http_proxy: The HTTP proxy to connect through; by default the one that the environment
                 variable ``HTTPS_PROXY`` names, if any.
@@ -122,7 +122,7 @@ class BlobCheckpointStore(CheckpointStore):
             http_proxy=http_proxy,
         )
         self._namespace = namespace
-        self._keeps_case = keeps_case
+        self._exact_names = exact_names
         log = get_logger("eventproc.stores.blob", container=self._connection.place)
         azure = AzureContainer(self._connection, is_created=create_container, log=log)
         self._blobs = BlobRequests(azure, log, concurrency_max=concurrency_max)
@@ -141,7 +141,7 @@ class BlobCheckpointStore(CheckpointStore):
         concurrency_max: Count = 32,
         legacy_prefix: str | None = None,
         namespace: str | None = None,
-        keeps_case: bool = False,
+        exact_names: bool = False,
         ca_bundle: str | None = None,
         http_proxy: HttpProxy | None = None,
     ) -> Self:
@@ -163,7 +163,7 @@ class BlobCheckpointStore(CheckpointStore):
             concurrency_max=concurrency_max,
             legacy_prefix=legacy_prefix,
             namespace=namespace,
-            keeps_case=keeps_case,
+            exact_names=exact_names,
             ca_bundle=ca_bundle,
             http_proxy=http_proxy,
         )
@@ -184,7 +184,7 @@ class BlobCheckpointStore(CheckpointStore):
         return replace(group, fully_qualified_namespace=self._namespace)
 
     def _home(self, group: ConsumerGroup) -> str:
-        return layout.home(self._named(group), keeps_case=self._keeps_case)
+        return layout.home(self._named(group), exact_names=self._exact_names)
 
     def _folder(self, group: ConsumerGroup, kind: RecordKind) -> str:
         return layout.folder(self._home(group), kind)

@@ -67,8 +67,8 @@ async def test_another_hub_or_a_released_record_is_not_a_second_group(azure, sto
 @pytest.mark.parametrize(
     ("theirs", "settings"),
     [
-        ("localhost/Hub/$Default", "namespace='localhost', keeps_case=True"),
-        ("localhost:5672/Hub/$Default", "keeps_case=True"),
+        ("localhost/Hub/$Default", "namespace='localhost', exact_names=True"),
+        ("localhost:5672/Hub/$Default", "exact_names=True"),
     ],
 )
 async def test_a_group_in_another_case_is_logged_with_the_settings_to_share_it(
@@ -83,14 +83,14 @@ async def test_a_group_in_another_case_is_logged_with_the_settings_to_share_it(
     [logged] = [r.__dict__ for r in caplog.records if getattr(r, "event", "") == OTHER_SPELLING]
     assert logged["blob"] == f"{theirs}/ownership/0"
     assert f"BlobCheckpointStore({settings})" in logged["remedy"]
-    assert "case=kept" in logged["remedy"]
+    assert "names=exact" in logged["remedy"]
 
 
 async def test_names_are_kept_as_configured_on_request(azure, storage, container, caplog):
     """Then the group is that of Go's and Rust's SDKs, and one in lower case is another."""
     put(azure, "localhost:5672/Hub/$Default/ownership/0", ownerid="go")
     put(azure, "localhost:5672/hub/$default/ownership/0", ownerid="python")
-    store = BlobCheckpointStore.from_connection_string(storage, container, keeps_case=True)
+    store = BlobCheckpointStore.from_connection_string(storage, container, exact_names=True)
     async with store:
         [owned] = (await store.list_ownership(WITH_PORT)).ownerships
         claim = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=owned.etag)

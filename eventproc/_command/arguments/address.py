@@ -29,7 +29,7 @@ class StoreAddress(StorageAccess):
             "postgres:NAME (PostgreSQL; NAME is "
             "the environment variable that has the connection string). Add ?namespace=HOST to "
             "blob:CONTAINER to share the group with processors that write the namespace without "
-            "its port, ?case=kept to share it with those of the SDKs for Go and Rust, and "
+            "its port, ?names=exact to share it with those of the SDKs for Go and Rust, and "
             "?schema=NAME to postgres:NAME for tables in another schema than 'eventproc'.",
         ),
     ]

@@ -25,7 +25,7 @@ def open_store(
     Args:
         spec: ``sqlite:PATH``; ``blob:CONTAINER``, or ``blob:CONTAINER?namespace=HOST`` if the
             names of the blobs begin with another spelling of the namespace, and
-            ``blob:CONTAINER?case=kept`` if they are not in lower case; ``tables:TABLE``;
+            ``blob:CONTAINER?names=exact`` if they are not in lower case; ``tables:TABLE``;
             ``postgres:NAME``, or
             ``postgres:NAME?schema=SCHEMA``, where ``NAME`` is the environment variable that has
             the connection string.
@@ -42,7 +42,7 @@ def open_store(
     if kind in {"sqlite", "tables"} and _SETTING.search(place):
         raise ConfigurationError(
             f"--store {kind}:{place}: such a store has no settings after a question mark: only "
-            "blob:CONTAINER?namespace=HOST&case=kept and postgres:NAME?schema=SCHEMA have some"
+            "blob:CONTAINER?namespace=HOST&names=exact and postgres:NAME?schema=SCHEMA have some"
         )
     if kind == "sqlite" and place:
         return _sqlite(place, must_exist=must_exist)
@@ -79,12 +79,12 @@ def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
 def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointStore:
     container, question_mark, text = place.partition("?")
     settings = dict(setting.partition("=")[::2] for setting in text.split("&") if question_mark)
-    namespace, case = settings.pop("namespace", None), settings.pop("case", "lower")
-    if settings or namespace == "" or case not in {"kept", "lower"}:
+    namespace, names = settings.pop("namespace", None), settings.pop("names", "lower")
+    if settings or namespace == "" or names not in {"exact", "lower"}:
         raise ConfigurationError(
             f"--store blob:{place}: after the question mark, give namespace=HOST, the namespace "
-            "with which the names of the blobs begin, case=kept if they are spelled as configured, "
-            "not in lower case, or both with & between them"
+            "with which the names of the blobs begin, names=exact if they are spelled as "
+            "configured, not in lower case, or both with & between them"
         )
     from checkpointstores.blob import BlobCheckpointStore  # noqa: PLC0415 - it is an extra
 
@@ -94,7 +94,7 @@ def _blob(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointSto
         f"--store blob:{container}",
         create_container=creates,
         namespace=namespace,
-        keeps_case=case == "kept",
+        exact_names=names == "exact",
     )
 
 

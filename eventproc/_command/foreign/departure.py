@@ -142,10 +142,8 @@ async def plan_departure(
     spelling = place.settings.get("names", kind.names_there)
     if spelling not in {"lower", _EXACT}:
         raise ConfigurationError(f"{place}: names={spelling}: give names=lower or names=exact")
-    names = group.key
-    if spelling == _EXACT:
-        names = (group.fully_qualified_namespace, group.eventhub_name, group.name)
-    folder = "/".join((*names, "checkpoint", ""))
+    home = layout.home(group, exact_names=spelling == _EXACT)
+    folder = layout.folder(home, layout.RecordKind.CHECKPOINT)
     listing = await container.list(folder)
     items = {item.name: item for item in listing.items}
     found = await find_blobs(BlobLayout(), container, group)

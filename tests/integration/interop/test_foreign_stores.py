@@ -43,7 +43,7 @@ def _ask(client, storage, container):
 @pytest.fixture(name="store")
 def _store(storage, container):
     """Return our store on the same container, which keeps names as configured, too."""
-    return BlobCheckpointStore.from_connection_string(storage, container, keeps_case=True)
+    return BlobCheckpointStore.from_connection_string(storage, container, exact_names=True)
 
 
 async def test_their_stores_read_every_record_of_ours(ask, store):

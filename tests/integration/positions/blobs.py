@@ -16,7 +16,7 @@ LOWER: Final = f"{NAMESPACE}/orders/$default"
 """What the names of records begin with, as .NET, JavaScript and Python write them."""
 
 AS_GIVEN: Final = "Acme.servicebus.windows.net/Orders/$Default"
-"""Likewise, as Go, Java and Rust do."""
+"""Likewise, as Go and Rust do."""
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 

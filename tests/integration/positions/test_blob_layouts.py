@@ -203,7 +203,7 @@ async def test_the_records_of_a_genuine_client_are_those_of_the_group(
     """Only Go's are as configured. The store finds them, and warns of no other spelling."""
     put(azure, *golden(program, NAMESPACE))
     store = BlobCheckpointStore.from_connection_string(
-        storage, container, keeps_case=program == "go"
+        storage, container, exact_names=program == "go"
     )
     async with store:
         owners = [one.owner_id for one in (await store.list_ownership(GROUP)).ownerships]

@@ -69,12 +69,12 @@ needs_javascript = pytest.mark.skipif(
     ("handles", "names_there"),
     [
         pytest.param(python_handles, "", id="python"),
-        # It leaves the port out of the namespace.
+        # JavaScript's and Java's leave the port out of the namespace.
         pytest.param(
             javascript_handles, "?namespace=127.0.0.1", id="javascript", marks=needs_javascript
         ),
-        pytest.param(java_handles, id="java", marks=pytest.mark.long),
-        pytest.param(go_handles, id="go", marks=pytest.mark.long),
+        pytest.param(java_handles, "?namespace=127.0.0.1", id="java", marks=pytest.mark.long),
+        pytest.param(go_handles, "?names=exact", id="go", marks=pytest.mark.long),
     ],
 )
 def test_an_azure_sdk_handles_the_first_half_we_the_second_and_it_the_rest(

@@ -47,7 +47,7 @@ def test_a_folder_is_lower_case_and_ends_with_a_slash():
 
 def test_names_are_kept_as_configured_on_request():
     """As by the SDKs for Go and Rust."""
-    assert layout.home(GROUP, keeps_case=True) == "NS.net/Hub/$Default"
+    assert layout.home(GROUP, exact_names=True) == "NS.net/Hub/$Default"
 
 
 def test_a_name_of_dots_is_refused():
@@ -265,7 +265,7 @@ KEPT = "/hub/$Default/ownership/"
 def test_other_spellings_have_another_port_or_case(namespace, lower_case, as_configured):
     """JavaScript's and Java's SDKs leave the port out, Go's and Rust's keep the case."""
     group = ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name="hub")
-    kept = layout.home(group, keeps_case=True)
+    kept = layout.home(group, exact_names=True)
 
     assert layout.other_spelling_prefixes(group, layout.home(group)) == lower_case
     assert layout.other_spelling_prefixes(group, kept) == as_configured

@@ -43,16 +43,16 @@ def test_a_blob_store_may_name_the_namespace_of_its_blobs():
     store = open_store("blob:checkpoints?namespace=localhost", access)
 
     assert vars(store)["_namespace"] == "localhost"
-    assert not vars(store)["_keeps_case"]
+    assert not vars(store)["_exact_names"]
 
 
 def test_a_blob_store_may_keep_the_case_of_names():
     """Beside another setting, and in any order."""
     access = StorageAccess(storage_connection_string=STORAGE)
-    store = open_store("blob:checkpoints?case=kept&namespace=localhost", access)
+    store = open_store("blob:checkpoints?names=exact&namespace=localhost", access)
 
     assert vars(store)["_namespace"] == "localhost"
-    assert vars(store)["_keeps_case"]
+    assert vars(store)["_exact_names"]
 
 
 def test_a_namespace_that_no_blob_can_have_is_not_taken_for_the_option():
@@ -66,7 +66,7 @@ def test_a_namespace_that_no_blob_can_have_is_not_taken_for_the_option():
 
 
 @pytest.mark.parametrize(
-    "setting", ["?", "?namespace=", "?prefix=x", "?namespace", "?case=upper", "?case=kept&"]
+    "setting", ["?", "?namespace=", "?prefix=x", "?namespace", "?names=upper", "?names=exact&"]
 )
 def test_another_setting_of_a_container_is_refused(setting):
     """The message says which setting there is."""
