@@ -60,7 +60,7 @@ demo-spark: venv .tools/spark/.done ## watch Spark lose an executor, and no orde
 # --- daily work ------------------------------------------------------------------------------
 
 older_sparks := 4.0.5 4.1.4 4.2.0
-parts := venv azurite clients .tools/spark/.done .tools/rabbitmq/.done .tools/kafka/.done .tools/chromium/.done
+parts := venv azurite clients .tools/spark/.done .tools/rabbitmq/.done .tools/kafka/.done .tools/kafka_source/.done .tools/chromium/.done
 pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
@@ -199,6 +199,11 @@ $(uv): bootstrap/uv.py
 
 .tools/kafka/.done: bootstrap/kafka.sh bootstrap/kafka.txt bootstrap/maven.py | .tools/java
 	@bootstrap/kafka.sh $(run)/python .tools/java/bin/java
+
+# For one test; where it cannot be had, that is skipped.
+.tools/kafka_source/.done: bootstrap/kafka_source.txt bootstrap/maven.py | venv
+	$(say) "Spark's Kafka source, from Maven Central (10 MB)"
+	@$(run)/python bootstrap/maven.py $< $(@D)/jars && touch $@ || echo ">> Spark's Kafka source cannot be had here" >&2
 
 .tools/chromium/.done: bootstrap/chromium.sh
 	@bootstrap/chromium.sh

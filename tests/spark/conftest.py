@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # Where Spark is missing, its tests are skipped: this file is
     from tests.spark.standalone import Standalone
 
 HERE = Path(__file__).parent
+KAFKA_SOURCE = sorted((HERE.parents[1] / ".tools/kafka_source/jars").glob("*.jar"))
+"""Spark's own source for Kafka, of Spark 4.2."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -139,10 +141,12 @@ def environment(shared_folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def spark(spark_logs: SparkLogs, environment: dict[str, str]) -> Iterator["SparkSession"]:
     """Yield the session."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - see the imports above
+    from pyspark import __version__  # noqa: PLC0415 - see the imports above
+    from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder = SparkSession.builder.appName("tests")
     places = {
+        "spark.jars": ",".join(map(str, KAFKA_SOURCE)) if minor_of(__version__) >= (4, 2) else "",
         "spark.eventLog.dir": spark_logs.events.as_uri(),
         "spark.driver.extraJavaOptions": (
             "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "

@@ -1,7 +1,7 @@
 """Writes the golden files anew: ``python -m tests.integration.positions.write_golden``.
 
 Each client handles events 0 to 4 of partition 0 of a hub of two partitions; partition 1 is empty.
-Spark fetches its Kafka source from Maven Central.
+It needs `make test`'s parts.
 """
 
 import asyncio
@@ -28,9 +28,7 @@ from tests.integration.positions.consumers import (
 )
 from tests.integration.sources.kafka_topic import KafkaTopic
 from tests.servers.kafka_broker import KafkaBroker
-
-KAFKA_SOURCE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-"""Spark 4.3 has none of its own on Maven Central yet, and works with this one."""
+from tests.spark.conftest import KAFKA_SOURCE
 
 PROGRAMS: Final = {
     "python": python_handles,
@@ -61,7 +59,7 @@ def write_spark() -> None:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.jars.packages", KAFKA_SOURCE).getOrCreate()
+    session = builder.config("spark.jars", ",".join(map(str, KAFKA_SOURCE))).getOrCreate()
     spark_integration.register(session)
     with EventHubsEmulator({"Orders": 2}) as emulator, KafkaBroker() as broker:
         hub = emulator.connection_string_for("Orders")
