@@ -15,6 +15,7 @@ uv := .tools/bin/uv
 javascript := tests/integration/emulator/javascript
 java := tests/integration/emulator/java
 go := tests/integration/emulator/go
+keda := tests/integration/autoscaling/go
 typing := tests/typing
 run := .venv/bin
 say := @printf '>> %s\n'
@@ -157,7 +158,7 @@ venv: .venv/.done ## fetch Python packages into .venv
 azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is none)
 
 .PHONY: clients
-clients: $(javascript)/node_modules/.done .tools/azure_java/.done .tools/azure_go/.done ## fetch and build Azure's clients for JavaScript, Java and Go
+clients: $(javascript)/node_modules/.done .tools/azure_java/.done .tools/azure_go/.done .tools/keda/.done ## fetch and build Azure's clients for JavaScript, Java and Go, and KEDA's
 
 .PHONY: rabbitmq
 rabbitmq: .tools/rabbitmq/.done ## fetch RabbitMQ and Erlang from Debian's packages (60 MB)
@@ -223,12 +224,19 @@ $(uv): bootstrap/uv.py
 .tools/go/bin/go: bootstrap/go.sh | venv
 	@bootstrap/go.sh $(uv) || echo '>> Go cannot be had here' >&2
 
+# Builds the program in folder $(1) as .tools/NAME/client.
+build_go = cd $(1) && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -modcacherw' CGO_ENABLED=0 \
+    GOPATH="$(CURDIR)/$(@D)/path" GOCACHE="$(CURDIR)/$(@D)/cache" \
+    "$(CURDIR)/.tools/go/bin/go" build -trimpath -o "$(CURDIR)/$(@D)/client" . && \
+    rm -rf "$(CURDIR)/$(@D)/path" "$(CURDIR)/$(@D)/cache" && touch "$(CURDIR)/$@"
+
 .tools/azure_go/.done: $(go)/go.mod $(go)/go.sum $(go)/main.go .tools/go/bin/go
 	$(say) "Azure's Go client (a minute)"
-	@cd $(go) && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -modcacherw' CGO_ENABLED=0 \
-	    GOPATH="$(CURDIR)/.tools/go/path" GOCACHE="$(CURDIR)/.tools/go/cache" \
-	    "$(CURDIR)/.tools/go/bin/go" build -trimpath -o "$(CURDIR)/.tools/azure_go/client" . && \
-	    rm -rf "$(CURDIR)/.tools/go/path" "$(CURDIR)/.tools/go/cache" && touch "$(CURDIR)/$@" || echo ">> Azure's Go client cannot be had here" >&2
+	@$(call build_go,$(go)) || echo ">> Azure's Go client cannot be had here" >&2
+
+.tools/keda/.done: $(keda)/go.mod $(keda)/go.sum $(keda)/main.go .tools/go/bin/go
+	$(say) "KEDA's client of an external scaler (a minute)"
+	@$(call build_go,$(keda)) || echo ">> KEDA's client cannot be had here" >&2
 
 # Spark gives its Python processes PySpark as a zip of sources, which each of them compiles.
 # This SPARK_HOME has no such zip, so they import the installed package, which is compiled.

@@ -4,22 +4,19 @@ import asyncio
 import json
 import re
 import signal
+import subprocess
 import urllib.error
 import urllib.request
+from pathlib import Path
 
-import grpc
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from tests.integration.autoscaling.wire import (
-    fields_of,
-    get_metrics_request,
-    scaled_object_ref,
-    text,
-)
+from eventproc.errors import ConfigurationError
 
-SERVICE = "/externalscaler.ExternalScaler/"
+CLIENT = Path(__file__).parents[3] / ".tools/keda/client"
+METRIC = {"metricName": "eventproc-replicas"}
 SCALE = ("scale", "--eventhub", "orders", "--store", "sqlite:group.db")
 FAST = ("--checkpoint-interval", "1s", "--every", "0.2s")
 
@@ -53,12 +50,34 @@ def port_of(process, protocol):
     return int(found[1])
 
 
-def call(channel, name):
-    """Return a call of the service that takes and returns bytes."""
-    return channel.unary_unary(SERVICE + name)
+class Keda:
+    """KEDA's own client, in Go, asking for one scaled object."""
+
+    def __init__(self, port):
+        if not CLIENT.exists():
+            raise ConfigurationError("KEDA's client is not built: `make clients`")
+        self._process = subprocess.Popen(
+            [CLIENT, f"127.0.0.1:{port}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with self._process as process:
+            process.kill()
+
+    def ask(self, call, **metadata):
+        """Return the answer, or the code and the text of an error."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"call": call, "metadata": metadata}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        return answer["answer"] if "answer" in answer else (answer["code"], answer["error"])
 
 
-def test_keda_gets_the_vote_by_the_published_field_numbers(command, env, publish):
+def test_keda_gets_the_vote(command, env, publish):
     """All four calls, from zero processes to the first one that an event wakes.
 
     The target is how many processes a pod has, by the metadata of the object that asks.
@@ -67,30 +86,23 @@ def test_keda_gets_the_vote_by_the_published_field_numbers(command, env, publish
     port = port_of(process, "gRPC")
     first = json.loads(process.stdout.readline())
 
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        stream = channel.unary_stream(SERVICE + "StreamIsActive")(scaled_object_ref(), timeout=30)
-        asleep = next(stream)
-        is_active = call(channel, "IsActive")(scaled_object_ref(), timeout=30)
-        zero = call(channel, "GetMetrics")(get_metrics_request(), timeout=30)
-        spec = call(channel, "GetMetricSpec")(scaled_object_ref(), timeout=30)
-        workers = call(channel, "GetMetricSpec")(scaled_object_ref(processesPerPod="4"), timeout=30)
-        with pytest.raises(grpc.RpcError) as refused:
-            call(channel, "GetMetricSpec")(scaled_object_ref(processesPerPod="0"), timeout=30)
+    with Keda(port) as keda:
+        asleep, is_active = keda.ask("StreamIsActive"), keda.ask("IsActive")
+        zero = keda.ask("GetMetrics")
+        spec, workers = keda.ask("GetMetricSpec"), keda.ask("GetMetricSpec", processesPerPod="4")
+        code, text = keda.ask("GetMetricSpec", processesPerPod="0")
         publish()
-        awake = next(stream)
-        one = call(channel, "GetMetrics")(get_metrics_request(), timeout=30)
-        stream.cancel()
+        awake = keda.ask("StreamIsActive")
+        one = keda.ask("GetMetrics")
     process.send_signal(signal.SIGTERM)
 
     assert first["replicas"] == 0
-    assert (asleep, is_active, awake) == (b"", b"", b"\x08\x01")  # False is the default: no field.
-    assert fields_of(spec).keys() == {1}
-    assert fields_of(fields_of(spec)[1][0]) == {1: [b"eventproc-replicas"], 2: [1], 3: [1.0]}
-    assert fields_of(fields_of(workers)[1][0]) == {1: [b"eventproc-replicas"], 2: [4], 3: [4.0]}
-    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert "processesPerPod is '0'" in refused.value.details()
-    assert fields_of(zero) == {1: [text(1, "eventproc-replicas")]}
-    assert fields_of(fields_of(one)[1][0]) == {1: [b"eventproc-replicas"], 2: [1], 3: [1.0]}
+    assert (asleep, is_active, awake) == ({}, {}, {"result": True})  # Go leaves false and 0 out.
+    assert spec == {"metricSpecs": [METRIC | {"targetSize": 1, "targetSizeFloat": 1}]}
+    assert workers == {"metricSpecs": [METRIC | {"targetSize": 4, "targetSizeFloat": 4}]}
+    assert (code, "processesPerPod is '0'" in text) == ("InvalidArgument", True)
+    assert zero == {"metricValues": [METRIC]}
+    assert one == {"metricValues": [METRIC | {"metricValue": 1, "metricValueFloat": 1}]}
     assert process.wait(20) == 0
 
 
@@ -98,17 +110,16 @@ def test_without_an_answer_so_far_there_is_no_vote(command, env, orders):
     """KEDA gets an error, and HTTP the status 503: neither may be taken for zero."""
     orders.stop()
     process = command.start(*SCALE, *FAST, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", **env)
-    http, keda = port_of(process, "JSON"), port_of(process, "gRPC")
+    http, port = port_of(process, "JSON"), port_of(process, "gRPC")
 
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"http://127.0.0.1:{http}/", timeout=30)
     answer = json.loads(refused.value.read())
-    with grpc.insecure_channel(f"127.0.0.1:{keda}") as channel:
-        with pytest.raises(grpc.RpcError) as failed:
-            call(channel, "GetMetrics")(get_metrics_request(), timeout=30)
+    with Keda(port) as client:
+        code, _ = client.ask("GetMetrics")
 
     assert (refused.value.code, answer["replicas"]) == (503, None)
-    assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert code == "Unavailable"
 
 
 def test_the_vote_is_served_as_json(command, env, publish):
