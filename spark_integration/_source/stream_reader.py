@@ -28,8 +28,9 @@ try:
         ReadMaxRows,
         SupportsTriggerAvailableNow,
     )
-except ImportError:  # PySpark 4.0 and 4.1, which call nothing that needs these
-    ReadLimit = ReadMaxRows = SupportsTriggerAvailableNow = object
+except ImportError:  # PySpark 4.0 and 4.1, which give no limit
+    ReadLimit = SupportsTriggerAvailableNow = object
+    ReadMaxRows = ()
 
 
 class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -38,8 +39,11 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._planned: Json | None = None
-        """The end of the last batch, if this process has seen it."""
+        self._reached: Json | None = None
+        """Where the last batch ended, if this process has seen it."""
+
+        self._may_be_only = True
+        """Whether the next batch may be the only one, as with ``AvailableNow``."""
 
     @cached_property
     def _planner(self) -> StreamPlanner:
@@ -54,23 +58,24 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def latestOffset(self, start: Json | None = None, limit: ReadLimit | None = None) -> Json:
         """Return the end of the next batch.
 
-        PySpark 4.0 and 4.1 give no argument. With ``AvailableNow`` they call this once, before
-        anything else, and end the query there: so a batch whose begin is not known has no limit.
+        PySpark 4.0 and 4.1 give no argument. With ``AvailableNow`` they call this once, and end the
+        query there. So there the first batch that this process plans has no limit, unless it has
+        repeated one before.
         """
         hub = self._planner.hub_name
         if start is not None:
             events_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         else:
-            start, events_max = self._planned, self._planner.events_max()
+            start = self._reached
+            events_max = None if self._may_be_only else self._planner.events_max()
+        self._may_be_only = False
+        noted = None if start is None else offsets.hub_created_in(start)
         if start is None:
-            self._planned = offsets.to_json(
-                hub, self._planner.all_available(), self._planner.hub_created_at()
-            )
-            return self._planned
-        noted = offsets.hub_created_in(start)
-        latest = self._planner.latest(offsets.from_json(hub, start), events_max, noted)
-        self._planned = offsets.to_json(hub, latest, self._planner.hub_created_at(noted))
-        return self._planned
+            latest = self._planner.all_available()
+        else:
+            latest = self._planner.latest(offsets.from_json(hub, start), events_max, noted)
+        self._reached = offsets.to_json(hub, latest, self._planner.hub_created_at(noted))
+        return self._reached
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit from ``maxEventsPerTrigger``."""
@@ -98,7 +103,8 @@ class EventProcStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         hub = self._planner.hub_name
         begin, stop = offsets.from_json(hub, start), offsets.from_json(hub, end)
         self._planner.check_hub(begin, stop, offsets.hub_created_in(end))
-        self._planned = end
+        self._reached = end
+        self._may_be_only = self._may_be_only and start == end
         return divide(self._options, ranges_between(begin, stop))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

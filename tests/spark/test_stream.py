@@ -63,19 +63,24 @@ def test_a_restart_after_a_crash_reads_the_planned_ranges_again(stream, emulator
     assert reading.seen() == sorted([*EVERYTHING, ("1", COUNT), ("3", 0)])
 
 
-def test_a_query_that_is_started_again_keeps_its_limit(stream, emulator):
-    """Also where ``AvailableNow`` does not know it (PySpark 4.0 and 4.1)."""
+def test_a_query_that_is_started_again_reads_everything_and_keeps_its_limit(stream, emulator):
+    """With PySpark 4.0 and 4.1 ``AvailableNow`` and the first batch of a start have no limit."""
     reading = stream(startingPosition="earliest", maxEventsPerTrigger="150", pollInterval="100ms")
     reading.run()
-    first = len(reading.batches)
-    publish(emulator, "2", *(b"%d" % number for number in range(400)))
+    publish(emulator, "2", *[b"new"] * 400)
+    reading.run()
+
+    assert reading.seen() == EVERYTHING + expected("2", 0, 400)
+
     query = reading.start(processingTime="0 seconds")
-    wait_until(lambda: ("2", 399) in reading.seen())
+    wait_until(lambda: "Waiting" in query.status["message"])
+    publish(emulator, "2", *[b"newer"] * 400)
+    wait_until(lambda: ("2", 799) in reading.seen())
     query.stop()
     sizes = [len(reading.batches[number][-1]) for number in sorted(reading.batches)]
 
-    assert sizes[first:] == [150, 150, 100]
-    assert reading.seen() == EVERYTHING + expected("2", 0, 400)
+    assert sizes[-3:] == [150, 150, 100]
+    assert reading.seen() == EVERYTHING + expected("2", 0, 800)
 
 
 def test_a_batch_whose_sink_failed_is_read_again_unchanged(stream):

@@ -39,17 +39,27 @@ def test_the_first_batch_has_all_events_and_the_next_ones_are_limited(own):
     assert reader.latestOffset() == third
 
 
-def test_a_query_that_is_started_again_keeps_the_limit(own):
+def test_a_query_that_is_started_again_begins_where_it_was_and_has_a_first_batch_too(own):
     """Spark shows the last offset to ``partitions`` before it plans."""
     reached = reader_of(own, startingPosition="earliest").initialOffset()
     reader = reader_of(own, startingPosition="earliest")
 
     assert list(reader.partitions(reached, reached)) == []
-    assert reader.latestOffset()["next"] == {"0": 50, "1": 50, "2": 0}
+    assert reader.latestOffset()["next"] == END
 
 
-def test_available_now_reads_the_rest_without_looking_at_the_starting_position(own):
-    """Spark asks for the end before it shows where the query is; the position may be gone."""
+def test_the_first_batch_after_a_repeated_one_is_limited(own):
+    """``AvailableNow`` ends after the repeated one."""
+    begin = reader_of(own, startingPosition="earliest").initialOffset()
+    reached = {**begin, "next": {"0": 10, "1": 10, "2": 0}}
+    reader = reader_of(own, startingPosition="earliest")
+
+    assert events_of(reader.partitions(begin, reached)) == {"0": (0, 10), "1": (0, 10)}
+    assert reader.latestOffset()["next"] == {"0": 60, "1": 60, "2": 0}
+
+
+def test_the_end_is_planned_without_looking_at_the_starting_position(own):
+    """A batch may begin elsewhere, and the position may be gone."""
     own.expire_before("orders", "0", 500)
     reader = reader_of(own, startingPositions='{"0": 10}')
     end = reader.latestOffset()
