@@ -54,11 +54,14 @@ STARTS_CLUSTERS = (
 )
 LONG = (
     *STARTS_CLUSTERS,
+    "docs/spark-fleet.md",
+    "docs/spark-publish.md",
     "tests/integration/cli/test_credentials.py",
     "tests/scenarios/test_by_load.py",
     "tests/integration/delivery/test_storm.py",
     "tests/integration/demo/",
     "tests/integration/outage/",
+    "tests/integration/transactions/test_storm.py",
     "tests/spark/test_sink_moves.py",
 )
 """Tests of whole clusters, outages and long scenarios: ``make test-long`` runs them."""

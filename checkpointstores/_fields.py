@@ -6,7 +6,7 @@ keep it.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from eventproc.errors import ConfigurationError
-from eventproc.models import Isolation, MemberStatus, OffsetFormat
+from eventproc.models import ConsumerGroup, Isolation, MemberStatus, OffsetFormat
 
 
 def unchanged(value: Any) -> Any:  # noqa: ANN401 - of any field
@@ -123,6 +123,19 @@ def require_partition_id(partition_id: str) -> str:
             "it must be printable, without slashes or surrounding blanks"
         )
     return partition_id
+
+
+def are_names_of(names: Sequence[str], group: ConsumerGroup) -> bool:
+    """Return whether these are the group's names, whatever their case and port."""
+    lowered = [name.lower() for name in names]
+    ours, *rest = group.key
+    return lowered[1:] == rest and without_port(lowered[0]) == without_port(ours)
+
+
+def without_port(namespace: str) -> str:
+    """Return the namespace without its port."""
+    host, _, port = namespace.rpartition(":")
+    return host if host and port.isdigit() else namespace
 
 
 def new_name() -> str:

@@ -12,7 +12,7 @@ All functions are pure. The layout was taken from the stores of azure-eventhub-c
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -20,7 +20,7 @@ from string import ascii_letters, digits, punctuation
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from checkpointstores._fields import MEMBER, Field
+from checkpointstores._fields import MEMBER, Field, are_names_of, without_port
 from checkpointstores.blob._container import BlobItem
 from eventproc._base.bounded_json import read_json
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
@@ -115,7 +115,7 @@ def other_spelling_prefixes(group: ConsumerGroup, home: str) -> set[str]:
     """
     prefixes = set()
     for namespace, *rest in (group.key, _configured(group)):
-        host = _host(namespace)
+        host = without_port(namespace)
         homes = {"/".join((spelled, *rest)) for spelled in (namespace, host)} - {home}
         prefixes |= {folder(other, RecordKind.OWNERSHIP) for other in homes}
         if host == namespace:
@@ -134,18 +134,6 @@ def record_of(name: str, group: ConsumerGroup) -> tuple[str, str, str] | None:
     kind, partition_id = rest[0].lower(), rest[1]
     is_record = kind in {RecordKind.CHECKPOINT.value, RecordKind.OWNERSHIP.value}
     return (home, kind, partition_id) if is_record and partition_id else None
-
-
-def are_names_of(names: Sequence[str], group: ConsumerGroup) -> bool:
-    """Return whether these are the group's names, whatever their case and port."""
-    lowered = [name.lower() for name in names]
-    ours, *rest = group.key
-    return lowered[1:] == rest and _host(lowered[0]) == _host(ours)
-
-
-def _host(namespace: str) -> str:
-    host, _, port = namespace.rpartition(":")
-    return host if host and port.isdigit() else namespace
 
 
 def settings_to_share(group: ConsumerGroup, home: str) -> dict[str, str | bool]:

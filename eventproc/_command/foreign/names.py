@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkpointstores.blob._layout import are_names_of
+from checkpointstores._fields import are_names_of
 from eventproc.models import ConsumerGroup
 
 LeaseName = Callable[[str, ConsumerGroup, str], str | None]

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from azure.storage.blob import ContainerClient
 
+from eventproc._base.identity import _credential
 from eventproc.emulator import EventHubsEmulator, TokenRules
 from eventproc.testing._azurite import Azurite
 from tests.servers.certificates import certificates_in
@@ -34,13 +35,19 @@ def identity():
         yield fake
 
 
-@pytest.fixture(name="executor")
-def _executor(identity, monkeypatch):
-    """Yield a process that has the identity, and nothing else of this machine's environment."""
+@pytest.fixture(name="has_identity")
+def _has_identity(identity, monkeypatch):
+    """Give this process the identity, and nothing else of this machine's environment."""
     for name in [name for name in os.environ if name.startswith(OF_OTHERS)]:
         monkeypatch.delenv(name)
     for name, value in identity.env.items():
         monkeypatch.setenv(name, value)
+    _credential.cache_clear()  # A process has one credential, which keeps its tokens.
+
+
+@pytest.fixture(name="executor")
+def _executor(has_identity):
+    """Yield a process that has the identity."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
         yield executor
 

@@ -1,7 +1,10 @@
 """What the command says when identity, certificate or proxy are refused: one line, one code."""
 
+from pathlib import Path
+
 import pytest
 
+from eventproc._command import main
 from eventproc._command.terminal.exits import BAD_INPUT, UNREACHABLE
 from eventproc.emulator import EventHubsEmulator, Right, TokenRules
 from tests.servers.ports import free_port
@@ -14,16 +17,24 @@ HUB, STORE = "hub", "store"
 
 
 @pytest.fixture(name="refused")
-def _refused(command, hub, account, box):
-    """Return a function that asks the hub or the store alone, and returns code and message."""
+def _refused(has_identity, tls, hub, account, box, tmp_path, monkeypatch, capsys):
+    """Return a function that asks the hub or the store alone, and returns code and message.
+
+    The command runs in this process.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENTPROC_CA_BUNDLE", str(tls.ca))
 
     def refused(part, *more, port=0, **env):
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
         arguments = ("checkpoints", "list", *hub_at(hub.port), "--without-hub", "--store")
         arguments = (*arguments, f"blob:{box}", "--storage-account", account.endpoint)
         if part == HUB:
             arguments = ("checkpoints", "lag", *hub_at(port or hub.port), "--store", "sqlite:x.db")
-            (command.folder / "x.db").touch()
-        code, out, err = command.run(*arguments, *more, **env)
+            Path("x.db").touch()
+        code = main([*map(str, arguments), *more])
+        out, err = capsys.readouterr()
 
         assert out == ""
         assert err.count("\n") == 1, err
@@ -171,7 +182,7 @@ def test_options_that_contradict_each_other_are_refused(refused, options, env, r
     assert "hush" not in err
 
 
-def test_a_missing_extra_is_named(refused, command):
+def test_a_missing_extra_is_named(command):
     """A finder plays that azure-identity is not installed."""
     (command.folder / "sitecustomize.py").write_text(
         "import sys\n"
@@ -181,7 +192,11 @@ def test_a_missing_extra_is_named(refused, command):
         "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Missing())\n"
     )
-    code, err = refused(STORE, PYTHONPATH=str(command.folder))
+    code, _, err = command.run(
+        *("checkpoints", "list", *hub_at(1), "--without-hub", "--store", "blob:box"),
+        *("--storage-account", "contoso"),
+        PYTHONPATH=str(command.folder),
+    )
 
     assert code == BAD_INPUT
     assert "pip install 'eventproc[identity]'" in err

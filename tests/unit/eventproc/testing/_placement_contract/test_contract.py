@@ -63,10 +63,10 @@ BROKEN = {
 @pytest.mark.parametrize("placement", OURS, ids=lambda p: p.name)
 def test_every_placement_of_the_library_is_accepted(placement):
     """Also by another process."""
-    report = check_placement(placement, groups=100)
+    report = check_placement(placement, groups=30)
 
     assert report.name == placement.name
-    assert report.group_count > 80
+    assert report.group_count > 20
     assert report.is_checked_elsewhere
 
 
