@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from checkpointstores._fields import require_partition_id
 from checkpointstores.blob import _layout as layout
 from checkpointstores.blob._container import BlobItem
 from checkpointstores.blob._layout import Position
@@ -19,6 +20,7 @@ from eventproc._command.foreign.found import FoundGroup, FoundPosition
 from eventproc._command.foreign.names import BlobLayout
 from eventproc._command.foreign.place import Place
 from eventproc._command.group.view import in_order
+from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 
 ALIVE_MAX: Final = timedelta(minutes=3)
@@ -102,6 +104,11 @@ class _Newest:
     def add(self, partition_id: str, position: Position | None, item: BlobItem) -> None:
         """Note the position in a blob."""
         where = f"blob {printable(item.name)}"
+        try:
+            require_partition_id(partition_id)
+        except ConfigurationError:
+            self.notes.append(f"{where} is of no partition, and is left out")
+            return
         if position is None or not position.is_usable:
             self.empty[partition_id] = f"{where} has no position, and is left out"
             return

@@ -290,6 +290,16 @@ def test_a_place_that_has_nothing_is_refused_with_its_remedy(tool, arguments, me
     assert stored(tool) == {}
 
 
+def test_a_blob_whose_name_is_of_no_partition_is_left_out(tool, azure):
+    """It is named, without what would move a terminal's cursor."""
+    put(azure, at(LOWER, "0", "70", "7"), at(LOWER, " 1", "80", "8"))
+    code, _, err = tool("import", "--from", "azure-sdk:C", "--yes")
+
+    assert code == 0
+    assert f"blob {LOWER}/checkpoint/ 1 is of no partition, and is left out" in err
+    assert stored(tool) == {"0": ("70", 7)}
+
+
 def test_a_position_without_its_number_needs_the_hub(tool, azure):
     """The message names the blob."""
     put(azure, Blob(f"{LOWER}/checkpoint/0", {"offset": "70"}))
