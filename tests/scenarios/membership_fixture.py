@@ -8,7 +8,6 @@ from eventproc._base.logs import get_logger
 from eventproc._core.ownership.members import member_step
 from eventproc._group.membership import Membership
 from eventproc.models import Member
-from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup
 from tests.unit.eventproc._core.ownership.listings import RULES
 
@@ -45,6 +44,14 @@ class MembershipFixture:
         self.setup = Setup()
         self.store = MemoryCheckpointStore(self.setup.account)
         self.slow = SlowStore(self.setup.account)
+
+    @classmethod
+    async def opened(cls) -> "MembershipFixture":
+        """Return one whose stores are open."""
+        made = cls()
+        await made.store.open()
+        await made.slow.open()
+        return made
 
     def membership(
         self,
@@ -88,6 +95,14 @@ class MembershipFixture:
         )
         await membership.carry_out(step, asked_at_s)
 
+    async def answered(
+        self, holder: Membership, entering: "asyncio.Task[Membership]"
+    ) -> BaseException | None:
+        """Let the holder write its record back; return what the newcomer's start raises."""
+        await self.refresh(holder, owns=True, is_trusted=True)
+        await asyncio.wait([entering])
+        return entering.exception()
+
     def member(self, owner_id: str = "me") -> Member | None:
         """The member record of this owner id."""
         return self.setup.account.records(self.setup.group).member_by_owner.get(owner_id)
@@ -96,14 +111,3 @@ class MembershipFixture:
         """The incarnation in the member record of "me"."""
         member = self.member()
         return None if member is None else member.incarnation
-
-
-def run(scenario) -> None:
-    """Run a scenario on virtual time."""
-
-    async def main() -> None:
-        fixture = MembershipFixture()
-        async with fixture.store, fixture.slow:
-            await scenario(fixture)
-
-    run_virtual(main())

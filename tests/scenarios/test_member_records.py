@@ -12,7 +12,6 @@ from tests.scenarios.membership_fixture import (
     ANSWER_WITHIN,
     EXPIRATION,
     MembershipFixture,
-    run,
 )
 
 
@@ -23,130 +22,109 @@ def record(fixture: MembershipFixture) -> Member:
     return member
 
 
-def test_a_member_record_is_deleted_although_the_answer_to_its_newest_write_was_lost():
+async def test_a_member_record_is_deleted_although_the_answer_to_its_newest_write_was_lost():
     """Its ETag is read then; the record of another incarnation stays."""
+    fixture = await MembershipFixture.opened()
+    membership = await fixture.entered("1")
+    await fixture.store.announce_member(fixture.setup.group, record(fixture))
+    await membership.withdraw()
+    assert fixture.member() is None
 
-    async def scenario(fixture):
-        membership = await fixture.entered("1")
-        await fixture.store.announce_member(fixture.setup.group, record(fixture))
-        await membership.withdraw()
-        assert fixture.member() is None
-
-        membership = await fixture.entered("1")
-        other = replace(record(fixture), incarnation="2")
-        await fixture.store.announce_member(fixture.setup.group, other)
-        await membership.withdraw()
-        assert fixture.incarnation() == "2"
-
-    run(scenario)
+    membership = await fixture.entered("1")
+    other = replace(record(fixture), incarnation="2")
+    await fixture.store.announce_member(fixture.setup.group, other)
+    await membership.withdraw()
+    assert fixture.incarnation() == "2"
 
 
-def test_leaving_does_not_overwrite_another_incarnation():
+async def test_leaving_does_not_overwrite_another_incarnation():
     """After one attempt the record is left to the other."""
+    fixture = await MembershipFixture.opened()
+    membership = await fixture.entered("1")
+    other = replace(record(fixture), incarnation="2")
+    await fixture.store.announce_member(fixture.setup.group, other)
+    announce, attempts = fixture.store.announce_member, []
 
-    async def scenario(fixture):
-        membership = await fixture.entered("1")
-        other = replace(record(fixture), incarnation="2")
-        await fixture.store.announce_member(fixture.setup.group, other)
-        announce, attempts = fixture.store.announce_member, []
+    async def counted(*arguments):
+        attempts.append(arguments)
+        return await announce(*arguments)
 
-        async def counted(*arguments):
-            attempts.append(arguments)
-            return await announce(*arguments)
+    fixture.store.announce_member = counted  # type: ignore[method-assign]
+    await membership.change_to(MemberStatus.LEAVING)
 
-        fixture.store.announce_member = counted
-        await membership.change_to(MemberStatus.LEAVING)
-
-        assert len(attempts) == 1
-        assert (record(fixture).incarnation, record(fixture).status) == ("2", MemberStatus.ACTIVE)
-
-    run(scenario)
+    assert len(attempts) == 1
+    assert (record(fixture).incarnation, record(fixture).status) == ("2", MemberStatus.ACTIVE)
 
 
-def test_a_start_does_not_wait_for_a_restarting_processor():
+async def test_a_start_does_not_wait_for_a_restarting_processor():
     """Its status shows that it has stopped, although the record is fresh."""
+    fixture = await MembershipFixture.opened()
+    membership = await fixture.entered("1")
+    await membership.change_to(MemberStatus.RESTARTING)
+    before_s = asyncio.get_running_loop().time()
+    await fixture.entered("2")
 
-    async def scenario(fixture):
-        membership = await fixture.entered("1")
-        await membership.change_to(MemberStatus.RESTARTING)
-        before_s = asyncio.get_running_loop().time()
-        await fixture.entered("2")
-
-        assert asyncio.get_running_loop().time() == before_s
-        assert fixture.incarnation() == "2"
-
-    run(scenario)
+    assert asyncio.get_running_loop().time() == before_s
+    assert fixture.incarnation() == "2"
 
 
-def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
+async def test_a_start_does_not_wait_for_ever_for_a_store_that_went_away():
     """Another holder of the owner id may be live, so the start fails."""
+    fixture = await MembershipFixture.opened()
+    await fixture.entered("1")
+    entering = asyncio.create_task(fixture.entered("2", is_slow=True))
+    await seconds(1)
 
-    async def scenario(fixture):
-        await fixture.entered("1")
-        entering = asyncio.create_task(fixture.entered("2", is_slow=True))
-        await seconds(1)
+    async def unanswered(_group):
+        raise StoreUnavailableError("no answer")
 
-        async def unanswered(_group):
-            raise StoreUnavailableError("no answer")
+    fixture.slow.list_members = unanswered  # type: ignore[method-assign]
+    await asyncio.wait([entering], timeout=10 * ANSWER_WITHIN.total_seconds())
 
-        fixture.slow.list_members = unanswered
-        await asyncio.wait([entering], timeout=10 * ANSWER_WITHIN.total_seconds())
-
-        assert entering.done()
-        assert isinstance(entering.exception(), StoreUnavailableError)
-
-    run(scenario)
+    assert entering.done()
+    assert isinstance(entering.exception(), StoreUnavailableError)
 
 
-def test_without_a_member_record_no_processor_is_the_sole_holder_of_an_id():
+async def test_without_a_member_record_no_processor_is_the_sole_holder_of_an_id():
     """A deleted record does not show which processors wrote under the id since."""
+    fixture = await MembershipFixture.opened()
+    membership = await fixture.entered("1")
+    before = await membership.is_sole_holder()
+    del fixture.setup.account.records(fixture.setup.group).member_by_owner["me"]
 
-    async def scenario(fixture):
-        membership = await fixture.entered("1")
-        before = await membership.is_sole_holder()
-        del fixture.setup.account.records(fixture.setup.group).member_by_owner["me"]
-
-        assert before
-        assert not await membership.is_sole_holder()
-
-    run(scenario)
+    assert before
+    assert not await membership.is_sole_holder()
 
 
-def test_a_record_with_a_changed_etag_is_renewed():
+async def test_a_record_with_a_changed_etag_is_renewed():
     """The renewal names the ETag of the newest listing."""
+    fixture = await MembershipFixture.opened()
+    membership = await fixture.entered("1")
+    await fixture.store.announce_member(fixture.setup.group, record(fixture))
+    touched = record(fixture)
+    await seconds(EXPIRATION.total_seconds() / 2)
+    await fixture.refresh(membership)
 
-    async def scenario(fixture):
-        membership = await fixture.entered("1")
-        await fixture.store.announce_member(fixture.setup.group, record(fixture))
-        touched = record(fixture)
-        await seconds(EXPIRATION.total_seconds() / 2)
-        await fixture.refresh(membership)
-
-        assert record(fixture).last_modified != touched.last_modified
-
-    run(scenario)
+    assert record(fixture).last_modified != touched.last_modified
 
 
-def test_two_holders_of_an_owner_id_may_overwrite_each_other_a_few_times():
+async def test_two_holders_of_an_owner_id_may_overwrite_each_other_a_few_times():
     """A newcomer without an answer to its first write writes again. The fourth time, one yields."""
-
-    async def scenario(fixture):
-        membership = await fixture.entered("1")
-        for _ in range(3):
-            await fixture.store.announce_member(
-                fixture.setup.group, replace(record(fixture), incarnation="2")
-            )
-            await fixture.refresh(membership, owns=True, is_trusted=True)
-        stayed = fixture.incarnation()
+    fixture = await MembershipFixture.opened()
+    membership = await fixture.entered("1")
+    for _ in range(3):
         await fixture.store.announce_member(
             fixture.setup.group, replace(record(fixture), incarnation="2")
         )
+        await fixture.refresh(membership, owns=True, is_trusted=True)
+    stayed = fixture.incarnation()
+    await fixture.store.announce_member(
+        fixture.setup.group, replace(record(fixture), incarnation="2")
+    )
 
-        assert stayed == "1"
-        with pytest.raises(DuplicateOwnerError):
-            await fixture.refresh(membership, owns=True, is_trusted=True)
-
-    run(scenario)
+    assert stayed == "1"
+    with pytest.raises(DuplicateOwnerError):
+        await fixture.refresh(membership, owns=True, is_trusted=True)
 
 
 async def renewing_newcomer(fixture: MembershipFixture) -> None:
@@ -157,51 +135,42 @@ async def renewing_newcomer(fixture: MembershipFixture) -> None:
     assert record(fixture).last_modified == fixture.setup.account.now()
 
 
-def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
+async def test_a_holder_yields_to_a_newcomer_that_has_joined_and_renewed_its_record():
     """The record is newer than the wait, but the holder read nothing for longer than that."""
+    fixture = await MembershipFixture.opened()
+    holder = await fixture.entered("1")
+    await renewing_newcomer(fixture)
 
-    async def scenario(fixture):
-        holder = await fixture.entered("1")
-        await renewing_newcomer(fixture)
-
-        with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
-            await fixture.refresh(holder, is_trusted=True)
-        assert fixture.incarnation() == "2"
-
-    run(scenario)
+    with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
+        await fixture.refresh(holder, is_trusted=True)
+    assert fixture.incarnation() == "2"
 
 
-def test_a_cycle_that_failed_before_it_answered_is_no_answer():
+async def test_a_cycle_that_failed_before_it_answered_is_no_answer():
     """The holder read the newcomer's record and then the store failed, so the newcomer joined."""
-
-    async def scenario(fixture):
-        holder = await fixture.entered("1")
-        await renewing_newcomer(fixture)
-        present = await fixture.store.list_members(fixture.setup.group)
-        holder.note(present, asyncio.get_running_loop().time())
-        await seconds(1)
-        with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
-            await fixture.refresh(holder, is_trusted=True)
-
-        assert fixture.incarnation() == "2"
-
-    run(scenario)
-
-
-def test_a_holder_that_polls_stays():
-    """Whether it yields depends on how long it read nothing."""
-
-    async def scenario(fixture):
-        holder = await fixture.entered("1")
-        for _ in range(4):
-            await seconds(10)
-            await fixture.refresh(holder, is_trusted=True)
-        entering = asyncio.create_task(fixture.entered("2"))
-        await seconds(5)
+    fixture = await MembershipFixture.opened()
+    holder = await fixture.entered("1")
+    await renewing_newcomer(fixture)
+    present = await fixture.store.list_members(fixture.setup.group)
+    holder.note(present, asyncio.get_running_loop().time())
+    await seconds(1)
+    with pytest.raises(DuplicateOwnerError, match="while this processor was away"):
         await fixture.refresh(holder, is_trusted=True)
 
-        with pytest.raises(DuplicateOwnerError):
-            await entering
-        assert fixture.incarnation() == "1"
+    assert fixture.incarnation() == "2"
 
-    run(scenario)
+
+async def test_a_holder_that_polls_stays():
+    """Whether it yields depends on how long it read nothing."""
+    fixture = await MembershipFixture.opened()
+    holder = await fixture.entered("1")
+    for _ in range(4):
+        await seconds(10)
+        await fixture.refresh(holder, is_trusted=True)
+    entering = asyncio.create_task(fixture.entered("2"))
+    await seconds(5)
+    await fixture.refresh(holder, is_trusted=True)
+
+    with pytest.raises(DuplicateOwnerError):
+        await entering
+    assert fixture.incarnation() == "1"

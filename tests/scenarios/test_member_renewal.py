@@ -4,7 +4,7 @@ import pytest
 
 from eventproc.errors import StoreError, StoreRejectedError, StoreUnavailableError
 from eventproc.models import MemberResult, WriteOutcome
-from tests.scenarios.membership_fixture import run
+from tests.scenarios.membership_fixture import MembershipFixture
 
 
 @pytest.mark.parametrize(
@@ -12,22 +12,19 @@ from tests.scenarios.membership_fixture import run
     [(StoreRejectedError("no such table"), 1), (StoreUnavailableError("no answer"), 5)],
     ids=["rejected", "unavailable"],
 )
-def test_a_start_repeats_a_first_write_only_while_that_may_help(error, attempt_count):
+async def test_a_start_repeats_a_first_write_only_while_that_may_help(error, attempt_count):
     """What the store refuses, an operator has to mend; either way its own message is raised."""
+    fixture = await MembershipFixture.opened()
+    written = []
 
-    async def scenario(fixture):
-        written = []
+    async def fail(_group, member):
+        written.append(member.incarnation)
+        return MemberResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
-        async def fail(_group, member):
-            written.append(member.incarnation)
-            return MemberResult(outcome=WriteOutcome.UNKNOWN, error=error)
+    fixture.store.announce_member = fail  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match=str(error)) as caught:
+        await fixture.entered("1")
 
-        fixture.store.announce_member = fail
-        with pytest.raises(StoreError, match=str(error)) as caught:
-            await fixture.entered("1")
-
-        assert isinstance(caught.value, type(error))
-        assert written == ["1"] * attempt_count
-        assert fixture.incarnation() is None
-
-    run(scenario)
+    assert isinstance(caught.value, type(error))
+    assert written == ["1"] * attempt_count
+    assert fixture.incarnation() is None

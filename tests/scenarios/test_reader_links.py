@@ -22,14 +22,11 @@ from tests.unit.eventproc._delivery.test_reader import Reading, ShortLinks, is_l
 WAIT = timedelta(seconds=60)
 
 
-def test_failures_of_links_are_logged_when_they_begin_and_end(caplog):
+async def test_failures_of_links_are_logged_when_they_begin_and_end(caplog):
     """A refusal is an error, also after failures that end by themselves."""
     caplog.set_level(logging.DEBUG, "eventproc")
 
-    async def scenario():
-        return await ReaderFixture(BROKEN, REFUSED, BROKEN, [1]).next()
-
-    assert run_virtual(scenario()) == [1]
+    assert (await ReaderFixture(BROKEN, REFUSED, BROKEN, [1]).next()) == [1]
     *failed, recovered = [vars(record) for record in caplog.records]
     assert [(line["levelname"], line["event"], line["attempt"]) for line in failed] == [
         ("WARNING", "receiver_failed", 1),
@@ -39,16 +36,12 @@ def test_failures_of_links_are_logged_when_they_begin_and_end(caplog):
     assert (recovered["event"], recovered["attempt_count"]) == ("receiver_recovered", 3)
 
 
-def test_a_link_that_holds_without_events_is_logged_as_recovered(caplog):
+async def test_a_link_that_holds_without_events_is_logged_as_recovered(caplog):
     """A quiet hub may have no event for hours after an outage."""
     caplog.set_level(logging.DEBUG, "eventproc")
-
-    async def scenario():
-        fixture = ReaderFixture(BROKEN, BROKEN)
-        received = await fixture.next()
-        return received, asyncio.get_running_loop().time()
-
-    received, after_s = run_virtual(scenario())
+    fixture = ReaderFixture(BROKEN, BROKEN)
+    received = await fixture.next()
+    after_s = asyncio.get_running_loop().time()
     recovered = vars(caplog.records[-1])
 
     assert (received, recovered["event"], recovered["attempt_count"]) == (
@@ -78,34 +71,28 @@ def test_a_pause_is_logged_when_it_begins_and_ends(caplog):
     assert run_virtual(scenario()) == (both[:1], both)
 
 
-def test_events_of_one_batch_after_the_other_are_not_missing(caplog):
+async def test_events_of_one_batch_after_the_other_are_not_missing(caplog):
     """The number after the last event of a batch is expected next."""
+    fixture = ReaderFixture([1, 2, 3], [4, 5])
+    received = [await fixture.next(), await fixture.next()]
 
-    async def scenario():
-        fixture = ReaderFixture([1, 2, 3], [4, 5])
-        received = [await fixture.next(), await fixture.next()]
-        return received, fixture.reading.reader.newest_received
-
-    assert run_virtual(scenario()) == ([[1, 2, 3], [4, 5]], 5)
+    assert (received, fixture.reading.reader.newest_received) == ([[1, 2, 3], [4, 5]], 5)
     assert not caplog.records
 
 
-def test_only_events_that_are_received_for_the_first_time_are_progress():
+async def test_only_events_that_are_received_for_the_first_time_are_progress():
     """A link that breaks again and again delivers the same events; that is a stall."""
+    fixture = ReaderFixture([1, 2], [1, 2], [1], [2, 3])
+    seen = []
+    for _ in range(4):
+        await seconds(1)
+        await fixture.next()
+        seen.append(fixture.reading.progress.at_s)
 
-    async def scenario():
-        fixture = ReaderFixture([1, 2], [1, 2], [1], [2, 3])
-        seen = []
-        for _ in range(4):
-            await seconds(1)
-            await fixture.next()
-            seen.append(fixture.reading.progress.at_s)
-        return seen
-
-    assert run_virtual(scenario()) == [1, 1, 1, 4]
+    assert seen == [1, 1, 1, 4]
 
 
-def test_a_link_that_failed_is_closed_before_the_next_one_is_opened():
+async def test_a_link_that_failed_is_closed_before_the_next_one_is_opened():
     """Otherwise each failure leaves a connection open."""
     seen = []
 
@@ -113,34 +100,28 @@ def test_a_link_that_failed_is_closed_before_the_next_one_is_opened():
         async def close(self):
             seen.append("close")
 
-    async def scenario():
-        fixture = ReaderFixture(BROKEN, BROKEN, [1])
+    fixture = ReaderFixture(BROKEN, BROKEN, [1])
 
-        async def open_receiver(consumer_group, partition_id, position):
-            seen.append("open")
-            return NotedLink(fixture.source)
+    async def open_receiver(consumer_group, partition_id, position):
+        seen.append("open")
+        return NotedLink(fixture.source)
 
-        fixture.source.open_receiver = open_receiver  # type: ignore[method-assign]
-        await fixture.next()
-
-    run_virtual(scenario())
+    fixture.source.open_receiver = open_receiver  # type: ignore[method-assign]
+    await fixture.next()
 
     assert seen == ["open", "close", "open", "close", "open"]
 
 
-def test_a_partition_whose_link_was_taken_is_left_without_a_wait():
+async def test_a_partition_whose_link_was_taken_is_left_without_a_wait():
     """Its new owner serves it already."""
-
-    async def scenario():
-        setup = Setup()
-        links = ShortLinks(setup, ReceiverDisplacedError("taken"))
-        reading = Reading(setup, links, is_lost)
+    setup = Setup()
+    links = ShortLinks(setup, ReceiverDisplacedError("taken"))
+    reading = Reading(setup, links, is_lost)
+    await reading.next(EventPosition.earliest, 10, WAIT)
+    with pytest.raises(OwnershipLostError):
         await reading.next(EventPosition.earliest, 10, WAIT)
-        with pytest.raises(OwnershipLostError):
-            await reading.next(EventPosition.earliest, 10, WAIT)
-        return asyncio.get_running_loop().time()
 
-    assert run_virtual(scenario()) == 0
+    assert asyncio.get_running_loop().time() == 0
 
 
 class RefusingLinks(MemoryEventSource):
@@ -235,20 +216,17 @@ def test_a_position_is_of_a_former_hub_if_its_events_are_known_to_be_lost(number
             run_virtual(scenario())
 
 
-def test_a_queue_that_refuses_is_not_taken_for_a_new_one():
+async def test_a_queue_that_refuses_is_not_taken_for_a_new_one():
     """Its service keeps the position, so no number of a checkpoint is above its end."""
+    setup = Setup()
+    setup.publish(3)
+    source = RefusingQueues(setup.hub)
+    await source.open()
+    reading = Reading(setup, source)
+    reading.reader.begin(None, datetime.now(UTC))
+    position = EventPosition.from_sequence_number(3)
 
-    async def scenario():
-        setup = Setup()
-        setup.publish(3)
-        source = RefusingQueues(setup.hub)
-        await source.open()
-        reading = Reading(setup, source)
-        reading.reader.begin(None, datetime.now(UTC))
-        position = EventPosition.from_sequence_number(3)
-        return len(await reading.next(lambda: position, 10, WAIT))
-
-    assert run_virtual(scenario()) == 3
+    assert len(await reading.next(lambda: position, 10, WAIT)) == 3
 
 
 @pytest.mark.parametrize(
@@ -348,18 +326,15 @@ def test_what_was_settled_is_known_or_the_partition_ends(caplog, link):
     assert logged == ([] if reason is None else [("WARNING", "receiver_failed")])
 
 
-def test_a_stop_ends_the_wait_for_what_was_settled_at_once():
+async def test_a_stop_ends_the_wait_for_what_was_settled_at_once():
     """The service may not answer any more."""
+    setup, stop = Setup(), StopScope(lambda: inf)
+    reading = Reading(setup, SettlingLinks(setup.hub), stop=stop)
+    await reading.next(EventPosition.earliest, 10, WAIT)
+    asyncio.get_running_loop().call_later(
+        5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
+    )
+    with pytest.raises(StoppedError):
+        await reading.link.until_settled()
 
-    async def scenario():
-        setup, stop = Setup(), StopScope(lambda: inf)
-        reading = Reading(setup, SettlingLinks(setup.hub), stop=stop)
-        await reading.next(EventPosition.earliest, 10, WAIT)
-        asyncio.get_running_loop().call_later(
-            5, lambda: stop.end(CloseReason.SHUTDOWN, call_budget=timedelta(seconds=9))
-        )
-        with pytest.raises(StoppedError):
-            await reading.link.until_settled()
-        return asyncio.get_running_loop().time()
-
-    assert run_virtual(scenario()) == 5
+    assert asyncio.get_running_loop().time() == 5

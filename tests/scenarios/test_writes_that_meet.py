@@ -22,30 +22,24 @@ def changes_logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int | No
     ]
 
 
-def test_a_write_that_another_program_overtook_is_repeated_at_once(caplog):
+async def test_a_write_that_another_program_overtook_is_repeated_at_once(caplog):
     """This processor still owns the partition. The log has the other one's position, no failure."""
+    fixture, checkpointer = await opened()
+    await write(checkpointer, 0)
+    await fixture.store_by("azure", 3, is_reset=True)
+    await write(checkpointer, 4)
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        await write(checkpointer, 0)
-        await fixture.store_by("azure", 3, is_reset=True)
-        await write(checkpointer, 4)
-        return fixture.attempts, fixture.setup.checkpointed()
-
-    assert run_virtual(scenario()) == ([], 4)
+    assert (fixture.attempts, fixture.setup.checkpointed()) == ([], 4)
     assert changes_logged(caplog) == [("checkpoint_changed_elsewhere", 3)]
 
 
-def test_a_write_of_unknown_outcome_is_not_taken_for_one_of_another_program(caplog):
+async def test_a_write_of_unknown_outcome_is_not_taken_for_one_of_another_program(caplog):
     """It took effect, and is found when the checkpoint is read again."""
+    fixture, checkpointer = await opened()
+    fixture.unanswered_count = 1
+    await write(checkpointer, 0)
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.unanswered_count = 1
-        await write(checkpointer, 0)
-        return fixture.setup.checkpointed()
-
-    assert run_virtual(scenario()) == 0
+    assert fixture.setup.checkpointed() == 0
     assert changes_logged(caplog) == [("checkpoint_failed", None)]
 
 
@@ -71,53 +65,43 @@ def test_a_write_after_one_of_a_cancelled_caller_counts_no_event_as_stored_twice
     assert run_virtual(scenario()) == 3
 
 
-def test_events_handled_during_a_write_are_counted_once():
+async def test_events_handled_during_a_write_are_counted_once():
     """However often they are noted after it."""
+    fixture, checkpointer = await opened()
+    fixture.write_s = 1.0
+    handle(checkpointer, 0)
+    asking = asyncio.create_task(checkpointer.flush())
+    await seconds(0.5)
+    handle(checkpointer, 1)
+    await asking
+    checkpointer.note(1)
 
-    async def scenario():
-        fixture, checkpointer = await opened()
-        fixture.write_s = 1.0
+    assert checkpointer.coverage.uncommitted.count == 1
+
+
+async def test_events_handled_during_a_write_are_due_an_interval_after_it():
+    """The time when the stored events would have been due says nothing of them."""
+    fixture, checkpointer = await opened(CheckpointPolicy(interval=timedelta(seconds=5)))
+    fixture.write_s = 1.0
+    async with writing(checkpointer):
         handle(checkpointer, 0)
-        asking = asyncio.create_task(checkpointer.flush())
+        await seconds(3)
+        asking = asyncio.create_task(checkpointer.flush())  # Stored at 4.
         await seconds(0.5)
         handle(checkpointer, 1)
         await asking
-        checkpointer.note(1)
-        return checkpointer.coverage.uncommitted.count
+        await seconds(60)
 
-    assert run_virtual(scenario()) == 1
-
-
-def test_events_handled_during_a_write_are_due_an_interval_after_it():
-    """The time when the stored events would have been due says nothing of them."""
-
-    async def scenario():
-        fixture, checkpointer = await opened(CheckpointPolicy(interval=timedelta(seconds=5)))
-        fixture.write_s = 1.0
-        async with writing(checkpointer):
-            handle(checkpointer, 0)
-            await seconds(3)
-            asking = asyncio.create_task(checkpointer.flush())  # Stored at 4.
-            await seconds(0.5)
-            handle(checkpointer, 1)
-            await asking
-            await seconds(60)
-        return fixture.written_at_s
-
-    assert run_virtual(scenario()) == [4, 10]
+    assert fixture.written_at_s == [4, 10]
 
 
-def test_no_transaction_gets_its_turn_after_the_loss_of_the_partition():
+async def test_no_transaction_gets_its_turn_after_the_loss_of_the_partition():
     """It would work in vain: its commit would be refused."""
-
-    async def scenario():
-        _, checkpointer = await opened()
-        checkpointer.lose()
-        with pytest.raises(OwnershipLostError):
-            async with checkpointer.alone():
-                pass
-
-    run_virtual(scenario())
+    _, checkpointer = await opened()
+    checkpointer.lose()
+    with pytest.raises(OwnershipLostError):
+        async with checkpointer.alone():
+            pass
 
 
 def test_a_failure_ends_with_a_write_that_is_won(caplog):

@@ -122,6 +122,7 @@ def test_checkpoints_of_a_group_of_resources_are_refused(command, tmp_path, verb
     assert "`eventproc status --resources keys` shows what it has" in errors
 
 
+@pytest.mark.long
 def test_workers_share_the_resources_of_their_host(command):
     """Each is a member under a name of its own, and a stop releases everything."""
     process = command.start(

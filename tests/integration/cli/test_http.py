@@ -103,7 +103,7 @@ def test_a_resource_is_shown_by_its_name(command):
     assert "eventproc_resources_held" in ask(address, "/metrics")[1]
 
 
-@pytest.mark.parametrize("verb", [RUN, HOLD])
+@pytest.mark.parametrize("verb", [RUN, pytest.param(HOLD, marks=pytest.mark.long)])
 def test_an_address_that_cannot_be_listened_on_ends_the_command_at_once(command, orders, verb):
     """With the exit code 2 and a line that names the option, and the cause."""
     env = {"EVENTPROC_CONNECTION_STRING": orders.connection_string}

@@ -54,7 +54,9 @@ def start_and_wait(command, hub, *options):
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_signal_stops_run_and_releases_its_partitions(command, hub, number):
     """The processor deletes its member record and exits with 0; checkpoints stay."""
     process = start_and_wait(command, hub)
@@ -254,7 +256,7 @@ def test_bodies_that_cannot_be_decoded_become_dead_letters_without_a_limit(
     assert (process.returncode, printed, len(stored)) == (0, ["3", "7"], 1)
 
 
-@pytest.mark.parametrize("change", ["deleted", "replaced"])
+@pytest.mark.parametrize("change", ["deleted", pytest.param("replaced", marks=pytest.mark.long)])
 def test_a_deleted_or_replaced_store_file_ends_the_run(command, hub, tmp_path, change):
     """Otherwise processors that start later would form a second group; the message says what to
     do."""

@@ -53,6 +53,7 @@ async def test_the_page_shows_a_group_and_a_join_as_it_happens(records, start_pa
         assert await browser.locator("#mode").inner_text() == "read-only"
 
 
+@pytest.mark.long
 async def test_a_former_owner_stays_in_the_legend_as_long_as_in_the_picture(records, start_page):
     """Its colour could not be read otherwise."""
     await records.write()
@@ -67,6 +68,7 @@ async def test_a_former_owner_stays_in_the_legend_as_long_as_in_the_picture(reco
         assert await rgb_of(browser, colour) != await owner_colour(browser, "two")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1360, 390])
 async def test_a_long_owner_id_does_not_widen_the_page(records, start_page, width):
     """It is cut, and shown in full when it is pointed at."""

@@ -62,6 +62,7 @@ def test_an_event_that_fails_does_not_affect_ten_thousand_others(make_fleet, con
     assert dead_letter[2:] == ["0", 5_000, 2, "ValueError", "cannot be handled"]
 
 
+@pytest.mark.long
 def test_key_lanes_keep_the_order_of_keys_when_processes_are_killed(make_fleet):
     """No event is lost; only events that were in flight or not checkpointed are repeated."""
     fleet = make_fleet(key_concurrency=4)

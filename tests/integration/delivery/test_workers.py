@@ -51,6 +51,7 @@ def _supervisor(tmp_path, hub):
     process.communicate(timeout=TIMEOUT_S)  # Its input ends, and then it stops.
 
 
+@pytest.mark.long
 def test_workers_that_are_killed_lose_no_event(tmp_path, hub, supervisor):
     """Every event is handled, each partition in order, and only events without a checkpoint are
     repeated; the stop is graceful nevertheless."""
