@@ -81,6 +81,16 @@ class Arrival:
                 )
         return [by_partition[partition_id] for partition_id in wanted or by_partition]
 
+    def is_in_place(self, current: GroupState, chosen: Sequence[FoundPosition]) -> bool:
+        """Whether these positions are the group's already, as in a container that both use."""
+        ours = {p: record.checkpoint for p, record in current.records.items()}
+        return all(
+            (checkpoint := ours.get(found.partition_id)) is not None
+            and (checkpoint.offset, checkpoint.sequence_number)
+            == (found.offset, found.sequence_number)
+            for found in chosen
+        )
+
     async def changes(
         self,
         connection: Connection,

@@ -342,7 +342,8 @@ async def import_(
             for note in arrival.notes:
                 print_error(note)
             chosen, question = arrival.chosen(partition), arrival.question
-            mode.refuse("import", arrival.refusal)
+            if not arrival.is_in_place(current, chosen):
+                mode.refuse("import", arrival.refusal)
             changes = await arrival.changes(connection, current, chosen, lookup_group)
         refusal = import_refusal(
             changes, current.live, overwrites=overwrite, while_running=while_running

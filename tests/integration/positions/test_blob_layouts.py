@@ -28,6 +28,7 @@ from tests.integration.positions.blobs import (
     put,
     stored,
 )
+from tests.integration.positions.conftest import HERE
 
 PROGRAMS = ("python", "javascript", "java", "go")
 GROUP = ConsumerGroup(fully_qualified_namespace=NAMESPACE, eventhub_name="Orders")
@@ -250,6 +251,16 @@ def test_an_owner_that_renews_its_records_refuses_the_import(tool, azure):
     assert "stop its processes" in refused[2]
     assert before == {}
     assert (code, stored(tool)) == (0, {"0": ("70", 7)}), err
+
+
+def test_a_group_that_both_use_has_nothing_to_import(tool, azure, container):
+    """An SDK's processor that runs in our own container is a member of the group."""
+    put(azure, at(LOWER, "0", "70", "7"), Blob(f"{LOWER}/ownership/0", {"ownerid": "app-1"}))
+    here = ["--store", f"blob:{container}", *HERE[2:]]
+    code, out, err = tool("import", "--from", "azure-sdk:C", "--yes", here=here)
+
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == "Nothing to change: every checkpoint is already in place."
 
 
 def test_a_host_that_holds_its_lease_refuses_the_import(tool, azure):
