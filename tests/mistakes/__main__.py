@@ -53,8 +53,9 @@ AREAS: Final[Mapping[str, Sequence[str]]] = {
 }
 
 HANGS_S: Final = 40
-"""A test that takes longer failed. It is less than the CPU time of a mistake, or else a test that
-never ends would count as one that noticed nothing."""
+"""A test that takes longer failed, and its process ends: an interrupt might hang, too. It is less
+than the CPU time of a mistake, or else a test that never ends would count as one that noticed
+nothing."""
 
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 """The line of pytest's summary that names a test; the name may have spaces only in brackets."""
@@ -165,7 +166,7 @@ class Copy:
     ) -> str | None:
         command = [
             *(sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"),
-            *("-m", "not long", f"--timeout={HANGS_S}"),
+            *("-m", "not long", f"--timeout={HANGS_S}", "--timeout-method=thread"),
             *(f"--deselect={name}" for name in left_out),
         ]
         output = budget.run([*command, *tests], self._directory, self._environment)
