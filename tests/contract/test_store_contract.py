@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.errors import ConfigurationError
+from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim
 from eventproc.testing import ClauseReport, check_checkpoint_store, clause_names
 
 
@@ -24,6 +26,23 @@ async def test_a_store_meets_each_clause_of_the_contract(store_kind, clause):
         )
 
     assert report.name == clause
+
+
+async def test_every_store_refuses_the_same_partition_ids(store_kind):
+    """So that a group can be moved from one store to another; Azure's blobs allow no slash."""
+    group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub", name="group")
+    claim = OwnershipClaim(partition_id="a/b", owner_id="a", expected_etag=None)
+    update = CheckpointUpdate(
+        partition_id="a/b", offset="100", sequence_number=1, replaces=None, writer="a"
+    )
+    async with store_kind() as kind, kind.make_store() as store:
+        for call in (
+            lambda: store.claim_ownership(group, [claim]),
+            lambda: store.read_checkpoint(group, "a/b"),
+            lambda: store.update_checkpoint(group, update),
+        ):
+            with pytest.raises(ConfigurationError, match="'a/b' cannot be part of a record's key"):
+                await call()
 
 
 async def test_the_contract_reports_every_clause_also_those_left_out():

@@ -57,8 +57,9 @@ HANGS_S: Final = 40
 than the CPU time of a mistake, or else a test that never ends would count as one that noticed
 nothing."""
 
-FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-"""The line of pytest's summary that names a test; the name may have spaces only in brackets."""
+FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+"""The line of pytest's summary that names a test, whose parameters may have spaces, and its error.
+"""
 
 
 class Budget:

@@ -1,6 +1,6 @@
 """The plan: rules 2 and 4 of its module, and backups. The contract of placements has the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -99,6 +99,14 @@ def test_resources_without_an_owner_get_too_few_places_first():
 
     assert planned["3"] == "b"
     assert sorted(planned.values()) == ["a", "b"]
+
+
+def test_an_owner_keeps_the_resources_of_the_lowest_rank():
+    """In whatever order they are named: each member computes the same plan."""
+    group = state(3, "a:0,1,2", a=MemberFacts(capacity=1), b=MemberFacts(capacity=2))
+    backwards = replace(group, resources=group.resources[::-1])
+
+    assert plan(group, Capacities()) == plan(backwards, Capacities())
 
 
 def test_a_resource_that_was_released_is_dealt_as_before():

@@ -120,6 +120,14 @@ def test_the_rate_of_one_is_that_of_owners_with_a_backlog():
     assert rates(before, after).of_one == 50
 
 
+def test_what_a_partition_that_changed_hands_did_counts_for_its_owner_now():
+    """Here that is b alone, with its own partition and the one that a left to it."""
+    before = reading(0, partition(10_000, 0), partition(10_000, 0, owner_id=B))
+    after = reading(10, partition(11_000, 500, owner_id=B), partition(11_000, 1000, owner_id=B))
+
+    assert rates(before, after).of_one == 150
+
+
 def test_an_owner_without_progress_does_not_lower_the_rate_of_one():
     """It waits for something else, such as a database that does not answer."""
     before = reading(0, partition(10_000, 0), partition(10_000, 0, owner_id=B))

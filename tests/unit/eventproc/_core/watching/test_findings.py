@@ -38,6 +38,15 @@ def test_a_group_without_a_live_member_is_not_running():
     assert "and 25 events wait" in finding.text
 
 
+def test_a_group_is_not_running_since_its_last_owner_went():
+    """Until then, some partitions were handled."""
+    rest = partition("1", None, renewed_ago_s=40, end=end(100, 15))
+    lost = partition("0", "a", is_expired=True, renewed_ago_s=70, end=end(100, 30))
+    (finding,) = watched([group(100, [lost, rest], [member("a", is_live=False)])])[1]
+
+    assert finding.since_s == 60
+
+
 def test_a_group_that_stopped_after_all_was_handled_is_not_stuck():
     """Nothing waits for it."""
     found = watched([group(100, [partition("0", None, end=end(100, 10))], [])])[1]
