@@ -19,7 +19,7 @@ _RANGE: Final = re.compile(r"\b(?:(\d+)<=)?x(?:<=(\d+)|>=(\d+))(?=[];])")
 HEADINGS: Final[Mapping[str, Sequence[str]]] = {
     "Event hub": (
         *("--eventhub", "--consumer-group", "--connection-string", "--namespace"),
-        *("--custom-endpoint", "--transport"),
+        *("--custom-endpoint", "--transport", "--capture"),
     ),
     "Resources": ("--group", "--resources", "--resources-from", "--every"),
     "Store": (
