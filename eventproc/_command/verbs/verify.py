@@ -1,12 +1,10 @@
 """``eventproc verify``: check on a new hub and an empty container what eventproc assumes."""
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -56,11 +54,7 @@ async def verify(
             run_checks,
         )
         from eventproc.sources.eventhubs._client import EventHubAddress  # noqa: PLC0415
-    kind, _, name = address.store.partition(":")
-    if kind != "blob" or not name or "?" in name:
-        raise ConfigurationError(
-            f"--store is {address.store!r}: give blob:CONTAINER, an empty container"
-        )
+    container = benches.ContainerBench(address)
     if address.connection_string.startswith(OTHER_BROKERS) or not (
         address.connection_string or address.namespace
     ):
@@ -69,7 +63,6 @@ async def verify(
         )
     address.check()
     hub = address.over_amqp(EventHubAddress, address.eventhub or None)
-    container = address.in_account(benches.Container, name, f"--store blob:{name}")
     console = standard_output()
     total = len(list(checks_in(chapters_of(None, None, None))))
     shown = 0
@@ -88,33 +81,18 @@ async def verify(
             )
 
     is_emulator = not hub.options.is_tls_on
-    is_azurite = "devstoreaccount1" in container.account_url
-    async with AsyncExitStack() as stack:
-        await hub.open()
-        stack.callback(hub.close)
-        await container.open()
-        stack.push_async_callback(container.close)
-        hub_bench = benches.HubBench(
-            hub,
-            benches.Noted(is_emulator=is_emulator),
-            idle=idle,
-            kafka=None if is_emulator else _kafka(address, hub.name),
-        )
-        await stack.enter_async_context(hub_bench.producer)
-        findings = await run_checks(
-            hub_bench,
-            benches.ContainerBench(
-                container=container, noted=benches.Noted(is_emulator=is_azurite)
-            ),
-            address.checkpoint_store,
-            show,
-        )
-    host = urlsplit(container.account_url).hostname or ""
-    names = {hub.namespace, hub.namespace.partition(".")[0], hub.name, name, host}
-    service = f"{'the emulator' if is_emulator else 'Event Hubs'} and " + (
-        "Azurite" if is_azurite else "Blob Storage"
-    )
-    report.write_text(report_of(findings, names | {host.partition(".")[0]}, service=service))
+    await hub.open()
+    try:
+        kafka = None if is_emulator else _kafka(address, hub.name)
+        bench = benches.HubBench(hub, idle=idle, kafka=kafka)
+        async with bench.producer:
+            findings = await run_checks(bench, container, show)
+    finally:
+        hub.close()
+    service = "the emulator" if is_emulator else "Event Hubs"
+    service += " and " + ("Azurite" if container.noted.is_emulator else "Blob Storage")
+    names = {hub.namespace, hub.name, *container.names}
+    report.write_text(report_of(findings, names, service=service))
     counts = counted(findings).items()
     console.print("", *(f"{count} {result.value}" for result, count in counts), sep="\n")
     console.print(f"written without names and keys to {report}")

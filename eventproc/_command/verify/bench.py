@@ -7,20 +7,22 @@ import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Final, Self
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
 from urllib.parse import quote, quote_plus
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubProducerClient
+from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 
-from checkpointstores.blob._azure_container import AzureContainer
-from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential
-from eventproc._base.azure_storage.connection import Connection, account_in
-from eventproc._base.logs import get_logger
-from eventproc._base.network import HttpProxy
+from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.blob._container import BlobContainer
+from eventproc._base.azure_storage.blobs import BLOBS
+from eventproc._base.azure_storage.connection import account_in
+from eventproc._command.arguments.address import StoreAddress
+from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition
 from eventproc.ports import EventSource
 from eventproc.sources.eventhubs import EventHubSource
@@ -62,7 +64,6 @@ class HubBench(SourceBench):
 
     Args:
         hub: Its address, opened.
-        noted: What checks find.
         idle: How long a link is left without events.
         kafka: Makes a source over the Kafka endpoint; ``None`` if it cannot be reached.
     """
@@ -72,13 +73,12 @@ class HubBench(SourceBench):
     def __init__(
         self,
         hub: EventHubAddress,
-        noted: Noted,
         *,
         idle: timedelta,
         kafka: Callable[[], EventSource] | None,
     ) -> None:
         self.hub = hub
-        self.noted = noted
+        self.noted = Noted(is_emulator=not hub.options.is_tls_on)
         self.idle = idle
         self.kafka = kafka
         self.producer: EventHubProducerClient = hub.producer()
@@ -170,51 +170,47 @@ async def events_on(link: PartitionLink, count: int) -> Sequence[bytes]:
         return events
 
 
-class Container(AzureContainer):
-    """A blob container, one request for each call, by the code that the stores use."""
-
-    def __init__(
-        self,
-        account_url: str,
-        name: str,
-        credential: BlobCredential | None = None,
-        *,
-        ca_bundle: str | None,
-        http_proxy: HttpProxy | None,
-    ) -> None:
-        self.account_url = account_url
-        self.name = name
-        self.credential = credential
-        self._network = {"ca_bundle": ca_bundle, "http_proxy": http_proxy}
-        connection = Connection(
-            BLOBS,
-            account_url,
-            name,
-            credential,
-            request_timeout=timedelta(seconds=30),
-            ca_bundle=ca_bundle,
-            http_proxy=http_proxy,
-        )
-        super().__init__(connection, is_created=False, log=get_logger("eventproc.verify"))
-
-    @classmethod
-    def from_connection_string(
-        cls, text: str, name: str, *, ca_bundle: str | None, http_proxy: HttpProxy | None
-    ) -> Self:
-        """Parse the connection string of the storage account."""
-        url, credential = account_in(text, BLOBS)
-        return cls(url, name, credential, ca_bundle=ca_bundle, http_proxy=http_proxy)
-
-    def opened_by(self, credential: str) -> Self:
-        """Return the same container for another credential, as text."""
-        return type(self)(self.account_url, self.name, credential, **self._network)  # type: ignore[arg-type]
-
-
-@dataclass(kw_only=True)
 class ContainerBench:
-    """A container that nobody else uses."""
+    """A container that nobody else uses, by the options that name it."""
 
-    container: Container
-    noted: Noted
-    folder: str = "eventproc-verify/"
-    """Begins the names of all blobs."""
+    folder: Final = "eventproc-verify/"
+    """Begins the names of blobs that no store writes."""
+
+    def __init__(self, address: StoreAddress) -> None:
+        self.address = address
+        store = address.checkpoint_store()
+        if not isinstance(store, BlobCheckpointStore) or "?" in address.store:
+            raise ConfigurationError(
+                f"--store is {address.store!r}: give blob:CONTAINER, an empty container"
+            )
+        self.store = store
+        place: str = store._connection.place  # noqa: SLF001 - a private attribute of ours
+        self.names = place.split("/")
+        """Host, account and container."""
+
+        self.noted = Noted(is_emulator="devstoreaccount1" in self.names)
+
+    @property
+    def container(self) -> BlobContainer:
+        """One request for each call, by the code that the store uses; while the store is open."""
+        return self.store._blobs.vendor  # noqa: SLF001 - a private attribute of ours
+
+    def signed(self, rights: str, lifetime: timedelta) -> "ContainerBench":
+        """Return the same container, opened by a token with these rights.
+
+        Raises:
+            SkippedError: The account is reached without its key.
+        """
+        text = self.address.storage_connection_string
+        url, key = account_in(text, BLOBS) if text else ("", None)
+        if not isinstance(key, AzureNamedKeyCredential):
+            raise SkippedError("it needs a connection string with an account key, to sign tokens")
+        signature = generate_container_sas(
+            key.named_key.name,
+            self.address.store.partition(":")[2],
+            account_key=key.named_key.key,
+            permission=ContainerSasPermissions.from_string(rights),
+            expiry=datetime.now(UTC) + lifetime,
+        )
+        account = f"BlobEndpoint={url};SharedAccessSignature={signature}"
+        return ContainerBench(replace(self.address, storage_connection_string=account))

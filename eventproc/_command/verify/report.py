@@ -44,8 +44,9 @@ def exit_code_of(findings: Sequence[Finding]) -> int:
 
 
 def hidden(text: str, names: Collection[str]) -> str:
-    """Return a text without names."""
-    for name in sorted(filter(None, names), key=len, reverse=True):
+    """Return a text without names, also without the first labels of hosts."""
+    labels = {name.partition(".")[0] for name in names if not name.partition(".")[0].isdigit()}
+    for name in sorted(filter(None, {*names, *labels}), key=len, reverse=True):
         text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", _HIDDEN, text, flags=re.IGNORECASE)
     return _SERIAL.sub(_HIDDEN, text)
 

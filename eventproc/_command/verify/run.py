@@ -8,10 +8,10 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Final
 
+from checkpointstores.blob._container import BlobContainer
 from eventproc._command.verify import blob_storage, event_hubs
-from eventproc._command.verify.bench import Container, ContainerBench, HubBench
+from eventproc._command.verify.bench import ContainerBench, HubBench
 from eventproc.errors import ConfigurationError
-from eventproc.ports import CheckpointStore
 from eventproc.testing import ClauseReport
 from eventproc.testing._clauses import clauses_of, described, run_clauses
 from eventproc.testing._source_contract import every_source, logs
@@ -111,18 +111,16 @@ def _differences(bench: object) -> list[str]:
 async def run_checks(
     hub: HubBench,
     container: ContainerBench,
-    make_store: Callable[[], CheckpointStore],
     on_finding: Callable[[Finding], None],
     *,
     records: int = _RECORDS,
     rounds: int = _ROUNDS,
 ) -> Sequence[Finding]:
-    """Run every check, hub and container open, and delete the blobs that they wrote.
+    """Run every check, and delete the blobs that they wrote.
 
     Args:
-        hub: An empty hub.
+        hub: An empty hub, opened.
         container: An empty container.
-        make_store: Makes stores in the same container.
         on_finding: Called after each check.
         records: How many records make a long listing.
         rounds: How often each race is run.
@@ -130,22 +128,22 @@ async def run_checks(
     Raises:
         ConfigurationError: Hub or container cannot be used for this, or are not empty.
     """
-    await require_empty(hub, container.container)
     findings = []
-    try:
-        async with make_store() as store, make_store() as other:
-            stores = StoreBench(
-                store=store, other=other, lose_answers=None, records=records, rounds=rounds
-            )
+    async with container.store as store, container.address.checkpoint_store() as other:
+        await require_empty(hub, container.container)
+        stores = StoreBench(
+            store=store, other=other, lose_answers=None, records=records, rounds=rounds
+        )
+        try:
             for service, bench, clause in checks_in(chapters_of(hub, container, stores)):
                 findings.append(await run_check(service, bench, clause))
                 on_finding(findings[-1])
-    finally:
-        await remove_traces(container.container)
+        finally:
+            await remove_traces(container.container)
     return findings
 
 
-async def require_empty(hub: HubBench, container: Container) -> None:
+async def require_empty(hub: HubBench, container: BlobContainer) -> None:
     """Refuse what others may use.
 
     Raises:
@@ -179,7 +177,7 @@ async def require_empty(hub: HubBench, container: Container) -> None:
             ) from error
 
 
-async def remove_traces(container: Container) -> None:
+async def remove_traces(container: BlobContainer) -> None:
     """Delete the blobs that checks wrote, and no others."""
     room = asyncio.Semaphore(_DELETIONS_AT_ONCE)
 

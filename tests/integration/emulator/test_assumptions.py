@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from eventproc._base.logs import get_logger
+from eventproc._command.arguments.address import StoreAddress
 from eventproc._command.verify import blob_storage, event_hubs
-from eventproc._command.verify.bench import Container, ContainerBench, HubBench, Noted
+from eventproc._command.verify.bench import ContainerBench, HubBench
 from eventproc._command.verify.run import Result, chapters_of, checks_in, run_check
 from eventproc.emulator import EmulatorConfiguration, EmulatorServer, hubs_of
 from eventproc.sources.eventhubs._client import EventHubAddress
@@ -30,19 +32,21 @@ async def hub_bench() -> AsyncIterator[HubBench]:
             server.connection_string, eventhub_name="orders", options=None
         )
         await hub.open()
-        noted = Noted(is_emulator=True)
-        bench = HubBench(hub, noted, idle=timedelta(seconds=0.3), kafka=None)
+        bench = HubBench(hub, idle=timedelta(seconds=0.3), kafka=None)
         async with bench.producer:
             yield bench
 
 
 @asynccontextmanager
-async def container_bench(storage, container, kind=Container) -> AsyncIterator[ContainerBench]:
-    """Yield an empty container of Azurite."""
-    opened = kind.from_connection_string(storage, container, ca_bundle=None, http_proxy=None)
-    await opened.open()
-    yield ContainerBench(container=opened, noted=Noted(is_emulator=True))
-    await opened.close()
+async def container_bench(storage, container, kind=None) -> AsyncIterator[ContainerBench]:
+    """Yield an empty container of Azurite; *kind* makes its requests, if it is given."""
+    address = StoreAddress(storage_connection_string=storage, store=f"blob:{container}")
+    bench = ContainerBench(address)
+    if kind is not None:
+        broken = kind(bench.store._connection, is_created=False, log=get_logger("broken"))
+        bench.store._blobs.vendor = broken
+    async with bench.store:
+        yield bench
 
 
 @pytest.mark.parametrize("check", clauses_of(event_hubs), ids=lambda check: check.__name__)
