@@ -31,8 +31,12 @@ class LazyEventData(EventData):
     def __init__(self, event: ReceivedEvent) -> None:
         self._event = event
 
-    @cached_property
-    def _decoded(self) -> EventData:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle as Azure's own class."""
+        return EventData.from_bytes, (self._encoded,)
+
+    @property
+    def _encoded(self) -> bytes:
         encoded = self._event.encoded
         if encoded is None:
             raise EventDataError(
@@ -40,7 +44,11 @@ class LazyEventData(EventData):
                 "of azure-eventhub: unset EVENTPROC_RECEIVE_PATH, and see the log event "
                 "direct_receive_unavailable"
             )
-        return EventData.from_bytes(encoded)
+        return encoded
+
+    @cached_property
+    def _decoded(self) -> EventData:
+        return EventData.from_bytes(self._encoded)
 
     @cached_property
     def _raw_amqp_message(self) -> AmqpAnnotatedMessage:  # type: ignore[override]

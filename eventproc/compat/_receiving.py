@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from azure.eventhub.exceptions import ConnectionLostError
 
-from eventproc._base.logs import get_logger
+from eventproc._base.logs import ConditionLogger, get_logger
 from eventproc._base.tasks import end
 from eventproc._runtime.processors import EventProcessor
 from eventproc.compat._checkpoints import Checkpoints
@@ -14,7 +15,7 @@ from eventproc.compat._handler import CallbackHandler, Callbacks
 from eventproc.compat._partition import AioContext, Partition, ThreadsContext
 from eventproc.compat._receive import Receive
 from eventproc.compat._settings import ClientSettings
-from eventproc.errors import EventProcError, StoreUnavailableError
+from eventproc.errors import StoreUnavailableError
 from eventproc.models._statistics import ProcessorStatistics
 
 WATCH_INTERVAL_S: Final = 0.5
@@ -61,7 +62,8 @@ class Receiving:
         self._told: set[str] = set()
         """What ``on_error`` was told, and has not ended: partition ids, and "" for the store."""
 
-        self._log = get_logger("eventproc.compat", eventhub_name=settings.group.eventhub_name)
+        log = get_logger("eventproc.compat", eventhub_name=settings.group.eventhub_name)
+        self._failure = ConditionLogger(log, "receiving_failed", "receiving_recovered")
         self._processor = EventProcessor(
             source=settings.source(receive),
             store=self._checkpoints,
@@ -86,17 +88,15 @@ class Receiving:
         while not self._closed.is_set():
             try:
                 await self._serve()
-            except EventProcError as error:
-                self._log.error("receiving_failed", error=str(error), retry_after_s=self._retry_s)
+            except Exception as error:  # noqa: BLE001 - Azure's client raises none
+                self._failure.note(is_error=True, error=str(error), retry_after_s=self._retry_s)
                 await self._callbacks.tell(None, error)
                 await self._until_closed(self._retry_s)
 
     async def _until_closed(self, within_s: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._closed.wait()
-        except TimeoutError:
-            pass
 
     async def _serve(self) -> None:
         starting = asyncio.ensure_future(self._processor.start())
@@ -106,6 +106,7 @@ class Receiving:
             if not starting.done():
                 return
             starting.result()
+            self._failure.end()
             finished = asyncio.ensure_future(self._processor.finished())
             watching = asyncio.ensure_future(self._watch())
             try:

@@ -5,7 +5,6 @@ group balances by ownership alone, as Azure's client does, and ``Checkpoints`` c
 """
 
 import asyncio
-import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +40,7 @@ class UserStore(ForwardingStore):
     """
 
     def __init__(self, users: Any, home: asyncio.AbstractEventLoop | None) -> None:  # noqa: ANN401
-        """Use an object with the four methods; *home* is the loop of its coroutines."""
+        """Use an object with the four methods; *home* is the loop of its coroutines, if any."""
         super().__init__(MemoryCheckpointStore())
         self._users = users
         self._home = home
@@ -51,14 +50,14 @@ class UserStore(ForwardingStore):
 
     async def _call(self, method: str, *args: object, **options: object) -> Any:  # noqa: ANN401
         function: Callable[..., Any] = getattr(self._users, method)
+
+        async def ask() -> Any:  # noqa: ANN401
+            return await function(*args, **options)
+
         try:
-            if not inspect.iscoroutinefunction(function):
-                answer = await asyncio.to_thread(partial(function, *args, **options))
-                return await answer if inspect.isawaitable(answer) else answer
-            coroutine = function(*args, **options)
-            if self._home is None or self._home is asyncio.get_running_loop():
-                return await coroutine
-            asked = asyncio.run_coroutine_threadsafe(coroutine, self._home)
+            if self._home is None:
+                return await asyncio.to_thread(partial(function, *args, **options))
+            asked = asyncio.run_coroutine_threadsafe(ask(), self._home)
             return await asyncio.wrap_future(asked)
         except TypeError as error:
             if options and "unexpected keyword argument" in str(error):

@@ -1,6 +1,7 @@
 """Programs on the client for an event loop. Each returns what it observed."""
 
 import asyncio
+import pickle
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -509,10 +510,24 @@ def _text_of(event: Any) -> Any:
     return [*cut, event.enqueued_time.tzinfo is not None, isinstance(event, EventData)]
 
 
+def _copied(event: Any) -> Any:
+    copied = pickle.loads(pickle.dumps(event))
+    return copied.body_type, copied.properties, copied.sequence_number, type(copied).__name__
+
+
 _ATTRIBUTES: list[Any] = [
     *("properties", "body_type", "sequence_number", "offset", "partition_key"),
     *("content_type", "correlation_id", "message_id"),
-    *(_text, _json, _bodies, _raw, _system, _text_of, lambda event: event.body_as_str("ascii")),
+    *(
+        _text,
+        _json,
+        _bodies,
+        _raw,
+        _system,
+        _text_of,
+        _copied,
+        lambda event: event.body_as_str("ascii"),
+    ),
 ]
 
 
