@@ -26,6 +26,7 @@ SEEDS ?= 10000
 MINUTES ?= 10
 EVENTS ?= 1000
 ORDERS ?= 100000
+HISTORY ?= 10000000
 
 # Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
 extras := --extra demo $(if $(wildcard .tools/spark/.done),--extra spark)
@@ -126,6 +127,10 @@ sim: venv ## simulate many more groups than the tests do (SEEDS=10000: ten minut
 .PHONY: storm
 storm: venv azurite ## run real processes through kills, freezes, outages and wrong clocks, on each store (MINUTES=10)
 	@$(run)/python -m tests.integration.delivery --minutes $(MINUTES) $(ARGS)
+
+.PHONY: capture
+capture: venv ## read a hub that forgets through its Capture files, with kills, late and damaged files (HISTORY=10000000)
+	@$(run)/python -m tests.integration.capture $(HISTORY)
 
 .PHONY: fence
 fence: venv azurite ## show that no former holder of a resource passes a fence, and how long names are closed (EVENTS=1000)

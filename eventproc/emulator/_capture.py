@@ -25,7 +25,7 @@ with needing("capture"):
     import fastavro
 
 _VALUES: Final = ["long", "double", "string", "bytes"]
-_SCHEMA: Final = fastavro.parse_schema(
+SCHEMA: Final = fastavro.parse_schema(
     {
         "type": "record",
         "name": "EventData",
@@ -109,7 +109,7 @@ def _write(path: Path, events: Sequence[StoredEvent], is_deflated: bool) -> None
     beside = path.with_suffix(f"{SUFFIX}.part")
     codec = "deflate" if is_deflated else "null"
     with beside.open("wb") as file:
-        fastavro.writer(file, _SCHEMA, map(_record, events), codec=codec)
+        fastavro.writer(file, SCHEMA, map(_record, events), codec=codec)
     beside.replace(path)
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks._run import as_rows, programs
 
 
-@pytest.mark.parametrize("name", ["decoding", "delivery", "plan", "scale"])
+@pytest.mark.parametrize("name", ["capture", "decoding", "delivery", "plan", "scale"])
 def test_a_benchmark_prints_rows(name, monkeypatch, capsys):
     """A list of flat mappings, which the runner parses."""
     monkeypatch.setattr(sys, "argv", [name, "--quick", "--format", "json"])

@@ -13,6 +13,7 @@ from eventproc.models import EventBatch, ReceivedEvent
 from eventproc.sources._amqp.fields import to_text
 from eventproc.sources.capture._avro import Record
 from eventproc.sources.capture._events import (
+    ENQUEUED_MS,
     event_of,
     properties_of,
     system_properties_of,
@@ -64,11 +65,22 @@ def _annotation(column: str, name: str) -> Callable[[Sequence[Record]], pa.Array
     return _field(column, lambda record: to_text((record["SystemProperties"] or {}).get(name)))
 
 
+def _times(records: Sequence[Record]) -> pa.Array:
+    """Return the times; they are made one by one only if the files have them in seconds."""
+    found = [(record["SystemProperties"] or _NOTHING).get(ENQUEUED_MS) for record in records]
+    if all(isinstance(value, int) for value in found):
+        milliseconds = pa.array(found, pa.timestamp("ms", tz="UTC"))
+        return milliseconds.cast(COLUMNS["enqueuedTime"])
+    return pa.array(list(map(time_of, records)), COLUMNS["enqueuedTime"])
+
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+
 _ARRAYS: Final[Mapping[str, Callable[[Sequence[Record]], pa.Array]]] = {
     "body": _field("body", lambda record: record["Body"] or b""),
     "offset": _field("offset", itemgetter("Offset")),
     "sequenceNumber": _field("sequenceNumber", itemgetter("SequenceNumber")),
-    "enqueuedTime": _field("enqueuedTime", time_of),
+    "enqueuedTime": _times,
     "publisher": _annotation("publisher", PUBLISHER),
     "partitionKey": _annotation("partitionKey", "x-opt-partition-key"),
     "properties": lambda records: map_array(list(map(properties_of, records))),

@@ -9,7 +9,7 @@ from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY, ReceivedEven
 from eventproc.sources._amqp.fields import plain, to_text, to_time
 from eventproc.sources.capture._avro import Record
 
-_ENQUEUED_MS: Final = "x-opt-enqueued-time"
+ENQUEUED_MS: Final = "x-opt-enqueued-time"
 _TIME_FORMAT: Final = "%m/%d/%Y %I:%M:%S %p"
 """As .NET writes a time in the United States: ``8/31/2017 7:12:44 PM``."""
 
@@ -22,7 +22,7 @@ def number_of(record: Record) -> int:
 
 def time_of(record: Record) -> datetime:
     """Return when the hub received the event: to the millisecond, if the file says it."""
-    milliseconds = (record["SystemProperties"] or {}).get(_ENQUEUED_MS)
+    milliseconds = (record["SystemProperties"] or {}).get(ENQUEUED_MS)
     if isinstance(milliseconds, int):
         return to_time(milliseconds)
     text = record["EnqueuedTimeUtc"]

@@ -13,7 +13,7 @@ from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.sources.capture._avro import Record
 from eventproc.sources.capture._events import number_of, offset_of, time_of
 from eventproc.sources.capture._files import CaptureFiles
-from eventproc.sources.capture._receiver import CapturedReceiver, Start, first_in
+from eventproc.sources.capture._receiver import CapturedReceiver, Start, first_in, lost
 from eventproc.sources.capture._search import IsBefore, PartitionFiles
 
 
@@ -112,7 +112,11 @@ class CapturedHub(EventSource):
         if not position.is_latest and (number is None or number < live_first):
             start = await self._start(partition_id, position, number, live_first)
         if number is not None:
-            number = max(number, live_first if start is None else start.first)
+            first = live_first if start is None else start.first
+            if 0 < number < first and not self._skips_lost:
+                where = "no file has them" if start is None else f"files begin with {first}"
+                raise lost(partition_id, number, first, where, live_first)
+            number = max(number, first)
         receiver = CapturedReceiver(
             self._live,
             consumer_group,

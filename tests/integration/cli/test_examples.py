@@ -11,6 +11,7 @@ LINES_MAX = 60
 LINES_OF_A_SOURCE_MAX = 170
 LAST_LINES = {
     "blocking_functions.py": "4 partitions in 4 threads",
+    "captured_history.py": "1000 events in order, of which the hub had kept 50",
     "columns.py": "b'many': not an amount",
     "dead_letters.py": "the handler failed: KeyError: 'article 9' (attempts: 3)",
     "decoding.py": "is no Order: Object missing required field `count`",

@@ -251,6 +251,18 @@ async def test_only_days_of_the_partition_are_listed():
     assert len(set(listed)) < 200  # months without files are passed over
 
 
+async def test_a_position_before_the_first_file_is_an_error_unless_losses_are_accepted():
+    history = captured()
+    del history.files.content[min(history.files.content)]
+    position = EventPosition.from_sequence_number(7)
+    async with history.source() as source:
+        with pytest.raises(SourceRejectedError, match=r"events 8 to 49 .* files begin with 50"):
+            await source.open_receiver("$Default", "0", position)
+
+    assert await read(history, position, skips_lost=True) == list(range(50, 300))
+    assert await read(history) == list(range(50, 300))
+
+
 async def test_a_file_of_a_hub_that_was_deleted_is_refused_until_a_time_is_given():
     history = captured()
     history.hub.recreate()
