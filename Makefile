@@ -91,6 +91,13 @@ $(addprefix test-spark-,$(older_sparks)): test-spark-%: .tools/spark-%/.done azu
 test-lowest: .tools/lowest/.done ## run the unit tests on the lowest version of each dependency that pyproject.toml admits
 	@.tools/lowest/bin/$(pytest) -W ignore::DeprecationWarning tests/unit
 
+.PHONY: night
+night: $(parts) ## run what takes hours: each version of Spark, with real jobs and with kills
+	@$(run)/pytest -m night
+	@for version in $(older_sparks); do \
+	    $(MAKE) test-spark-$$version && \
+	    .tools/spark-$$version/bin/pytest -m night $(spark_warnings) tests/spark || exit 1; done
+
 .PHONY: coverage
 coverage: $(parts) ## run every test, and measure coverage (twice the time)
 	@$(run)/coverage erase

@@ -50,6 +50,7 @@ STARTS_CLUSTERS = (
     "tests/spark/test_connect.py",
     "tests/spark/test_executor_killed.py",
     "tests/spark/test_fleet_standalone.py",
+    "tests/spark/test_kills.py",
     "tests/spark/test_standalone.py",
 )
 LONG = (
@@ -131,8 +132,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by turn, and give tests of Spark a longer timeout."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort the tests by turn, and give tests of Spark a longer timeout.
+
+    Tests of ``make night`` are left out unless ``-m`` names them.
+    """
+    if "night" not in config.option.markexpr:
+        of_night = [item for item in items if item.get_closest_marker("night")]
+        config.hook.pytest_deselected(items=of_night)
+        items[:] = [item for item in items if item not in of_night]
     items.sort(key=turn_of)
     for item in items:
         if item.nodeid.startswith(NEEDS_SPARK):

@@ -4,10 +4,12 @@ Handlers append a line for each event to a ledger, in the folder that tests and 
 Other files in that folder say which call has to fail.
 """
 
+import asyncio
 import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,25 @@ class Orders(PartitionHandler):
             if is_first("die-in-handler"):
                 os.kill(os.getpid(), signal.SIGKILL)
             stall("stall-in-handler")
+
+
+class Ranges(PartitionHandler):
+    """Records the range of each call and its process, and counts events in its state."""
+
+    async def process_events(
+        self, context: PartitionContext, events: Sequence[ReceivedEvent]
+    ) -> None:
+        """Handle events, slowly enough to be killed meanwhile."""
+        context.state = b"%d" % (int(context.state or b"0") + len(events))
+        await asyncio.sleep(0.05)
+        note(
+            "ledger",
+            partition=context.partition_id,
+            first=events[0].sequence_number,
+            last=events[-1].sequence_number,
+            is_replay=context.is_replay,
+            worker=os.getpid(),
+        )
 
 
 class Sizes(PartitionHandler):

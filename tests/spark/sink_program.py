@@ -1,10 +1,12 @@
 """A user's program: it passes all events of a hub to a handler, and ends.
 
-Its arguments are the options of the source and of the sink, as JSON, and the checkpoint location.
+Its arguments are the options of the source and of the sink, as JSON, the checkpoint location, and
+optionally a file: then it goes on with new events until the file exists.
 """
 
 import json
 import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -18,8 +20,15 @@ def main() -> None:
     spark_integration.register(spark)
     rows = spark.readStream.format("eventproc").options(**source).load()
     writer = rows.writeStream.format("eventproc").options(**sink)
-    writer = writer.option("checkpointLocation", location).trigger(availableNow=True)
-    writer.start().awaitTermination()
+    writer = writer.option("checkpointLocation", location)
+    if len(sys.argv) == 4:
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return
+    query = writer.start()
+    while not Path(sys.argv[4]).exists():
+        query.awaitTermination(1)
+    query.processAllAvailable()
+    query.stop()
 
 
 if __name__ == "__main__":
