@@ -29,7 +29,6 @@ from tests.servers.kafka_broker import KafkaBroker
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.rabbitmq_broker import RabbitMqBroker, find_rabbitmq
 
-HERE = Path(__file__).parent
 MARKED_DIRECTORIES = ("architecture", "contract", "integration", "simulation", "spark")
 GUARDED_DIRECTORIES = ("unit", "scenarios", "simulation")
 WATCHED_DIRECTORIES = (*GUARDED_DIRECTORIES, "contract")
@@ -96,9 +95,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def directory_of(item: pytest.Item) -> str:
     """Return the directory of an item below ``tests``, or an empty string."""
-    if HERE not in item.path.parents:
-        return ""
-    return item.path.relative_to(HERE).parts[0]
+    top, _, below = item.nodeid.partition("/")
+    return below.partition("/")[0] if top == "tests" else ""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -113,7 +111,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run ``async def test_...`` in its own event loop; that of some folders has virtual time."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    folders = pyfuncitem.path.relative_to(HERE).parts if directory_of(pyfuncitem) else ()
+    folders = pyfuncitem.nodeid.partition("::")[0].split("/")
     is_virtual = not VIRTUAL_FOLDERS.isdisjoint(folders) and not pyfuncitem.get_closest_marker(
         "real_time"
     )

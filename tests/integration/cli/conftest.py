@@ -1,4 +1,4 @@
-"""Runs the command in a process of its own, against a real hub."""
+"""Runs the command against a real hub: to its end in this process, or in one of its own."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eventproc._command import main
 from eventproc.emulator import EventHubsEmulator
 
 SECRETS = (
@@ -17,11 +18,17 @@ SECRETS = (
 )
 
 
-class Command:
-    """Starts the command in processes, and kills those that still run at the end of the test."""
+IN_A_PROCESS = ("run", "hold")
+"""Verbs that import the user's modules, which another test has under the same name."""
 
-    def __init__(self, folder):
+
+class Command:
+    """Runs the command, and kills its processes that still run at the end of the test."""
+
+    def __init__(self, folder, capsys=None):
+        """Without *capsys* each command has a process of its own, as in a running loop."""
         self._folder = folder
+        self._capsys = capsys
         self._processes = []
 
     def start(self, *arguments, **env):
@@ -42,9 +49,19 @@ class Command:
 
     def run(self, *arguments, **env):
         """Run the command to its end; return exit code, standard output and standard error."""
-        process = self.start(*arguments, **env)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err
+        if self._capsys is None or arguments[0] in IN_A_PROCESS:
+            process = self.start(*arguments, **env)
+            out, err = process.communicate(timeout=120)
+            return process.returncode, out, err
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self._folder)
+            for name in SECRETS:
+                patch.delenv(name, raising=False)
+            for name, value in env.items():
+                patch.setenv(name, value)
+            self._capsys.readouterr()
+            code = main([*map(str, arguments)])
+            return code, *self._capsys.readouterr()
 
     def close(self):
         """Kill all processes."""
@@ -54,9 +71,9 @@ class Command:
 
 
 @pytest.fixture
-def command(tmp_path) -> Iterator[Command]:
+def command(tmp_path, capsys) -> Iterator[Command]:
     """Yield a ``Command`` with a folder for this test."""
-    made = Command(tmp_path)
+    made = Command(tmp_path, capsys)
     yield made
     made.close()
 
