@@ -71,7 +71,7 @@ def read_until(process, count):
 
 
 def test_every_verb_needs_no_secret(command, hub, store, tls, identity):
-    """``run``, ``status``, ``checkpoints`` and ``scale`` use one identity for hub and storage."""
+    """Verbs that run, show, scale and verify use one identity for hub and storage."""
     here = [*hub_at(hub.port), *store]
     publish(hub, tls, "a", "b")
     process = command.start("run", "shop:Count", *here, *FAST)
@@ -82,10 +82,12 @@ def test_every_verb_needs_no_secret(command, hub, store, tls, identity):
     listed, table, _ = command.run("checkpoints", "list", *here)
     lagged, _, _ = command.run("checkpoints", "lag", *here)
     scaled, vote, _ = command.run("scale", *here, "--checkpoint-interval", "1s")
+    verified, _, refusal = command.run("verify", *here)
 
     assert (process.returncode, handled) == (OK, ["a", "b"]), err
     assert (code, json.loads(out)["lag"]) == (OK, 0)
     assert (listed, lagged, scaled) == (OK, OK, OK)
+    assert (verified, "give an empty one" in refusal) == (BAD_INPUT, True)
     assert NAMESPACE in table
     assert json.loads(vote)["replicas"] >= 1
     assert set(identity.asked) == {"https://storage.azure.com", "https://eventhubs.azure.net/"}
