@@ -4,6 +4,7 @@ import asyncio
 import os
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -238,7 +239,8 @@ class FolderCaptureFiles(CaptureFiles):
             for path in (Path(place, file) for file in files):
                 name = path.relative_to(self._folder).as_posix()
                 if name.startswith(prefix):
-                    found.append((name, path.stat().st_size))
+                    with suppress(FileNotFoundError):  # It may be deleted just now.
+                        found.append((name, path.stat().st_size))
         return sorted(found)
 
     async def read(self, name: str, start: int, byte_count: int) -> bytes:

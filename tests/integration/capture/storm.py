@@ -83,7 +83,7 @@ class Storm:
                     await asyncio.sleep(0.1)
                 while not (publishing.done() and self._is_complete()):
                     self._start_missing()
-                    await asyncio.sleep(self._random.uniform(0.5, 4))
+                    await asyncio.sleep(self._random.uniform(1, 6))
                     await self._disturb()
                     if publishing.done():
                         publishing.result()

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from textwrap import dedent
 
@@ -61,6 +63,21 @@ def test_a_time_before_retention_is_a_target_of_reset_and_the_lag_counts_the_fil
     assert tool("checkpoints", "reset", "--partition", "0", "--to", "120", "--yes")[0] == 0
     (moved,) = json.loads(tool("checkpoints", "list", "--format", "json")[1])["checkpoints"]
     assert moved["sequence_number"] == 119
+
+
+@pytest.mark.usefixtures("tool")
+def test_run_reads_what_the_hub_has_deleted():
+    pace = ["--interval", "1s", "--expiration", "6s"]
+    done = subprocess.run(
+        [sys.executable, "-m", "eventproc", "run", "shop:Orders", *pace],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(number) for number in range(300)]
 
 
 @pytest.mark.parametrize("kind", ["blob", "folder"])

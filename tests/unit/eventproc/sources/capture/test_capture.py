@@ -383,6 +383,8 @@ async def test_a_folder_has_files_as_a_container_does(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+    gone = tmp_path / "memory/hub/0/2024/05/10/00.avro"
+    gone.symlink_to(tmp_path / "deleted")  # As a file that is deleted while a folder is listed.
     source = CapturedHub(MemoryEventSource(history.hub), FolderCaptureFiles(tmp_path))
     async with source:
         receiver = await source.open_receiver("$Default", "0", EARLIEST)
