@@ -147,6 +147,10 @@ fence: venv azurite ## show that no former holder of a resource passes a fence, 
 queues: venv rabbitmq ## scale, kill and freeze pods on RabbitMQ's partition queues, and count every order (ORDERS=100000)
 	@$(run)/python -m tests.integration.rabbitmq_pods --orders $(ORDERS) $(ARGS)
 
+.PHONY: interop
+interop: venv azurite clients ## run processors of every Azure SDK and ours in one group, through faults (MINUTES=15)
+	@$(run)/python -m tests.integration.interop --minutes $(MINUTES) $(ARGS)
+
 .PHONY: mistakes
 mistakes: venv azurite ## draw mistakes by seed, make each in a copy, and see which the tests notice (hours; ARGS=--help)
 	@$(run)/python -m tests.mistakes $(ARGS)

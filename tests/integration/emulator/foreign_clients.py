@@ -21,13 +21,16 @@ A command is a line of JSON on its standard input, ``{"do": NAME, ...}``, and is
                                  ignores events after the sequence number ``last``
 ================================ =================================================================
 
-A processor writes lines of its own: ``opened`` and ``closed`` with a partition id, ``handled`` with
-``sequence_number``, and ``failed``.
+A processor writes lines of its own: ``opened`` and ``closed`` with a partition id, ``handled`` and
+``checkpointed`` with ``sequence_number``, and ``failed``.
 """
 
 import json
 import subprocess
 import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import Queue
 from typing import Any, Self
@@ -64,31 +67,73 @@ def command_of(sdk: str, *options: str) -> list[str]:
     return [str(TOOLS / "java/bin/java"), *quick, *options, "-cp", classpath, "Client"]
 
 
-class ForeignClient:
-    """A running program, and the lines that its processor wrote."""
+class Program:
+    """A running program that prints lines of JSON, and ends when its standard input does."""
 
-    def __init__(self, sdk: str, *options: str) -> None:
-        self.sdk = sdk
+    def __init__(self, command: Sequence[str]) -> None:
         self.said: list[dict[str, Any]] = []
+        """Each line with the time at which it arrived, ``at_s``."""
+
         self.process = subprocess.Popen(
-            command_of(sdk, *options),
+            command,
+            cwd=TOOLS.parent,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        self._answers: Queue[dict[str, Any]] = Queue()
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
         for text in self.process.stdout:
-            line = json.loads(text)
-            if {"answer", "error"} & line.keys():
-                self._answers.put(line)
-            else:
-                self.said.append(line)
+            self._hear(json.loads(text) | {"at_s": time.monotonic()})
+
+    def _hear(self, line: dict[str, Any]) -> None:
+        self.said.append(line)
+
+    def stop(self, max_s: float) -> bool:
+        """Let it end, and kill it if it takes too long; return whether it ended by itself."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(max_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        self._end()
+        return True
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.process.kill()
+        self.process.wait()
+        self._end()
+
+    def _end(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._reading.join()
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class ForeignClient(Program):
+    """A running program with one of Azure's clients."""
+
+    def __init__(self, sdk: str, *options: str) -> None:
+        self.sdk = sdk
+        self._answers: Queue[dict[str, Any]] = Queue()
+        super().__init__(command_of(sdk, *options))
+
+    def _hear(self, line: dict[str, Any]) -> None:
+        if {"answer", "error"} & line.keys():
+            self._answers.put(line)
+        else:
+            super()._hear(line)
 
     def ask(self, do: str, **command: Any) -> Any:
         """Send a command, and return its answer.
@@ -117,13 +162,4 @@ class ForeignClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._reading.join()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.stop(20)

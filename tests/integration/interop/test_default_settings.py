@@ -90,9 +90,10 @@ async def of_javascript(hub: str, storage: str, container: str) -> AsyncIterator
     """Run the processor of the JavaScript client in a process of its own."""
     name = hub.rpartition("EntityPath=")[2]
     process = await asyncio.create_subprocess_exec(
-        *(str(NODE), "processor.js", hub, name, storage, container),
+        *(str(NODE), "processor.js", hub, name, "$Default", storage, container),
         cwd=JAVASCRIPT,
         stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
     )
     try:
         yield

@@ -351,9 +351,15 @@ func handle(ctx context.Context, partition *azeventhubs.ProcessorPartitionClient
 		for _, one := range received {
 			say(map[string]any{"handled": partition.PartitionID(), "sequence_number": one.SequenceNumber})
 		}
-		if len(received) > 0 && partition.UpdateCheckpoint(ctx, received[len(received)-1], nil) != nil {
+		if len(received) == 0 {
+			continue
+		}
+		// Of a batch that was handled, also when the processor stops meanwhile.
+		last := received[len(received)-1]
+		if partition.UpdateCheckpoint(context.Background(), last, nil) != nil {
 			return
 		}
+		say(map[string]any{"checkpointed": partition.PartitionID(), "sequence_number": last.SequenceNumber})
 	}
 }
 

@@ -378,8 +378,10 @@ public final class Client {
             .processEventBatch(batch -> {
                 List<EventData> events = batch.getEvents();
                 if (!events.isEmpty() && events.get(0).getSequenceNumber() <= last) {
-                    events.forEach(event -> reportHandled(batch.getPartitionContext().getPartitionId(), event));
+                    String partitionId = batch.getPartitionContext().getPartitionId();
+                    events.forEach(event -> reportEvent("handled", partitionId, event));
                     batch.updateCheckpoint();
+                    reportEvent("checkpointed", partitionId, events.get(events.size() - 1));
                 }
             }, given.hasNonNull("last") ? 1 : 100, Duration.ofMillis(200));
         if (given.path("interval_s").asDouble() > 0) {
@@ -400,9 +402,9 @@ public final class Client {
         }
     }
 
-    private static void reportHandled(String partitionId, EventData event) {
+    private static void reportEvent(String what, String partitionId, EventData event) {
         try {
-            say(Map.of("handled", partitionId, "sequence_number", event.getSequenceNumber()));
+            say(Map.of(what, partitionId, "sequence_number", event.getSequenceNumber()));
         } catch (Exception error) {
             throw new IllegalStateException(error);
         }
