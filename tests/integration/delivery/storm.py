@@ -1,6 +1,7 @@
 """A storm: real processes of ``eventproc run`` under faults, and checks of what they did.
 
-Processes are killed, frozen and replaced, their wall clocks are off, and the store has outages.
+Processes are killed, frozen and replaced, their wall clocks are off, and the store has outages; a
+hub of Kafka has some, too.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from eventproc._command.arguments.stores import open_store
 from eventproc.models import ConsumerGroup
 from tests.integration.delivery import storm_checks
 from tests.integration.delivery.environment import Store
-from tests.integration.delivery.hub import NAME, PARTITIONS, EmulatorHub
+from tests.integration.delivery.hub import NAME, PARTITIONS, Hub
 from tests.integration.delivery.storm_fleet import CHECKPOINT_S, EXPIRATION_S, StormFleet
 
 PROCESSES: Final = ("a", "b", "c", "d")
@@ -33,6 +34,7 @@ STORED_WITHIN_S: Final = CHECKPOINT_S + 2.5
 """More than the checkpoint interval: on two cores, a write of one of four processes may wait."""
 
 FAULTS: Final = ("kill", "kill", "freeze", "freeze", "outage", "replace", "replace")
+FAULTS_OF_HUBS: Final = ("hub", "hub")
 FAULT_EVERY_S: Final = (1.0, 6.0)
 FREEZE_S: Final = (0.5, 2 * EXPIRATION_S)
 OUTAGE_S: Final = (0.5, 1.5 * EXPIRATION_S)
@@ -54,7 +56,7 @@ class Storm:
         self,
         fleet: StormFleet,
         store: Store,
-        hub: EmulatorHub,
+        hub: Hub,
         rng: Random,
         say: Callable[[str], None],
     ) -> None:
@@ -67,7 +69,10 @@ class Storm:
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._begun_s = self._reported_s = time.monotonic()
         self._published = 0
-        self._outage_since_s: float | None = None
+        self._faults = FAULTS + FAULTS_OF_HUBS * hub.has_outages
+        self._outages: dict[str, float] = {}
+        """When the outage of the store or the hub that lasts now began, by its kind."""
+
         self._restarts = True
 
     def inject_faults(self, seconds: float) -> None:
@@ -80,7 +85,7 @@ class Storm:
             self._publish_until(round((now_s - self._begun_s) * RATE))
             if now_s >= fault_at_s:
                 fault_at_s = now_s + self._rng.uniform(*FAULT_EVERY_S)
-                self._inject(self._rng.choice(FAULTS))
+                self._inject(self._rng.choice(self._faults))
             self._tick()
         self._wait(
             "the last fault has ended",
@@ -117,9 +122,9 @@ class Storm:
 
     def _inject(self, kind: str) -> None:
         ready = self._fleet.ready()
-        if kind == "outage":
-            if self._outage_since_s is None:
-                self._begin_outage()
+        if kind in ("outage", "hub"):
+            if kind not in self._outages:
+                self._begin_outage(kind, self._store if kind == "outage" else self._hub)
         elif ready:
             owner_id = self._rng.choice(ready)
             if kind == "kill":
@@ -131,16 +136,14 @@ class Storm:
             elif self._fleet.age_s(owner_id) > PYTHON_STARTS_S:
                 self._fleet.terminate(owner_id)
 
-    def _begin_outage(self) -> None:
-        self._outage_since_s = time.monotonic()
-        self._store.begin_outage(is_silent=self._rng.random() < 0.5)
-        self._after(OUTAGE_S, self._end_outage)
+    def _begin_outage(self, kind: str, server: Store | Hub) -> None:
+        self._outages[kind] = time.monotonic()
+        server.begin_outage(is_silent=self._rng.random() < 0.5)
+        self._after(OUTAGE_S, partial(self._end_outage, kind, server))
 
-    def _end_outage(self) -> None:
-        self._store.end_outage()
-        assert self._outage_since_s is not None
-        self._fleet.end_outage(self._outage_since_s)
-        self._outage_since_s = None
+    def _end_outage(self, kind: str, server: Store | Hub) -> None:
+        server.end_outage()
+        self._fleet.end_outage(kind, self._outages.pop(kind))
 
     def _start(self, owner_id: str) -> None:
         if owner_id not in self._fleet.runs:
@@ -213,7 +216,7 @@ def violations(
     yield from storm_checks.error_lines(fleet.outputs())
 
 
-async def stored_states(store: Store, hub: EmulatorHub) -> dict[str, bytes | None]:
+async def stored_states(store: Store, hub: Hub) -> dict[str, bytes | None]:
     """Read the state of each partition."""
     source = make_source(HubAccess(connection_string=hub.env["EVENTPROC_CONNECTION_STRING"]), NAME)
     group = ConsumerGroup(
@@ -229,10 +232,15 @@ async def stored_states(store: Store, hub: EmulatorHub) -> dict[str, bytes | Non
 
 
 def storm(
-    store: Store, place: Path, *, seconds: float, rng: Random, say: Callable[[str], None]
+    hub: Hub,
+    store: Store,
+    place: Path,
+    *,
+    seconds: float,
+    rng: Random,
+    say: Callable[[str], None],
 ) -> list[str]:
     """Run a storm for so many seconds; return its violations."""
-    hub = EmulatorHub()
     fleet = StormFleet(hub, place, store, pace_s=0.5 / RATE / PARTITIONS)
     with ExitStack() as stack:
         for part in (hub, store):

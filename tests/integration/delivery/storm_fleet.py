@@ -12,7 +12,7 @@ from typing import IO, Final
 
 from tests.integration.delivery.environment import Store, shifted
 from tests.integration.delivery.fleet import JOURNAL, ROOT, Fleet
-from tests.integration.delivery.hub import EmulatorHub
+from tests.integration.delivery.hub import Hub
 from tests.integration.delivery.storm_checks import Exit, Fault, Handled
 
 EXPIRATION_S: Final = 6.0
@@ -35,7 +35,7 @@ class _Run:
 class StormFleet(Fleet):
     """Processes of the command, each with its output in a file; their exits are recorded."""
 
-    def __init__(self, hub: EmulatorHub, place: Path, store: Store, pace_s: float):
+    def __init__(self, hub: Hub, place: Path, store: Store, pace_s: float):
         """Start no process yet."""
         super().__init__("", place, store.spec)
         self._hub = hub
@@ -118,9 +118,9 @@ class StormFleet(Fleet):
         run.terminated_s = time.monotonic()
         run.process.terminate()
 
-    def end_outage(self, begun_s: float) -> None:
-        """Record an outage of the store, which affected all processes."""
-        self._note("outage", "", begun_s)
+    def end_outage(self, kind: str, begun_s: float) -> None:
+        """Record an outage of the store or the hub, which affected all processes."""
+        self._note(kind, "", begun_s)
 
     def reap(self) -> list[str]:
         """Record the exits of processes that have ended; return their owner ids."""

@@ -15,6 +15,7 @@ from eventproc.emulator import EventHubsEmulator
 from eventproc.models import Checkpoint, ConsumerGroup
 from tests.integration.delivery.environment import PostgresStore, SqliteStore, TablesStore
 from tests.integration.delivery.fleet import KEYS, Fleet
+from tests.integration.delivery.hub import EmulatorHub, KafkaHub
 from tests.integration.delivery.storm import storm
 
 PARTITIONS = ("0", "1", "2")
@@ -115,6 +116,7 @@ def test_a_short_storm_on_sqlite_has_no_violations(tmp_path):
     """Processes of the command are killed, frozen and replaced, and their wall clocks are off."""
     progress: list[str] = []
     found = storm(
+        EmulatorHub(),
         SqliteStore(tmp_path),
         tmp_path,
         seconds=12,
@@ -131,9 +133,26 @@ def test_a_short_storm_on_a_server_has_no_violations(tmp_path, kind):
     """The same, while the server is frozen and stopped or killed."""
     progress: list[str] = []
     found = storm(
+        EmulatorHub(),
         kind(tmp_path),
         tmp_path,
         seconds=30,
+        rng=random.Random(3),
+        say=progress.append,
+    )
+
+    assert found == [], progress
+
+
+@pytest.mark.timeout(600)
+def test_two_minutes_of_storm_on_kafka_have_no_violations(tmp_path):
+    """The broker is frozen, or killed and started again, and the store is locked."""
+    progress: list[str] = []
+    found = storm(
+        KafkaHub(),
+        SqliteStore(tmp_path),
+        tmp_path,
+        seconds=120,
         rng=random.Random(3),
         say=progress.append,
     )

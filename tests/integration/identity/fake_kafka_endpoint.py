@@ -1,4 +1,4 @@
-"""Event Hubs' Kafka endpoint, as a fake: no broker that can run here takes SASL's OAUTHBEARER.
+"""Event Hubs' Kafka endpoint, as a fake: Kafka itself would refuse with words of its own.
 
 It ends TLS, answers the two requests of SASL itself, and passes everything else to a real broker.
 It checks a token's audience and expiry, and cuts a connection when its token expires, as the
