@@ -215,11 +215,11 @@ class Reader:
         self._consumer.unassign(feed.partition)
 
     def _end_all(self, error: SourceError) -> None:
+        """End every feed, without a call to the client: it may block while no broker answers."""
         feeds = list(self._feeds.values())
+        self._feeds.clear()
         for feed in feeds:
             feed.end(error)
-            with suppress(Exception):  # a failure for one feed must not keep the others open
-                self._drop(feed, error)
         self._wake(feeds)
 
     def _wake(self, feeds: Iterable[Feed]) -> None:
