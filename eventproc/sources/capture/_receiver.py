@@ -39,7 +39,7 @@ _ROOM_BYTES: Final = 32 * 1024 * 1024
 
 _NUMBER: Final = itemgetter("SequenceNumber")
 
-_SAME_TIME: Final = timedelta(seconds=1)
+SAME_TIME: Final = timedelta(seconds=1)
 """Some files have times in seconds only."""
 
 _ASK_EVERY_S: Final = 60.0
@@ -263,7 +263,7 @@ class CapturedReceiver(PartitionReceiver):
     def _check_overlap(self, file: CapturedFile, record: Record) -> None:
         """Refuse an event that is no copy of one before: it is newer and has a lower number."""
         newest = self._last_kept
-        if newest is not None and time_of(record) > time_of(newest) + _SAME_TIME:
+        if newest is not None and time_of(record) > time_of(newest) + SAME_TIME:
             raise SourceRejectedError(
                 f"Capture file {file.name} has event {number_of(record)}, which is newer than "
                 f"event {number_of(newest)}: the hub was deleted and created again in between. "

@@ -13,7 +13,13 @@ from eventproc.ports import EventSource, PartitionReceiver
 from eventproc.sources.capture._avro import Record
 from eventproc.sources.capture._events import number_of, offset_of, time_of
 from eventproc.sources.capture._files import CaptureFiles
-from eventproc.sources.capture._receiver import CapturedReceiver, Start, first_in, lost
+from eventproc.sources.capture._receiver import (
+    SAME_TIME,
+    CapturedReceiver,
+    Start,
+    first_in,
+    lost,
+)
 from eventproc.sources.capture._search import IsBefore, PartitionFiles
 
 
@@ -164,7 +170,7 @@ class CapturedHub(EventSource):
         created_at = self._live.created_at
         if record is None or created_at is None or self._capture.since is not None:
             return
-        if time_of(record) < created_at:
+        if time_of(record) + SAME_TIME < created_at:
             raise SourceRejectedError(
                 f"Capture file {name} is of a hub that was deleted: the hub of today was created "
                 f"at {created_at:%Y-%m-%dT%H:%M:%SZ}, after its events. Give that time as `since` "
