@@ -1,6 +1,7 @@
 """Topics of a real Kafka broker, to which librdkafka publishes."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,14 +54,26 @@ class KafkaTopic:
             [NewTopic(self.name, self.partitions, config=self._settings)]
         )
         made[self.name].result(timeout=20)
+        self._wait_until_it_is_known()
         # A producer that knew an earlier topic of this name may not send to a new partition.
         self.producer = Producer(self.client)
+
+    def _wait_until_it_is_known(self) -> None:
+        """Return when the broker knows what the controller has changed, a moment before."""
+        until_s = time.monotonic() + 20
+        while True:
+            found = self.admin.list_topics(self.name, timeout=20).topics[self.name].partitions
+            if len(found) == self.partitions and all(one.leader >= 0 for one in found.values()):
+                return
+            assert time.monotonic() < until_s, f"the broker has {len(found)} partitions"
+            time.sleep(0.02)
 
     def grow(self) -> None:
         """Add a partition."""
         self.partitions += 1
         grown = self.admin.create_partitions([NewPartitions(self.name, self.partitions)])
         grown[self.name].result(timeout=20)
+        self._wait_until_it_is_known()
         self.producer = Producer(self.client)  # The former one looks at partitions every 5 minutes.
 
     def source(self, **arguments: Any) -> KafkaEventSource:
