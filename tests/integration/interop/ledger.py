@@ -81,6 +81,10 @@ def _holdings(history: History, partition_id: str) -> Iterator[list[tuple[Handli
         ]
 
 
+def _is_foreign_twice(first: Handling, again: Handling) -> bool:
+    return again.member == first.member and not first.member.startswith(OURS)
+
+
 _ABOUT = ("opened", "handled", "checkpointed", "closed")
 
 
@@ -89,19 +93,24 @@ def judged(published: set[Event], histories: Sequence[History]) -> tuple[list[st
 
     An event may be handled again if the member that had handled it was frozen or dead meanwhile;
     if another one opened the partition before that member had closed it, because a foreign SDK
-    steals; or if the stop of a foreign SDK cut the call that stored the position.
+    steals; if a foreign SDK opened a partition again that it had open already, as Java's does now
+    and then; or if the stop of a foreign SDK cut the call that stored the position.
     """
     by_name = {history.name: history for history in histories}
     found = handlings(histories)
     wrong = [f"lost: {event}" for event in sorted(published - found.keys())]
     wrong += [f"not published: {event}" for event in sorted(found.keys() - published)]
-    counts = Counter(events=len(published), after_faults=0, after_steals=0, after_cut_stops=0)
+    counts = Counter(
+        events=len(published), after_cut_stops=0, after_faults=0, after_steals=0, after_reopens=0
+    )
     for event, each in found.items():
         for first, again in pairwise(each):
             if by_name[first.member].is_harmed(first.at_s, again.at_s):
                 counts["after_faults"] += 1
             elif again.opened_s < first.closed_s and again.member != first.member:
                 counts["after_steals"] += 1
+            elif again.opened_s > first.opened_s and _is_foreign_twice(first, again):
+                counts["after_reopens"] += 1
             elif first.is_cut:
                 counts["after_cut_stops"] += 1
             else:
