@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pytest
 from sybil import Sybil
@@ -187,12 +187,27 @@ def judged(report: Report, call: pytest.CallInfo[Any] | None) -> Report:
     return report
 
 
+SKIPPED_PAGES: Final[dict[str, str]] = {}
+"""Why a block of a page was skipped: the blocks after it build on it."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a block of a page if one before it was skipped."""
+    reason = SKIPPED_PAGES.get(item.nodeid.partition("::line:")[0])
+    if reason is not None:
+        pytest.skip(reason)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Judge a test's report."""
-    return judged((yield), call)
+    report = judged((yield), call)
+    page, is_block, _ = report.nodeid.partition("::line:")
+    if report.skipped and is_block and isinstance(report.longrepr, tuple):
+        SKIPPED_PAGES[page] = report.longrepr[2].removeprefix("Skipped: ")
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
