@@ -76,7 +76,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "azure-sdk": Kind(
         reader=InBlobs(),
         settings=_NAMES,
-        stop="stop its processes; a closed client releases its partitions",
+        stop="stop its processes (one that was killed counts as running for three minutes)",
         names_there="lower",
     ),
     "functions": Kind(

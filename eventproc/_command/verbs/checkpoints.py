@@ -240,15 +240,15 @@ async def export(
     ] = "",
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace the file if it exists; or positions there."),
+        typer.Option("--overwrite", help="Replace the file, or the positions there."),
     ] = False,
     expiration: options.Expiration = DEFAULTS.ownership_expiration,
     mode: ChangeMode,
 ) -> int:
     """Write the checkpoints of a group to a file (JSON), or for another program to go on from.
 
-    The file has states, too. With --to it is shown what would be written and asked before, and
-    while processors of the group or the other program's consumers run, it is refused.
+    The file has states, too. With --to the command shows what it would write, and asks. It refuses
+    while processors of the group, or consumers of the other program, are seen to run.
 
     Exit codes: 0 written (or shown, with --dry-run), 1 not all could be written or the answer was
     no, 2 an option is wrong and nothing was written, 3 the store did not answer.
@@ -321,8 +321,8 @@ async def import_(
 
     Checkpoints that are equal already stay as they are, so an import that ended halfway can be
     repeated. While processors of the group run, an import is refused without --while-running; while
-    consumers of the other program are seen to run, it is always refused. With --from, the table has
-    the lag on both sides.
+    consumers of the other program are seen to run, it is always refused. With --from, the table
+    shows the lag at your group's position and at that of the other program.
     Confirmation and exit codes are as in `eventproc checkpoints reset`.
     """
     if (file is None) == (not from_):

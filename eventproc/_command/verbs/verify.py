@@ -38,11 +38,11 @@ async def verify(
     It deletes the blobs that it wrote. Events cannot be deleted: delete the hub afterwards. Each
     check names the code that relies on it.
 
-    With a key in place of an identity it also checks how keys and missing rights are refused.
+    With connection strings in place of an identity it also checks how keys and missing rights are
+    refused.
 
-    Exit codes: 0 all is as assumed, or was not checked for the reason that is shown, 1 something
-    differs from what we assume, 2 hub or container are not empty or cannot be used like this, 3 one
-    of them did not answer.
+    Exit codes: 0 nothing that was checked differs from what we assume, 1 something does, 2 hub or
+    container are not empty or cannot be used like this, 3 one of them did not answer.
     """
     with needing("eventhubs"):
         from eventproc._command.verify import bench as benches  # noqa: PLC0415 - of an extra
