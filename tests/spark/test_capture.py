@@ -1,5 +1,6 @@
 """Capture files and the live hub in one query: tasks share ranges of both."""
 
+import shutil
 from datetime import timedelta
 
 import pytest
@@ -24,6 +25,7 @@ def _emulator(shared_folder):
         emulator.start()
         (shared_folder / "hub").write_text(emulator.connection_string_for(HUB))
         yield emulator
+    shutil.rmtree(shared_folder / "captured")
 
 
 @pytest.mark.usefixtures("emulator")

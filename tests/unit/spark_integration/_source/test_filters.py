@@ -1,15 +1,10 @@
 """Filters of a query, as bounds of what is read. Spark evaluates them all again."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-
-filters = pytest.importorskip(
-    "spark_integration._source.filters",
-    reason="PySpark pushes filters since 4.1",
-    exc_type=ImportError,
-)
-from pyspark.sql.datasource import (  # noqa: E402 - needs PySpark 4.1
+from pyspark.sql.datasource import (
     EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
@@ -20,7 +15,8 @@ from pyspark.sql.datasource import (  # noqa: E402 - needs PySpark 4.1
     Not,
 )
 
-from spark_integration._source.planning import Bounds  # noqa: E402 - as above
+from spark_integration._source import filters
+from spark_integration._source.planning import Bounds
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -59,5 +55,6 @@ def test_filters_become_bounds(given, bounds):
 
 def test_spark_evaluates_every_filter_again():
     given = [EqualTo(NUMBER, 7), IsNotNull(TIME)]
+    options: Any = None  # none are read here
 
-    assert list(filters.FilteringReader(None, None).pushFilters(given)) == given
+    assert list(filters.FilteringReader(options, None).pushFilters(given)) == given
