@@ -6,6 +6,7 @@ import queue
 import sqlite3
 import subprocess
 import threading
+import time
 from contextlib import closing
 from dataclasses import replace
 from textwrap import dedent
@@ -251,11 +252,10 @@ class Processes:
         return json.loads(out)
 
     def wait_for(self, is_so):
-        """Return when the partitions are so; each call of ``status`` takes its time."""
-        for _ in range(100):
-            if is_so(self.status()["partitions"]):
-                return
-        raise AssertionError(self.status())
+        """Return when the partitions are so."""
+        until_s = time.monotonic() + 90
+        while not is_so(self.status()["partitions"]):
+            assert time.monotonic() < until_s, self.status()
 
 
 @pytest.mark.long

@@ -69,15 +69,16 @@ async def test_their_stores_read_every_record_of_ours(ask, store):
 
 async def test_ours_reads_and_replaces_every_record_of_theirs(ask, store):
     """The record that one side has replaced is lost to the other's condition."""
-    first, second = ask("claim", [{"partition_id": p, "owner_id": f"a {p}"} for p in "01"])
-    ask("claim", [{"partition_id": "1", "owner_id": "", "etag": second["etag"]}])
+    claimed = ask("claim", [{"partition_id": p, "owner_id": f"a {p}"} for p in "01"])
+    etags = {one["partition_id"]: one["etag"] for one in claimed}  # Java returns them as they come
+    ask("claim", [{"partition_id": "1", "owner_id": "", "etag": etags["1"]}])
     ask("checkpoint", [{"partition_id": "0", "offset": "4200", "sequence_number": 42}])
     async with store:
         owned, released = (await store.list_ownership(GROUP)).ownerships
         known = await store.read_checkpoint(GROUP, "0")
         claim = OwnershipClaim(partition_id="0", owner_id="b", expected_etag=owned.etag, epoch=7)
         [won] = await store.claim_ownership(GROUP, [claim])
-        lost = ask("claim", [{"partition_id": "0", "owner_id": "a 0", "etag": first["etag"]}])
+        lost = ask("claim", [{"partition_id": "0", "owner_id": "a 0", "etag": etags["0"]}])
         update = CheckpointUpdate(
             partition_id="0", offset="4300", sequence_number=43, replaces=known, writer="w"
         )

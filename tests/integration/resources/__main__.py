@@ -55,6 +55,13 @@ def _await(runs: Mapping[str, Future[None]], storms: Mapping[str, Storm]) -> boo
     while pending:
         try:
             pending = wait(pending, PROGRESS_S).not_done
+            logs = [storm.fence.messages for storm in storms.values()]
+            print(
+                f"{time.monotonic() - began_s:5.0f} s: "
+                f"{sum(storm.events.total() for storm in storms.values())} events, "
+                f"{sum(map(len, logs))} messages",
+                flush=True,
+            )
         except KeyboardInterrupt:
             if is_interrupted:
                 raise
@@ -62,13 +69,6 @@ def _await(runs: Mapping[str, Future[None]], storms: Mapping[str, Storm]) -> boo
             print("stopping all processes, in order", flush=True)
             for storm in storms.values():
                 storm.stop()
-        logs = [storm.fence.messages for storm in storms.values()]
-        print(
-            f"{time.monotonic() - began_s:5.0f} s: "
-            f"{sum(storm.events.total() for storm in storms.values())} events, "
-            f"{sum(map(len, logs))} messages",
-            flush=True,
-        )
     return is_interrupted
 
 
