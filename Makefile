@@ -66,7 +66,7 @@ parts := venv azurite clients .tools/spark/.done .tools/rabbitmq/.done .tools/ka
 pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
-test: $(parts) ## run the tests: each real part once (eight minutes on two cores)
+test: $(parts) ## run the tests: each real part once (ten minutes on two cores)
 	@$(run)/$(pytest) -m 'not long'
 
 .PHONY: test-unit
