@@ -166,6 +166,10 @@ docs: .tools/docs/.done ## build the documentation with its API reference, in bu
 	@cp -r README.md CHANGELOG.md CONTRIBUTING.md docs examples benchmarks dashboards deploy build/docs
 	@NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build
 
+.PHONY: diagrams
+diagrams: venv ## draw the diagrams of the documentation from their text, in docs/images
+	@$(run)/python docs/diagrams/draw.py
+
 # --- tools ---------------------------------------------------------------------------------
 
 .PHONY: venv
