@@ -92,12 +92,13 @@ test-lowest: .tools/lowest/.done ## run the unit tests on the lowest version of 
 	@.tools/lowest/bin/$(pytest) -W ignore::DeprecationWarning tests/unit
 
 .PHONY: night
-night: $(parts) ## run what takes hours: each version of Spark, with real jobs and with kills, and a storm on Kafka
+night: $(parts) ## run what takes hours: each version of Spark, with kills, a storm on Kafka, ten million captured events
 	@$(run)/pytest -m night
 	@for version in $(older_sparks); do \
 	    $(MAKE) test-spark-$$version && \
 	    .tools/spark-$$version/bin/pytest -m night $(spark_warnings) tests/spark || exit 1; done
 	@$(MAKE) storm MINUTES=10 ARGS='--hub kafka --store sqlite'
+	@$(MAKE) capture
 
 .PHONY: coverage
 coverage: $(parts) ## run every test, and measure coverage (twice the time)

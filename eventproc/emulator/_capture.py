@@ -17,6 +17,7 @@ from typing import Any, Final
 from eventproc._base.capture_names import SUFFIX, FileNames, check_format, namespace_in_names
 from eventproc._base.extras import needing
 from eventproc._base.logs import get_logger
+from eventproc._base.tasks import to_the_end
 from eventproc.emulator._amqp.message import Message, StoredEvent, read_message
 from eventproc.emulator._hub.configuration import CaptureConfiguration
 from eventproc.emulator._hub.hub import Clock, Hub, Namespace, Partition
@@ -82,7 +83,9 @@ class CaptureWriter:
                     continue
                 self._window_ends[partition] = now + self._configuration.interval
                 if waiting.events or (only_due and self._configuration.writes_empty):
-                    await self._write_file(hub, partition, now)
+                    # What was taken for a file must get into it, even if the emulator stops.
+                    writing = self._write_file(hub, partition, now)
+                    await to_the_end(asyncio.ensure_future(writing))
 
     async def _write_file(self, hub: Hub, partition: Partition, now: datetime) -> None:
         waiting = partition.uncaptured

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from textwrap import dedent
@@ -48,8 +48,11 @@ _HANDLER: Final = """
 class Storm:
     """One run, in a folder of its own."""
 
-    def __init__(self, folder: Path, event_count: int, seed: int) -> None:
+    def __init__(
+        self, folder: Path, event_count: int, seed: int, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.folder = folder
+        self._say = say
         self.per_partition = event_count // PARTITIONS
         self.kill_count = self.mischief_count = 0
         self._random = random.Random(seed)
@@ -85,6 +88,9 @@ class Storm:
                     self._start_missing()
                     await asyncio.sleep(self._random.uniform(1, 6))
                     await self._disturb()
+                    self._say(
+                        f"handled {sum(self.ends()):,} of {self.per_partition * PARTITIONS:,}"
+                    )
                     if publishing.done():
                         publishing.result()
             finally:
@@ -188,7 +194,7 @@ def main() -> None:
     count, seed = int(sys.argv[1]), random.randrange(10**6)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        storm = Storm(Path(folder), count, seed)
+        storm = Storm(Path(folder), count, seed, lambda line: print(line, flush=True))
         asyncio.run(storm.run())
         print(
             f"{count} events in {time.monotonic() - began:.0f} s, seed {seed}: "

@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import fastavro
@@ -10,7 +12,15 @@ from azure.storage.blob import ContainerClient
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, PartitionHandler
-from eventproc.emulator import CaptureConfiguration, EventHubsEmulator, Retention
+from eventproc.emulator import (
+    CaptureConfiguration,
+    EmulatorConfiguration,
+    EmulatorServer,
+    EventHubsEmulator,
+    Retention,
+    hubs_of,
+)
+from eventproc.emulator._amqp.message import EventDraft
 from eventproc.errors import ConfigurationError
 from eventproc.models import EventPosition, ReceivedEvent
 from eventproc.sources.capture import BlobCaptureFiles, CapturedHub, FolderCaptureFiles
@@ -18,6 +28,8 @@ from eventproc.sources.eventhubs import EventHubSource
 from tests.integration.capture.conftest import publish
 
 SOON = timedelta(seconds=30)
+BODY = b"\x00\x53\x75\xa0\x01x"
+"""A section of AMQP."""
 
 
 def source_of(emulator, files):
@@ -128,6 +140,26 @@ async def test_windows_without_events_become_files_and_do_no_harm(emulator, fold
     events = await read(source_of(emulator, FolderCaptureFiles(folder)), "0", 100)
 
     assert [event.sequence_number for event in events] == list(range(100))
+
+
+async def test_a_stop_waits_for_the_file_that_is_being_written(tmp_path):
+    """The disk is slow: the write is still waiting for a thread when the emulator stops."""
+    folder = tmp_path / "captured"
+    capture = CaptureConfiguration(folder=folder, interval=timedelta(milliseconds=20))
+    configuration = EmulatorConfiguration(hubs=hubs_of({"orders": 1}), port=0, capture=capture)
+    free = threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    async with EmulatorServer(configuration) as server:
+        server.namespace.hub("orders").partitions[0].publish([EventDraft(b"", b"", 0, BODY, None)])
+        busy = loop.run_in_executor(None, free.wait)
+        await asyncio.sleep(0.3)
+        stopping = asyncio.create_task(server.stop())
+        await asyncio.sleep(0.1)
+        free.set()
+        await asyncio.gather(stopping, busy)
+
+        assert event_count(folder) == 1
 
 
 async def test_what_a_directory_kept_is_captured_again_and_read_once(tmp_path):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from textwrap import dedent
 
@@ -32,10 +33,21 @@ HANDLER = """
 """
 
 
+@pytest.fixture(name="between")
+def _between(emulator):
+    """Publish 300 events, which are captured; return a time before event 120 and after 119."""
+    asyncio.run(publish(emulator, "0", 0, 120))
+    time.sleep(0.01)  # Times of events are in milliseconds.
+    between = datetime.now(UTC)
+    time.sleep(0.01)
+    asyncio.run(publish(emulator, "0", 120, 300))
+    return between.isoformat()
+
+
 @pytest.fixture(name="tool")
-def _tool(emulator, folder, tmp_path, monkeypatch, capsys):
-    """Publish 300 events, which are captured; return a function that runs the command."""
-    asyncio.run(publish(emulator, "0", 0, 300))
+def _tool(emulator, folder, between, tmp_path, monkeypatch, capsys):
+    """Return a function that runs the command."""
+    assert between, "the events are there"
     emulator.stop()
     emulator.start()
     (tmp_path / "shop.py").write_text(dedent(HANDLER))
@@ -53,14 +65,18 @@ def _tool(emulator, folder, tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_a_time_before_retention_is_a_target_of_reset_and_the_lag_counts_the_files(tool):
+@pytest.mark.parametrize("is_time", [True, False])
+def test_an_event_that_only_files_have_is_a_target_of_reset_and_the_lag_counts_them(
+    tool, between, is_time
+):
     code, _ = tool("checkpoints", "reset", "--partition", "0", "--to", "earliest", "--yes")
     assert code == 0
     _, out = tool("checkpoints", "lag", "--partition", "0", "--format", "json")
     (lag,) = json.loads(out)["partitions"]
     assert lag["lag"] == 300
 
-    assert tool("checkpoints", "reset", "--partition", "0", "--to", "120", "--yes")[0] == 0
+    target = between if is_time else "120"
+    assert tool("checkpoints", "reset", "--partition", "0", "--to", target, "--yes")[0] == 0
     (moved,) = json.loads(tool("checkpoints", "list", "--format", "json")[1])["checkpoints"]
     assert moved["sequence_number"] == 119
 
