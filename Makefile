@@ -24,8 +24,6 @@ say := @printf '>> %s\n'
 ARGS ?=
 SEEDS ?= 10000
 MINUTES ?= 10
-EVENTS ?= 1000
-ORDERS ?= 100000
 HISTORY ?= 10000000
 
 # Spark is half a gigabyte: it is installed only for the tests, or by `make spark`.
@@ -140,14 +138,6 @@ storm: venv azurite ## run real processes through kills, freezes, outages and wr
 .PHONY: capture
 capture: venv ## read a hub that forgets through its Capture files, with kills, late and damaged files (HISTORY=10000000)
 	@$(run)/python -m tests.integration.capture $(HISTORY)
-
-.PHONY: fence
-fence: venv azurite ## show that no former holder of a resource passes a fence, and how long names are closed (EVENTS=1000)
-	@$(run)/python -m tests.integration.resources --events $(EVENTS) $(ARGS)
-
-.PHONY: queues
-queues: venv rabbitmq ## scale, kill and freeze pods on RabbitMQ's partition queues, and count every order (ORDERS=100000)
-	@$(run)/python -m tests.integration.rabbitmq_pods --orders $(ORDERS) $(ARGS)
 
 .PHONY: interop
 interop: venv azurite clients ## run processors of every Azure SDK and ours in one group, through faults (MINUTES=15)

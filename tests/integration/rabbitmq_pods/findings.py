@@ -36,7 +36,6 @@ class Call:
 class Findings:
     """The accounts of a run."""
 
-    handled_count: int = 0
     lost: list[tuple[str, int]] = field(default_factory=list)
     repeated: list[Handled] = field(default_factory=list)
     """Handled before, by any pod."""
@@ -53,21 +52,12 @@ class Findings:
     late: list[Handled] = field(default_factory=list)
     """By a pod that was frozen meanwhile: its calls count until it was frozen."""
 
-    call_count: int = 0
     by_pod: Counter[str] = field(default_factory=Counter)
 
     @property
     def violations(self) -> list[object]:
         """What may not happen, whatever is killed or frozen."""
         return [*self.lost, *self.out_of_order, *self.unmarked, *self.overlaps]
-
-    def __str__(self) -> str:
-        return (
-            f"handled {self.handled_count} in {self.call_count} calls {dict(self.by_pod)}, "
-            f"lost {len(self.lost)}, out of order {len(self.out_of_order)}, two handlers at once "
-            f"{len(self.overlaps)}, repeated {len(self.repeated)} (not marked by the broker: "
-            f"{len(self.unmarked)}), by a pod after it was frozen {len(self.late)}"
-        )
 
 
 def find(
@@ -132,14 +122,12 @@ def _judge_messages(
         newest[one.key] = one.number
         seen[one.key].add(one.number)
         found.by_pod[one.pod] += 1
-    found.handled_count = len(handled)
     for key, count in published.items():
         found.lost += [(key, number) for number in range(count) if number not in seen[key]]
 
 
 def _judge_calls(found: Findings, calls: list[Call]) -> None:
     """Find calls of two pods that overlap; those of one pod may, in key lanes."""
-    found.call_count = len(calls)
     newest: dict[str, Call] = {}
     for call in calls:
         before = newest.get(call.partition_id)

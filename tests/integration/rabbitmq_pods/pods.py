@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -83,18 +84,9 @@ class Publisher(threading.Thread):
 class Pods:
     """The pods of one StatefulSet, as processes."""
 
-    def __init__(
-        self,
-        place: Path,
-        broker: RabbitMqBroker,
-        prefix: str,
-        *,
-        program: str = "worker",
-        **settings: Any,
-    ) -> None:
-        """Start nothing yet. *program* is the module of this folder that a pod runs."""
+    def __init__(self, place: Path, broker: RabbitMqBroker, prefix: str, **settings: Any) -> None:
+        """Start nothing yet."""
         self.place, self.broker, self.prefix = place, broker, prefix
-        self.program = program
         self.settings = settings
         self.running: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}
         self.journals: dict[str, Path] = {}
@@ -127,7 +119,7 @@ class Pods:
         with (self.place / "output").open("ab") as output:
             popen = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", f"tests.integration.rabbitmq_pods.{self.program}"),
+                    *(sys.executable, "-m", "tests.integration.rabbitmq_pods.worker"),
                     *(self.broker.url, self.prefix, str(QUEUES)),
                     *(str(self.place / f"{self.prefix}.db"), f"consumer-{ordinal}"),
                     *(str(journal), json.dumps(self.settings)),
@@ -236,24 +228,16 @@ def depth_of(broker: RabbitMqBroker, prefix: str) -> int:
     return asyncio.run(ask())
 
 
-Say = Callable[[str], None]
-
-
 def planned(
-    place: Path, broker: RabbitMqBroker, count: int, rate: float, say: Say, **settings: Any
+    place: Path, broker: RabbitMqBroker, count: int, rate: float, **settings: Any
 ) -> tuple[Pods, Publisher]:
     """Scale 2-4-1-3 while orders come."""
-    prefix = settings.pop("prefix", "Planned")
-    pods = Pods(place, broker, prefix, expiration_s=PLANNED_EXPIRATION_S, **settings)
+    pods = Pods(place, broker, "Planned", expiration_s=PLANNED_EXPIRATION_S, **settings)
     publisher = Publisher(broker.url, pods.prefix, count, rate)
     publisher.start()
     try:
         for turn, replicas in enumerate((2, 4, 1, 3)):
             pods.until_handled(count * turn // 5, publisher)
-            say(
-                f"{pods.handled()} handled, {sum(publisher.published.values())} published: "
-                f"{replicas} pods"
-            )
             pods.scale(replicas)
         pods.until_all(publisher, lambda: depth_of(broker, pods.prefix))
         pods.scale(0)
@@ -267,30 +251,25 @@ def disturbed(
     broker: RabbitMqBroker,
     count: int,
     rate: float,
-    say: Say,
     *,
-    kills: int = 6,
-    seed: int = 0,
+    kills: int,
     **settings: Any,
 ) -> tuple[Pods, Publisher]:
     """Kill pods, freeze one, and kill the broker, while orders come and the group is scaled."""
-    rng = Random(seed)
+    rng = Random(0)
     pods = Pods(place, broker, "Disturbed", **settings)
     publisher = Publisher(broker.url, pods.prefix, count, rate)
     publisher.start()
-    steps: list[tuple[str, Callable[[], None]]] = [
-        *[("kill", lambda: pods.kill(rng.choice(sorted(pods.running))))] * kills,
-        ("scale to 4", lambda: pods.scale(4)),
-        ("scale to 1", lambda: pods.scale(1)),
-        ("scale to 3", lambda: pods.scale(3)),
+    steps: list[Callable[[], None]] = [
+        *[lambda: pods.kill(rng.choice(sorted(pods.running)))] * kills,
+        *(partial(pods.scale, count) for count in (4, 1, 3)),
     ]
-    steps.insert(kills // 2, ("freeze", lambda: pods.freeze(rng.choice(sorted(pods.running)), 9)))
-    steps.insert(kills // 2 + 2, ("kill the broker", pods.restart_broker))
+    steps.insert(kills // 2, lambda: pods.freeze(rng.choice(sorted(pods.running)), 9))
+    steps.insert(kills // 2 + 2, pods.restart_broker)
     try:
         pods.scale(3)
-        for turn, (name, step) in enumerate(steps):
+        for turn, step in enumerate(steps):
             pods.until_handled(count * (turn + 1) // (len(steps) + 2), publisher)
-            say(f"{pods.handled()} handled: {name}")
             step()
         pods.until_all(publisher, lambda: depth_of(broker, pods.prefix))
         pods.scale(0)

@@ -6,10 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-import aio_pika
 import pytest
 
-from tests.integration.rabbitmq_pods.findings import Findings, find
 from tests.integration.rabbitmq_pods.pods import Pods, disturbed, planned
 from tests.integration.sources.rabbitmq_queues import Queues
 from tests.servers.rabbitmq_broker import RabbitMqBroker
@@ -19,16 +17,12 @@ RATE = 80
 """Messages a second: they come while the pods change."""
 
 
-def quiet(_: str) -> None:
-    """Say nothing."""
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_scaling_under_load_handles_each_order_once(lanes, has_rabbitmq, tmp_path):
     """2-4-1-3 pods: the acknowledgements of a queue are there before its lease moves."""
     with RabbitMqBroker(location=tmp_path) as broker:
-        pods, publisher = planned(tmp_path, broker, ORDERS, RATE, quiet, lanes=lanes)
+        pods, publisher = planned(tmp_path, broker, ORDERS, RATE, lanes=lanes)
     found = pods.find(publisher)
 
     assert sum(publisher.published.values()) == ORDERS
@@ -44,7 +38,7 @@ def test_kills_a_freeze_and_a_broker_that_dies_keep_the_order_of_each_key(
 ):
     """What was not acknowledged may be handled again, and nothing is overtaken."""
     with RabbitMqBroker(location=tmp_path) as broker:
-        pods, publisher = disturbed(tmp_path, broker, ORDERS, RATE, quiet, kills=3, lanes=lanes)
+        pods, publisher = disturbed(tmp_path, broker, ORDERS, RATE, kills=3, lanes=lanes)
     found = pods.find(publisher)
 
     assert sum(publisher.published.values()) == ORDERS
@@ -137,88 +131,3 @@ def numbers(journal: Path) -> set[int]:
     """Return the numbers that a pod handled."""
     lines = (line.split() for line in journal.read_text().splitlines())
     return {int(line[4]) for line in lines if line[0] == "handled" and len(line) == 6}
-
-
-@pytest.mark.long
-async def test_a_single_active_consumer_alone_lets_two_handlers_work_at_once(rabbitmq):
-    """Without leases: a consumer that leaves cancels, and the next one is activated at once,
-    although the first still handles a message and has not acknowledged it."""
-    queues = Queues(rabbitmq)
-    await queues.publish("0", *(b"%d" % number for number in range(6)))
-    handled: list[tuple[str, int, float, float]] = []
-    clock = asyncio.get_running_loop().time
-    begun = asyncio.Event()
-
-    def handler(pod: str, takes_s: float):
-        async def handle(message: aio_pika.abc.AbstractIncomingMessage) -> None:
-            began_s = clock()
-            begun.set()
-            await asyncio.sleep(takes_s)
-            handled.append((pod, int(message.body), began_s, clock()))
-            await message.ack()
-
-        return handle
-
-    async with queues.channel() as one, queues.channel() as other:
-        ends = []
-        for channel in (one, other):
-            await channel.set_qos(prefetch_count=1)
-            ends.append(await channel.get_queue(queues.queue(0)))
-        tag = await ends[0].consume(handler("former", 1.0))
-        await ends[1].consume(handler("next", 0.01))
-        await begun.wait()
-        await ends[0].cancel(tag)
-        async with asyncio.timeout(20):
-            while len(handled) < 6:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-
-    (former,) = [call for call in handled if call[0] == "former"]
-    others = [call for call in handled if call[0] == "next"]
-    assert former[1] == 0
-    assert others[0][1] == 1
-    assert others[0][2] < former[3], "the second message began before the first was done"
-    assert [number for _, number, _, _ in handled][-1] == 0, "and the first one was overtaken"
-
-
-# --- the judge finds what it looks for -----------------------------------------------------------
-
-
-def judged(tmp_path: Path, published: int, /, **journals: str) -> Findings:
-    """Judge journals of one queue and one key, whose lines are separated by semicolons."""
-    paths = {}
-    for pod, text in journals.items():
-        paths[pod] = tmp_path / pod
-        lines = [line.split() for line in text.split(";") if line]
-        paths[pod].write_text(
-            "".join(
-                f"{what} 0 {at}{' k ' if more else ''}{' '.join(more)}\n"
-                for what, at, *more in lines
-            )
-        )
-    return find(paths, {"k": published}, ended={"killed": 50}, frozen={"frozen": (10, 40)})
-
-
-@pytest.mark.parametrize(
-    ("published", "journals", "wrong"),
-    [
-        (2, {"a": "enter 1;handled 2 0 0;handled 3 1 0;leave 4"}, {}),
-        (3, {"a": "enter 1;handled 2 0 0;handled 3 1 0;leave 4"}, {"lost": 1}),
-        (2, {"a": "enter 1;handled 2 1 0;handled 3 0 0;leave 4"}, {"out_of_order": 1}),
-        (1, {"a": "enter 1;handled 2 0 0;handled 3 0 1;leave 4"}, {"repeated": 1}),
-        (1, {"a": "enter 1;handled 2 0 0;handled 3 0 0;leave 4"}, {"repeated": 1, "unmarked": 1}),
-        (0, {"a": "enter 1;leave 4", "b": "enter 3;leave 5"}, {"overlaps": 1}),
-        (0, {"a": "enter 1;leave 9;enter 10;leave 11", "b": "enter 3;leave 4"}, {"overlaps": 1}),
-        (0, {"a": "enter 1;leave 4", "b": "enter 4;leave 5"}, {}),
-        (0, {"killed": "enter 1", "b": "enter 60;leave 61"}, {}),
-        (0, {"killed": "enter 1", "b": "enter 40;leave 41"}, {"overlaps": 1}),
-        (0, {"a": "enter 1", "b": "enter 40;leave 41"}, {"overlaps": 1}),
-        (1, {"frozen": "enter 1;handled 2 0 0;leave 45", "b": "enter 30;leave 31"}, {}),
-        (2, {"frozen": "enter 1;handled 2 0 0;handled 44 1 0;leave 45"}, {"late": 1, "lost": 1}),
-    ],
-)
-def test_the_judge_sees_what_is_wrong(published, journals, wrong, tmp_path):
-    """Each kind, and none without a reason."""
-    found = judged(tmp_path, published, **journals)
-    kinds = ("lost", "out_of_order", "repeated", "unmarked", "overlaps", "late")
-
-    assert {kind: n for kind in kinds if (n := len(getattr(found, kind)))} == wrong

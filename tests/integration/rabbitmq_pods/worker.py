@@ -36,10 +36,6 @@ from eventproc.sources.rabbitmq._event import DELIVERIES
 
 URL, PREFIX, COUNT, STORE, OWNER_ID, JOURNAL, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)
-PREFETCH = SETTINGS.get("prefetch", 200)
-WORK_S = SETTINGS.get("work_s")
-"""How long a message takes on average; by default some take a moment and most take none."""
-
 EXPIRATION_S = SETTINGS.get("expiration_s", 4)
 """The heartbeat follows from it: a broker or a pod that gets no processor for longer than two or
 three of them loses its connections, which is no planned change."""
@@ -68,9 +64,7 @@ class Orders(PartitionHandler):
             for event in events:
                 if LETTERS and event.body == b"poison":
                     os.kill(os.getpid(), signal.SIGKILL)
-                if WORK_S is not None:
-                    await asyncio.sleep(2 * WORK_S * _random.random())
-                elif _random.random() < 0.05:
+                if _random.random() < 0.05:
                     await asyncio.sleep(0.001)
                 again = event.system_properties.get(DELIVERIES, 0)
                 number = event.body.decode()
@@ -97,7 +91,7 @@ async def main() -> None:
             prefix=PREFIX,
             count=int(COUNT),
             options=QueueOptions(
-                prefetch=PREFETCH, connect_timeout=timedelta(seconds=max(5, EXPIRATION_S))
+                prefetch=200, connect_timeout=timedelta(seconds=max(5, EXPIRATION_S))
             ),
         ),
         store=SqliteCheckpointStore(STORE),

@@ -27,13 +27,9 @@ class Change:
 
     name: str
     cause: str
-    at_s: float
     closed_s: float
-    """From the last message of the one, or what struck it, to the first message of the other."""
-
-    protocol_s: float
-    """Of these: without the handlers' own time to close and open, and without the time in which
-    they waited for the store, or for CPU time on a busy machine."""
+    """From the end of the one hold, or what struck it, to the begin of the other, without the time
+    in which they waited for the store, or for CPU time on a busy machine."""
 
 
 @dataclass(slots=True)
@@ -44,20 +40,20 @@ class Findings:
     refused: list[Message] = field(default_factory=list)
     """What would have been accepted without the check, beside a newer holder."""
 
-    after_wake_s: list[float] = field(default_factory=list)
-    """For each refused message: how long after the wake of its sender it came."""
-
     changes: list[Change] = field(default_factory=list)
     accepted_count: int = 0
 
-    @property
-    def overlap_count(self) -> int:
-        """How often a former holder still sent."""
-        return len({(m.name, m.epoch) for m in self.refused})
-
-    def changes_by(self, *causes: str) -> list[Change]:
-        """Return the changes of these causes, the longest last."""
-        return sorted((c for c in self.changes if c.cause in causes), key=lambda c: c.protocol_s)
+    def late(self, bounds: Bounds) -> list[Change]:
+        """Return the names that were closed for too long."""
+        bound_by_cause = {
+            AFTER_CRASH: bounds.crash_s,
+            CRASH_BESIDE_OTHERS: bounds.crowded_s,
+            PLANNED: bounds.planned_s,
+            PLANNED_BESIDE_OTHERS: bounds.passed_on_s,
+            PLANNED_BESIDE_FAULT: bounds.crowded_s,
+            AFTER_OUTAGE: bounds.outage_s,
+        }
+        return [c for c in self.changes if c.closed_s > bound_by_cause[c.cause]]
 
 
 def find(
@@ -111,7 +107,6 @@ def _check_order(
             found.violations.append(f"overlap without a freeze: {message}")
             continue
         after_s = message.at_s - woke[-1]
-        found.after_wake_s.append(after_s)
         if after_s > AWAKE_S:
             found.violations.append(f"overlap {after_s:.1f} s after the wake: {message}")
 
@@ -163,22 +158,12 @@ def _change(
             cause = AFTER_OUTAGE
         # Before the record has expired, no wait delays anything.
         waited_s = length_s(next_.journal.waits_within(since_s + bounds.expired_s, began_s))
-        return _measured(first, cause, since_s, began_s - since_s - waited_s)
+        return Change(name=first.name, cause=cause, closed_s=began_s - since_s - waited_s)
     _, ended_s = former.journal.ended_s.get((last.name, last.epoch), (last.at_s, last.at_s))
     waits = [d.waits_within(ended_s, began_s) for d in (former.journal, next_.journal)]
     waited_s = length_s([span for spans in waits for span in spans])
     cause = PLANNED_BESIDE_OTHERS if near_count > 1 else PLANNED
-    return _measured(first, cause, last.at_s, began_s - ended_s - waited_s)
-
-
-def _measured(first: Message, cause: str, since_s: float, protocol_s: float) -> Change:
-    return Change(
-        name=first.name,
-        cause=cause,
-        at_s=first.at_s,
-        closed_s=first.at_s - since_s,
-        protocol_s=protocol_s,
-    )
+    return Change(name=first.name, cause=cause, closed_s=began_s - ended_s - waited_s)
 
 
 def _events(process: Process, now_s: float) -> tuple[list[float], list[float]]:

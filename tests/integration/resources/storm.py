@@ -70,16 +70,12 @@ class Storm:
         self._store = store
         self.place = place
         self._rng = rng
-        self._stopping = threading.Event()
         self.is_on_blobs = " " in store
         self.processes: list[Process] = []
         self.events: Counter[str] = Counter()
         self.fence = FenceServer()
         self.settled_s: list[float] = []
         """When the group had done all that it had to do."""
-
-        self.slack_s = 0.0
-        """By how much a short sleep of this process was too long at most: the machine's load."""
 
     def play(self, count: int) -> None:
         """Let so many events happen, and stop every process in order."""
@@ -89,15 +85,13 @@ class Storm:
                     self.join()
                 self._settle()
                 for number in range(count):
-                    if self._stopping.is_set():
-                        break
                     if number == 0:
                         self._freeze(self.processes[0])
                     else:
                         self._next()
                     if self._rng.random() > UNSETTLED_FRACTION:
                         self._settle()
-                    self._stopping.wait(self._rng.uniform(0, 0.6))
+                    time.sleep(self._rng.uniform(0, 0.6))
                 self._settle()
                 self._end()
             finally:
@@ -106,10 +100,6 @@ class Storm:
                         process.popen.kill()
                     process.popen.communicate()
                     process.journal = Journal.read(self._journal(process.owner_id))
-
-    def stop(self) -> None:
-        """From another thread: end after the event that is under way."""
-        self._stopping.set()
 
     def _next(self) -> None:
         """Draw an event, and do it."""
@@ -156,7 +146,6 @@ class Storm:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 cwd=ROOT,
-                process_group=0,  # Ctrl+C is for the program that tells the storm.
             )
         process = Process(owner_id, popen, time.monotonic())
         self.processes.append(process)
@@ -175,8 +164,7 @@ class Storm:
     def _freeze(self, process: Process) -> None:
         """Suspend a process until others hold its names."""
         self._suspend(process, FREEZE_S + self._rng.uniform(0.0, 1.0))
-        if not self._stopping.is_set():
-            self.events["freeze"] += 1
+        self.events["freeze"] += 1
 
     def _suspend(self, process: Process, seconds: float) -> None:
         """Suspend a process for so long; if that is a freeze, until it holds nothing more."""
@@ -184,16 +172,16 @@ class Storm:
         process.popen.send_signal(signal.SIGSTOP)
         while self._is_locked():
             process.popen.send_signal(signal.SIGCONT)
-            self._doze()
+            time.sleep(MOMENT_S)
             frozen_s = time.monotonic()
             process.popen.send_signal(signal.SIGSTOP)
-        self._stopping.wait(seconds)
+        time.sleep(seconds)
         until_s = time.monotonic() + TIMEOUT_S
-        while seconds >= FREEZE_S and not self._stopping.is_set():
+        while seconds >= FREEZE_S:
             if process.popen.pid not in {m.pid for m in self.fence.newest.values()}:
                 break
             assert time.monotonic() < until_s, f"{process.owner_id} is frozen, but not replaced"
-            self._doze()
+            time.sleep(MOMENT_S)
         process.frozen.append((frozen_s, time.monotonic()))
         process.popen.send_signal(signal.SIGCONT)
 
@@ -217,17 +205,10 @@ class Storm:
     def _settle(self) -> None:
         """Wait until every name has a holder that runs, and every processor holds one."""
         until_s = time.monotonic() + TIMEOUT_S
-        while not (self._stopping.is_set() or self._is_settled()):
+        while not self._is_settled():
             assert time.monotonic() < until_s, f"not settled: {self.fence.newest}"
-            self._doze()
-        if not self._stopping.is_set():
-            self.settled_s.append(time.monotonic())
-
-    def _doze(self) -> None:
-        """Sleep for a moment, and note by how much too long that was."""
-        began_s = time.monotonic()
-        time.sleep(MOMENT_S)
-        self.slack_s = max(self.slack_s, time.monotonic() - began_s - MOMENT_S)
+            time.sleep(MOMENT_S)
+        self.settled_s.append(time.monotonic())
 
     def _is_settled(self) -> bool:
         ready = {p.popen.pid for p in self._ready()}

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,7 @@ PROCESSES: Final = 5
 FREEZE_S: Final = (1.0, 9.0)
 """Around the ``ownership_expiration`` of the processes, 6 s."""
 
+FAULT_EVERY_S: Final = 2.5
 STALLED_AFTER_S: Final = 120.0
 
 _UNIQUE: Final = "CREATE UNIQUE INDEX ledger_once ON ledger (partition_id, number)"
@@ -131,12 +132,6 @@ class SqliteDatabase(Database):
         return ""
 
 
-DATABASES: Final[dict[str, Callable[[Path], Database]]] = {
-    "postgres": PostgresDatabase,
-    "sqlite": SqliteDatabase,
-}
-
-
 @dataclass
 class Storm:
     """The processes, and the faults that they are given."""
@@ -146,10 +141,8 @@ class Storm:
     keys: int
     folder: Path
     rng: Random
-    say: Callable[[str], None]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     thaw_at_s: dict[str, float] = field(default_factory=dict)
-    faults: dict[str, int] = field(default_factory=dict)
     started: int = 0
 
     def start(self) -> None:
@@ -182,7 +175,6 @@ class Storm:
             owner_id = self.rng.choice(awake)
             self.processes[owner_id].send_signal(signal.SIGSTOP)
             self.thaw_at_s[owner_id] = time.monotonic() + self.rng.uniform(*FREEZE_S)
-        self.faults[kind] = self.faults.get(kind, 0) + 1
 
     def tick(self) -> None:
         """Let processes continue whose time has come, and replace those that have ended."""
@@ -193,7 +185,6 @@ class Storm:
         for owner_id, process in list(self.processes.items()):
             if process.poll() is not None:
                 del self.processes[owner_id]
-                self.faults["ended by itself"] = self.faults.get("ended by itself", 0) + 1
         while len(self.processes) < PROCESSES:
             self.start()
 
@@ -227,8 +218,6 @@ def run_storm(
     events: int,
     keys: int,
     rng: Random,
-    say: Callable[[str], None],
-    fault_every_s: float = 2.5,
 ) -> list[str]:
     """Return what was wrong in the end: nothing, if each event has one row, in order."""
     with ExitStack() as stack:
@@ -237,7 +226,7 @@ def run_storm(
         publisher = threading.Thread(target=publish, args=(address, events))
         publisher.start()
         stack.callback(publisher.join)
-        storm = Storm(database, address, keys, folder, rng, say)
+        storm = Storm(database, address, keys, folder, rng)
         stack.callback(storm.end)
         count, counted_s = 0, time.monotonic()
         fault_at_s = time.monotonic() + 5
@@ -246,9 +235,8 @@ def run_storm(
             time.sleep(0.1)
             if time.monotonic() > fault_at_s:
                 storm.inject()
-                fault_at_s = time.monotonic() + fault_every_s * rng.uniform(0.4, 1.6)
+                fault_at_s = time.monotonic() + FAULT_EVERY_S * rng.uniform(0.4, 1.6)
                 [(now,)] = database.query("SELECT count(*) FROM ledger")
-                say(f"{now} rows, faults {storm.faults}")
                 if now > count:
                     count, counted_s = now, time.monotonic()
                 if time.monotonic() - counted_s > STALLED_AFTER_S:
