@@ -61,7 +61,6 @@ LONG = (
     "tests/scenarios/test_by_load.py",
     "tests/integration/delivery/test_storm.py",
     "tests/integration/demo/",
-    "tests/integration/outage/",
     "tests/integration/transactions/test_storm.py",
     "tests/spark/test_sink_moves.py",
 )

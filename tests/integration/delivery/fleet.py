@@ -53,14 +53,12 @@ class Fleet:
         self._settings = settings
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def publish(
-        self, count: int, special: Mapping[int, str] | None = None, partition_id: str = "0"
-    ) -> None:
+    def publish(self, count: int, special: Mapping[int, str] | None = None) -> None:
         """Publish events, each with one of a few keys; *special* has the bodies of some of them."""
         with EventHubProducerClient.from_connection_string(self._conn_str) as producer:
             for first in range(0, count, BATCH_SIZE):
                 numbers = range(first, min(first + BATCH_SIZE, count))
-                send(producer, numbers, partition_id, special or {})
+                send(producer, numbers, "0", special or {})
 
     def start(self, owner_id: str) -> None:
         """Start a process."""
@@ -111,10 +109,6 @@ class Fleet:
         return [
             (str(facts[2]), int(str(facts[3]))) for facts in self.journal() if facts[1] == "handled"
         ]
-
-    def recently_active(self, count: int) -> list[str]:
-        """Return the owner ids in the last lines."""
-        return sorted({str(facts[0]) for facts in self.journal()[-count:]})
 
     def restart_ended(self) -> None:
         """Start every process again that has ended."""

@@ -2,7 +2,7 @@
 
 Arguments: connection string of the hub, the store (an SQLite file, or a container and the storage's
 connection string after a blank), owner id, path of the journal, settings as JSON: those of the
-configuration, ``pace_s`` (the time that an event takes) and ``counts`` (whether to keep a state).
+configuration, and ``pace_s`` (the time that an event takes).
 """
 
 import asyncio
@@ -32,7 +32,6 @@ from tests.integration.delivery.journal import journal_writer
 CONN_STR, STORE, OWNER_ID, JOURNAL, GIVEN = sys.argv[1:]
 SETTINGS = json.loads(GIVEN)
 PACE_S = SETTINGS.pop("pace_s", 0.0005)
-COUNTS = SETTINGS.pop("counts", False)
 record = journal_writer(JOURNAL, OWNER_ID)
 
 
@@ -54,9 +53,6 @@ class Worker(PartitionHandler):
             raise ValueError("cannot be handled")
         if PACE_S:
             await asyncio.sleep(PACE_S)
-        if COUNTS:
-            count, total = json.loads(context.state or b"[0, 0]")
-            context.state = json.dumps([count + 1, total + event.sequence_number]).encode()
         record("handled", context.partition_id, event.sequence_number)
 
 
