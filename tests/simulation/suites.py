@@ -5,9 +5,7 @@ from collections.abc import Callable, Coroutine
 from eventproc.testing._processes import run_processes
 from tests.simulation.edges import live_at_the_edge
 from tests.simulation.invariants import Violation
-from tests.simulation.lanes import LanesWorld, key_selector, with_lanes
-from tests.simulation.moves import change_and_rest
-from tests.simulation.planned import come_and_go
+from tests.simulation.lanes import LanesWorld, with_lanes
 from tests.simulation.scenario import Mode, draw, play_scenario, with_troubles
 from tests.simulation.small import scenario as small
 from tests.simulation.world import World
@@ -29,10 +27,6 @@ async def _play_lanes(seed: int) -> World:
     return await play_scenario(with_lanes(draw(seed, _mode(seed)), seed), LanesWorld)
 
 
-async def _plan_lanes(seed: int) -> World:
-    return await come_and_go(seed, LanesWorld, key_concurrency=4, key_selector=key_selector)
-
-
 async def _play_troubled(seed: int) -> World:
     return await play_scenario(with_troubles(draw(seed, _mode(seed)), seed))
 
@@ -47,11 +41,8 @@ SUITES: dict[str, Callable[[int], Coroutine[object, object, World]]] = {
     "small": small.play,
     "safety": _play_safety,
     "liveness": _play_liveness,
-    "planned": come_and_go,
-    "moves": change_and_rest,
     "edges": live_at_the_edge,
     "lanes": _play_lanes,
-    "planned-lanes": _plan_lanes,
     "troubled": _play_troubled,
     "troubled-lanes": _play_troubled_lanes,
 }
