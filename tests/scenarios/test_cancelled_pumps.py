@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc import CheckpointPolicy, CloseReason, PartitionContext, PartitionHandler
+from eventproc import CloseReason, PartitionHandler
 from eventproc.models import ReceivedEvent
 from eventproc.testing._processes import run_processes
 from tests.scenarios.group_setup import Noting, Setup, seconds
@@ -152,35 +152,6 @@ def test_a_cancelled_lane_restarts_its_pump():
         return sorted(set(setup.numbers()))
 
     assert run_processes(scenario()) == list(range(EVENT_COUNT))
-
-
-def test_checkpoint_raises_after_the_pump_has_ended():
-    """In a task that the handler left behind; it does not retry for ever."""
-
-    class Keeping(Noting):
-        async def process_events(self, context, events):
-            contexts.append(context)
-
-    contexts: list[PartitionContext] = []
-
-    async def scenario():
-        setup = Setup()
-        processor = await serving(
-            setup, Keeping(setup), checkpoint_policy=CheckpointPolicy.manual()
-        )
-        await processor.stop()
-        stored = setup.checkpointed()
-        setup.store_by_owner["a"].is_out = True
-        context = contexts[0]
-        context.state = b"too late"
-        asking = asyncio.create_task(context.checkpoint())
-        await asyncio.wait([asking], timeout=LONG_S)
-        return stored, asking.done() and repr(asking.exception())
-
-    stored, error = run_processes(scenario())
-
-    assert stored == EVENT_COUNT - 1
-    assert "OwnershipLostError" in error
 
 
 def test_a_timeout_error_raised_in_close_is_logged_as_a_failure(caplog):

@@ -232,16 +232,6 @@ def test_a_transient_error_does_not_count_as_an_attempt():
     assert statistics.counters.skipped_count == 0
 
 
-def test_with_one_attempt_a_single_event_is_given_up_at_once():
-    """If the handler takes events one by one."""
-    policy = FailurePolicy(attempts_max=1, action=FailureAction.SKIP)
-    setup, (handler,), statistics = served(Poisoned, policy)
-
-    assert handler.attempts == Counter(dict.fromkeys(range(10), 1))
-    assert statistics.counters.skipped_count == 1
-    assert setup.checkpointed() == 9
-
-
 async def test_a_failing_sink_holds_up_the_partition():
     """The position passes an event only after its dead letter is stored."""
     setup = Setup()
@@ -341,30 +331,3 @@ async def test_a_timeout_error_of_the_handler_is_a_failure(lanes, caplog):
     assert 5 <= handler.attempts[0] <= 25
     assert errors == len(handler.errors) == handler.attempts[0]
     assert not any("lease_expired" in record.getMessage() for record in caplog.records)
-
-
-async def test_a_timeout_error_of_the_handler_counts_as_an_attempt():
-    """Otherwise a batch that always fails would hold its partition for ever."""
-
-    class TimingOut(Poisoned):
-        async def process_events(self, context, events):
-            await seconds(0.1)
-            if any(event.sequence_number in self.poison for event in events):
-                raise TimeoutError("the database did not answer")
-            await Noting.process_events(self, context, events)
-
-    setup = Setup()
-    setup.publish(10)
-    sink = MemoryDeadLetterSink()
-    async with setup.processor(
-        lambda: TimingOut(setup),
-        sink=sink,
-        failure_policy=THREE_THEN_LETTER,
-        handler_backoff=QUICK,
-    ):
-        await seconds(60)
-
-    assert ([letter.event.sequence_number for letter in sink.letters], setup.numbers()) == (
-        [4],
-        [*range(4), *range(5, 10)],
-    )

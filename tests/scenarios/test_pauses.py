@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -119,30 +118,6 @@ def test_no_span_of_time_has_more_events_than_the_rate_allows(per_second, steps)
             assert count <= (span_s + 1) * per_second + 50 + 1e-6 * count
 
 
-async def test_on_idle_is_called_each_time_the_idle_timeout_has_passed():
-    """A state that it sets is stored."""
-    setup = Setup()
-    idle = []
-
-    class Idle(Noting):
-        async def on_idle(self, context):
-            idle.append(asyncio.get_running_loop().time())
-            context.state = str(len(idle)).encode()
-
-    async with setup.processor(lambda: Idle(setup), idle_timeout=timedelta(seconds=10)):
-        for _ in range(5):
-            setup.publish(1)
-            await seconds(7)
-        busy = len(idle)
-        await seconds(40)
-    waits = [later - earlier for earlier, later in pairwise(idle)]
-
-    assert busy == 0
-    assert waits == pytest.approx([10] * len(waits), abs=0.1)
-    assert len(waits) >= 2
-    assert setup.checkpoint().state == str(len(waits) + 1).encode()
-
-
 async def test_a_state_that_on_idle_sets_is_stored_when_the_policy_says_so():
     """It does not wait for the next event, or for the close."""
     setup = Setup()
@@ -161,28 +136,6 @@ async def test_a_state_that_on_idle_sets_is_stored_when_the_policy_says_so():
         checkpoint = setup.checkpoint()
 
     assert (checkpoint.sequence_number, checkpoint.state) == (0, b"idle")
-
-
-async def test_on_idle_is_not_called_while_a_key_lane_is_busy():
-    """The partition has work, although nothing was received for a while."""
-    setup = Setup()
-    calls = []
-
-    class Slow(Noting):
-        async def process_events(self, context, events):
-            await asyncio.sleep(60)
-            calls.append("done")
-
-        async def on_idle(self, context):
-            calls.append("idle")
-
-    setup.publish(1)
-    async with setup.processor(
-        lambda: Slow(setup), idle_timeout=timedelta(seconds=10), key_concurrency=2
-    ):
-        await seconds(85)
-
-    assert calls[:2] == ["done", "idle"]
 
 
 async def test_lag_is_reported_in_events_and_in_seconds():

@@ -1,10 +1,9 @@
 """Warm standbys: a backup prepares what it may have to take over."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
-from eventproc import Backoff, PartitionHandler, Ring
+from eventproc import PartitionHandler, Ring
 from eventproc.testing import StoreFaults
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
@@ -117,30 +116,6 @@ async def test_a_preparation_under_way_ends_before_hold_begins():
     await second.stop()
 
     assert calls == ["prepare", "cancelled", "closed", "hold"]
-
-
-async def test_a_preparation_that_fails_is_tried_again(caplog):
-    """After a back-off; the resource may be taken nevertheless."""
-
-    class Failing(Preparing):
-        async def prepare(self, name):
-            self.name = name
-            self.calls.append("prepare")
-            if len(self.calls) < 3:
-                raise OSError("no route")
-            self.calls.append("ready")
-
-    setup = PreparingSetup("r0")
-    settings = {**BACKED_UP, "handler_backoff": Backoff(maximum=timedelta(seconds=1))}
-    async with (
-        setup.processor("x", lambda: Failing(setup), **settings),
-        setup.processor("y", lambda: Failing(setup), **settings),
-    ):
-        await seconds(60)
-        found = next(list(h.calls) for h in setup.handlers if "prepare" in h.calls)
-
-    assert found == ["prepare", "prepare", "prepare", "ready"]
-    assert "prepare_failed" in caplog.text
 
 
 def test_without_prepare_or_backups_nothing_is_prepared():

@@ -13,7 +13,7 @@ from eventproc.ports import PartitionReceiver
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
-from tests.unit.eventproc._delivery.pump_fixture import SHUTDOWN_S, PumpFixture, RunningPump
+from tests.unit.eventproc._delivery.pump_fixture import SHUTDOWN_S, PumpFixture
 
 
 class NotingSource(MemoryEventSource):
@@ -146,27 +146,6 @@ async def test_one_wait_for_events_is_neither_endless_nor_a_busy_loop(idle_timeo
         assert len(idle_at_s) == 30
 
 
-async def test_a_paused_pump_delivers_nothing_and_says_so():
-    """Also in its statistics; a resume delivers what came meanwhile."""
-    fixture = PumpFixture()
-    running = await fixture.start()
-    seen = []
-    for step in (lambda: None, running.pump.pause, running.pump.resume):
-        step()
-        await seconds(1)
-        fixture.setup.publish(1)
-        await seconds(1)
-        paused = running.pump.is_paused, running.pump.statistics().is_paused
-        seen.append((*paused, fixture.setup.numbers()))
-    await running.end()
-
-    assert seen == [
-        (False, False, [0]),
-        (True, True, [0]),
-        (False, False, [0, 1, 2]),
-    ]
-
-
 async def test_the_statistics_show_a_checkpoint_that_is_refused():
     """The text says what to do; ``None`` again as soon as it is written."""
     fixture = PumpFixture(checkpoint_policy=CheckpointPolicy(max_events=1))
@@ -183,22 +162,6 @@ async def test_the_statistics_show_a_checkpoint_that_is_refused():
     await running.end()
 
     assert shown == [None, "grant the right to write", None]
-
-
-@pytest.mark.parametrize("received_before", [0, 1])
-async def test_the_statistics_show_a_stall_while_it_lasts(received_before):
-    """The hub has events, and the link delivers none, from the beginning or later."""
-    fixture = PumpFixture(stall_timeout=timedelta(seconds=10))
-    fixture.setup.publish(received_before)
-    running = await fixture.start()
-    seen = [running.pump.statistics().is_stalled]
-    fixture.setup.hub.stall("0")
-    fixture.setup.publish(1)
-    await seconds(15)
-    seen.append(running.pump.statistics().is_stalled)
-    await running.end()
-
-    assert seen == [False, True]
 
 
 @pytest.mark.parametrize("key_concurrency", [1, 3])
@@ -288,25 +251,6 @@ async def test_nothing_is_received_while_completed_events_leave_no_room():
     assert fixture.setup.numbers() == [0, 7]
     assert set(asked_for) <= {1, 2}
     assert len(asked_for) < 20
-
-
-async def test_events_that_a_former_owner_completed_move_the_stored_position():
-    """Although no event after them is handled."""
-    fixture = PumpFixture(
-        key_concurrency=2,
-        batch_size_max=1,
-        key_selector=lambda event: event.sequence_number,
-        checkpoint_policy=CheckpointPolicy(max_events=1),
-    )
-    pump = await fixture.pump()
-    await fixture.checkpoints.store_by("b/1/1", -1, completed=(SequenceRange(1, 6),))
-    running = RunningPump(pump)
-    fixture.setup.publish(7)
-    await seconds(5)
-    before_end = fixture.setup.checkpointed()
-    await running.end()
-
-    assert (fixture.setup.numbers(), before_end) == ([0], 6)
 
 
 def test_a_pump_that_is_forced_delivers_an_event_whose_count_is_at_the_limit():

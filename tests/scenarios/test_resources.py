@@ -128,22 +128,6 @@ class Draining(Using):
         self.current.events.append("drained")
 
 
-async def test_before_a_planned_move_drain_runs_beside_hold_and_then_hold_is_cancelled():
-    """The new holder begins when both have ended."""
-    setup = ResourceSetup("a", "b")
-    async with setup.processor("x", lambda: Draining(setup, close_s=2)):
-        await seconds(15)
-        async with setup.processor("y"):
-            await seconds(30)
-            setup.check()
-            moved = next(use for use in setup.uses if use.owner_id == "y")
-            before = setup.uses_of(moved.name)[0]
-            events, gap_s = before.events, moved.began_s - before.ended_s
-
-    assert events == ["drain", "drained", "cancelled"]
-    assert 0 <= gap_s <= 0.5  # Two rebalance intervals.
-
-
 async def test_a_drain_that_takes_too_long_is_cut_and_the_lease_handed_over():
     """It has 80 % of ``shutdown_timeout``."""
 

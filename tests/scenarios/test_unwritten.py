@@ -1,7 +1,6 @@
 """Handled events that are not stored yet: their number is limited, and none is forgotten."""
 
 import asyncio
-from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from eventproc import Backoff, CheckpointPolicy
 from eventproc._delivery.checkpointer import Checkpointer
 from eventproc.testing import StoreFaults
-from eventproc.testing._processes import run_processes
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
 from tests.unit.eventproc._delivery.checkpoint_fixture import CheckpointFixture, handle
@@ -92,18 +90,6 @@ async def writing(policy: CheckpointPolicy) -> tuple[Setup, CheckpointFixture, C
     return setup, fixture, checkpointer
 
 
-async def test_a_flush_stores_progress_noted_during_a_write():
-    """That write does not have it, and ``flush`` returns only after it is stored."""
-    setup, _, checkpointer = await writing(CheckpointPolicy.manual())
-    first = asyncio.create_task(checkpointer.flush())
-    await seconds(1)
-    handle(checkpointer, 1)
-    await checkpointer.flush()
-    await first
-
-    assert setup.checkpointed() == 1
-
-
 def test_progress_noted_during_a_write_is_still_due():
     """By count or by age; otherwise it would wait for the next event."""
 
@@ -164,29 +150,6 @@ async def test_a_stop_just_after_an_outage_stores_handled_events():
 
     assert setup.checkpointed() == 2
     assert processor.statistics().abandoned == ()
-
-
-def test_a_checkpoint_of_a_cancelled_call_is_not_repeated_for_ever():
-    """The call suppressed its cancellation, but the application ends although the store is out."""
-
-    class SuppressingCancellation(Noting):
-        async def process_events(self, context, events):
-            with suppress(asyncio.CancelledError):
-                await seconds(50)
-            await context.checkpoint(events[-1])
-
-    async def scenario():
-        setup = Setup()
-        processor = setup.processor(
-            lambda: SuppressingCancellation(setup), ownership_expiration=timedelta(hours=1)
-        )
-        await processor.start()
-        await seconds(5)
-        setup.publish(1)
-        await seconds(1)
-        setup.store_by_owner["a"].is_out = True
-
-    run_processes(scenario(), within_s=1000)
 
 
 async def test_a_call_during_a_write_that_succeeds_does_not_shorten_the_next_back_off():

@@ -1,19 +1,14 @@
 """Whose checkpoint writes succeed: those of the owner that can prove it, not a former owner's."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from eventproc import OwnershipLostError, StoreUnavailableError
 from eventproc._core.delivery.checkpoints import operators_writer
 from eventproc.models import (
-    IN_BATCH,
-    IN_PART,
-    NOT_BEGUN,
     CheckpointResult,
     CheckpointUpdate,
-    SequenceRange,
     WriteOutcome,
 )
 from eventproc.testing._virtual_time import run_virtual
@@ -72,16 +67,6 @@ async def test_a_write_of_unknown_outcome_is_repeated_after_reading():
     assert (len(lost), setup.checkpointed()) == (1, 9)
 
 
-async def test_a_position_that_another_writer_moved_ahead_does_not_go_back():
-    """An Azure SDK processor wrote a later one while this processor still owns the partition."""
-    setup = Setup()
-    fixture, former, _ = await former_and_next(setup)
-    await fixture.store_by("azure", 20)
-    await write(former, 9)
-
-    assert (writer_of(setup), setup.checkpointed()) == ("azure", 20)
-
-
 async def test_ownership_is_proved_after_the_checkpoint_was_read():
     """A proof from before says nothing about the writer whose checkpoint is to be replaced."""
     setup = Setup()
@@ -101,22 +86,6 @@ async def test_ownership_is_proved_after_the_checkpoint_was_read():
         await write(former, 9)
 
     assert (writer_of(setup), setup.checkpointed()) == ("b/1/2", 5)
-
-
-async def test_progress_noted_during_a_write_is_stored_in_one_write():
-    """Each write has the newest position, and completes the flushes of older ones."""
-    setup = Setup()
-    _, former, _ = await former_and_next(setup)
-    before = setup.account.new_etag()
-    await asyncio.gather(*(write(former, number) for number in range(6, 30)))
-
-    write_count, stored = (
-        int(setup.account.new_etag(), 16) - int(before, 16) - 1,
-        setup.checkpointed(),
-    )
-
-    assert stored == 29
-    assert write_count <= 2
 
 
 async def test_an_adoption_of_unknown_outcome_raises_and_can_be_repeated():
@@ -162,42 +131,6 @@ async def test_after_the_mark_of_a_former_hub_nothing_is_written():
         await write(former, 9)
 
     assert setup.checkpoint() == marked
-
-
-async def test_an_isolation_is_adopted_and_reset_by_the_next_write():
-    """Although the position of that write is the same."""
-    setup = Setup()
-    fixture, former, following = await former_and_next(setup)
-    former.progress.set_isolation(IN_PART)
-    await former.flush()
-    fixture.owner = "b"
-    found = await fixture.adopt(following)
-    assert found is not None
-    following.progress.restore(found)
-    following.progress.set_isolation(NOT_BEGUN)
-    await following.flush()
-
-    stored = setup.checkpoint()
-
-    assert (found.sequence_number, found.isolation) == (5, IN_PART)
-    assert (stored.sequence_number, stored.isolation) == (5, NOT_BEGUN)
-
-
-async def test_completed_ranges_are_stored_with_the_position():
-    """A later owner gets them when it adopts the checkpoint."""
-    setup = Setup()
-    fixture, former, following = await former_and_next(setup)
-    done = (SequenceRange(7, 8), SequenceRange(11, 11))
-    stored = setup.checkpoint()
-    assert stored is not None
-    former.progress.restore(replace(stored, completed=done))
-    former.progress.set_isolation(IN_BATCH)
-    await former.flush()
-    fixture.owner = "b"
-    found = await fixture.adopt(following)
-
-    assert found is not None
-    assert found.completed == done
 
 
 async def test_at_most_one_write_is_in_flight():
@@ -249,31 +182,6 @@ def test_the_next_write_follows_one_whose_caller_was_cancelled(newest, write_cou
 
     only_to_adopt = 1
     assert run_virtual(scenario()) == (write_count, only_to_adopt)
-
-
-async def test_a_failing_store_holds_up_handling_at_max_uncommitted_events():
-    """Not before. When the store is back, the newest position is stored."""
-    setup = Setup()
-    fixture = CheckpointFixture(setup)
-    await fixture.store.open()
-    checkpointer = fixture.checkpointer("a", EAGER)
-    await fixture.adopt(checkpointer)
-    fixture.is_failing = True
-    loop = asyncio.get_running_loop()
-    held_up_at = []
-    async with writing(checkpointer):
-        for number in range(25):
-            before_s = loop.time()
-            if number == 10:
-                loop.call_later(60, setattr, fixture, "is_failing", False)
-            await checkpointer.until_room()
-            if loop.time() > before_s:
-                held_up_at.append((number, setup.checkpointed()))
-            handle(checkpointer, number)
-            await asyncio.sleep(0.001)
-        await checkpointer.flush()
-
-    assert (held_up_at, setup.checkpointed()) == ([(10, 9)], 24)
 
 
 async def test_waiting_for_room_ends_with_an_error_if_the_partition_is_lost():

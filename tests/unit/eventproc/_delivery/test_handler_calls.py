@@ -45,28 +45,6 @@ async def test_a_failed_batch_is_retried_in_place_and_in_order():
         assert whole / 2 <= wait <= whole + 0.001
 
 
-async def test_initialize_is_retried_before_any_event_is_delivered():
-    """A handler that is not initialized gets no event."""
-    setup = Setup()
-    calls = []
-
-    class Slow(Noting):
-        async def initialize(self, context):
-            calls.append("initialize")
-            if len(calls) < 3:
-                raise RuntimeError("not yet")
-
-        async def process_events(self, context, events):
-            calls.append("events")
-            await super().process_events(context, events)
-
-    setup.publish(1)
-    async with setup.processor(lambda: Slow(setup)):
-        await seconds(10)
-
-    assert calls == ["initialize", "initialize", "initialize", "events"]
-
-
 def test_a_failed_initialize_is_reported_and_repeated_after_growing_waits(caplog):
     """``process_error`` gets each error; the log has how many calls it took in the end."""
 
@@ -192,18 +170,6 @@ async def test_a_checkpoint_during_a_call_has_position_and_state_of_the_call_bef
 
     assert (first.sequence_number, first.state) == (-1, None)
     assert (second.sequence_number, second.state) == (2, b"3")
-
-
-async def test_the_next_owner_gets_the_stored_state():
-    """It is stored with the position."""
-    setup = Setup()
-    Counting.fails = 0
-    for owner_id in ("a", "b"):
-        setup.publish(3)
-        async with setup.processor(lambda: Counting(setup), owner_id=owner_id):
-            await seconds(20)
-
-    assert setup.checkpoint().state == b"6"
 
 
 async def test_setting_state_that_is_too_large_raises_at_once():

@@ -16,7 +16,6 @@ from eventproc import (
     EventProcessor,
     EventProcessorConfig,
     Ordinal,
-    OwnershipLostError,
     PartitionHandler,
     ResourceHandler,
     ResourceProcessor,
@@ -289,46 +288,6 @@ async def test_a_handler_that_stops_its_own_processor_does_not_deadlock():
     await processor.stop()
 
     assert processor.statistics().owned == ()
-
-
-def test_statistics_have_lag_and_progress():
-    """In total, and for each pump."""
-
-    async def scenario():
-        setup = Setup()
-        setup.publish(5)
-        async with setup.processor(batch_size_max=1) as processor:
-            await seconds(8)
-            return processor.statistics()
-
-    now = run_virtual(scenario())
-    (pump,) = now.pumps
-
-    assert (now.owner_id, now.owned, now.lag, now.is_balanced) == ("a", ("0",), 0, True)
-    assert (pump.sequence_number, pump.checkpointed_sequence_number) == (4, 4)
-    counters = pump.counters
-    assert counters.handled_count == 5
-    assert (counters.handler_error_count, counters.receiver_error_count) == (0, 0)
-
-
-async def test_a_context_cannot_checkpoint_after_its_partition_is_lost():
-    """Even if the handler keeps the context."""
-    setup = Setup()
-    contexts = []
-
-    class Keeping(Noting):
-        async def process_events(self, context, events):
-            contexts.append(context)
-
-    setup.publish(1)
-    processor = setup.processor(lambda: Keeping(setup))
-    async with processor:
-        await seconds(1)
-        assert processor._run is not None
-        processor._run.pumps.lose("0")
-        await seconds(0.1)
-        with pytest.raises(OwnershipLostError):
-            await contexts[0].checkpoint()
 
 
 def test_the_stores_thread_ends_with_its_processor():

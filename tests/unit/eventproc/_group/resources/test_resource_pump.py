@@ -100,18 +100,6 @@ async def test_a_hold_that_does_not_end_is_reported_once(how, caplog):
 
 
 @virtual
-async def test_a_hold_that_ends_in_time_is_not_reported(caplog):
-    """Also when the time is over later."""
-    fixture = PumpFixture(handoff_timeout=timedelta(seconds=4))
-    fixture.handler.close_s = 3.0
-    await seconds(10)
-    fixture.pump.lose()
-    await seconds(20)
-
-    assert "hold_overdue" not in caplog.text
-
-
-@virtual
 async def test_a_pump_that_ends_while_it_waits_calls_nothing():
     """For the trust in its lease, or for its handler to be ready: no ``drain`` without ``hold``."""
     for is_ready in (True, False):
@@ -124,20 +112,6 @@ async def test_a_pump_that_ends_while_it_waits_calls_nothing():
 
         assert await fixture.running is CloseReason.HANDED_OVER
         assert fixture.calls == []
-
-
-@virtual
-async def test_hold_begins_when_the_handler_is_ready():
-    """Its preparation has to end first."""
-    fixture = PumpFixture()
-    fixture.ready.clear()
-    await seconds(10)
-    fixture.ready.set()
-    await seconds(1)
-
-    assert fixture.calls == [("hold", 10.0)]
-    fixture.pump.lose()
-    await fixture.running
 
 
 @virtual
@@ -217,18 +191,6 @@ async def test_a_resource_that_fails_for_failover_timeout_is_given_up():
 
 
 @virtual
-async def test_without_failover_timeout_it_is_never_given_up():
-    """It is called again for ever."""
-    fixture = PumpFixture(failover_timeout=None)
-    fixture.handler.holds = [OSError("x")] * 9
-    await seconds(50)
-
-    assert not fixture.running.done()
-    fixture.pump.lose()
-    await fixture.running
-
-
-@virtual
 async def test_a_failure_while_it_ends_is_no_failure():
     """The reason of the end counts, and nothing is called again."""
 
@@ -275,18 +237,6 @@ async def test_a_hold_that_returns_while_it_is_drained_ends_the_drain():
     counters = fixture.pump.counters
     assert (counters.hold_count, counters.suspended_count, counters.hold_error_count) == (1, 0, 0)
     assert not held.is_held
-
-
-@virtual
-async def test_a_planned_end_is_no_suspension():
-    """``hold`` is cancelled, and its lease was trusted."""
-    fixture = PumpFixture()
-    await seconds(10)
-    fixture.pump.end(CloseReason.HANDED_OVER)
-    await fixture.running
-
-    assert fixture.pump.counters.suspended_count == 0
-    assert not fixture.handler.held.is_held
 
 
 @virtual
