@@ -66,6 +66,69 @@ LONG = (
 )
 """Tests of whole clusters, outages and long scenarios: ``make test-long`` runs them."""
 
+WITH_REAL_PARTS = (
+    "tests/contract/test_foreign_answers.py",
+    "tests/contract/test_pauses.py",
+    "tests/contract/test_postgres_outages.py",
+    "tests/contract/test_silent_servers.py",
+    "tests/contract/test_sqlite_processes.py",
+    "tests/contract/test_store_contract.py",
+    "tests/integration/",
+    "tests/spark/",
+)
+"""Tests that start servers, processes and clients of others.
+
+Of each file ``make test`` runs the first test, the first case of each real part, what is marked
+``smoke``, and all cases of what is quick. The others get the marker ``more``: ``make test-long``.
+"""
+
+REAL_PARTS = frozenset(
+    {"blob", "go", "hub", "java", "kafka", "postgres", "public", "rabbitmq", "tables"}
+)
+QUICK_PARTS = frozenset({"capture", "direct", "faultless", "memory", "sqlite"})
+"""Words in the names of cases."""
+
+QUICK = (
+    "tests/integration/cli/test_import.py",
+    "tests/integration/cli/test_pauses.py",
+    "tests/integration/cli/test_refusals.py",
+    "tests/integration/cli/test_status.py",
+    "tests/integration/cli/test_unknown_groups.py",
+    "tests/integration/cli/test_verify.py",
+    "tests/integration/emulator/test_control.py",
+    "tests/integration/emulator/test_faults.py",
+    "tests/integration/emulator/test_protocol.py",
+    "tests/integration/emulator/test_stop.py",
+    "tests/integration/emulator/test_unusual_clients.py",
+    "tests/integration/emulator/test_websocket.py",
+    "tests/integration/interop/test_mixed.py",
+    "tests/integration/kubernetes/",
+    "tests/integration/positions/test_blob_layouts.py",
+    "tests/integration/positions/test_export.py",
+    "tests/integration/rabbitmq_pods/",
+    "tests/integration/sources/test_rabbitmq",
+    "tests/integration/spark_integration/test_filters.py",
+    "tests/integration/stores/",
+    "tests/spark/test_columns.py",
+)
+"""Files that ``make test`` runs whole: a test takes some hundredths of a second."""
+
+SECOND_COMBINATIONS = (
+    "tests/integration/dead_letters/test_killed_replays.py",
+    "tests/integration/positions/test_pairs.py",
+    "tests/integration/sources/test_geo_replication.py",
+    "tests/integration/sources/test_renamed_internals.py",
+    "tests/integration/test_missing_parts.py",
+    "tests/spark/test_capture.py",
+    "tests/spark/test_checkpoints.py",
+    "tests/spark/test_examples.py",
+    "tests/spark/test_filters.py",
+    "tests/spark/test_fleet_example.py",
+    "tests/spark/test_positions.py",
+    "tests/spark/test_watermark.py",
+)
+"""Files of which ``make test`` runs nothing: other tests touch the promise and each part once."""
+
 NEEDS_RABBITMQ = re.compile(r"tests/integration/.*rabbitmq")
 """Tests that share one broker, which takes ten seconds to start."""
 
@@ -119,6 +182,22 @@ def turn_of(item: pytest.Item) -> int:
     return 3 if scope.startswith(RUNS_BESIDE_OTHERS) else 1
 
 
+def mark_more(items: list[pytest.Item]) -> None:
+    """Mark what ``make test`` leaves out, because it runs another test of the same promise."""
+    tried = set()
+    for item in items:
+        document, _, test = item.nodeid.partition("::")
+        words = {*test.partition("[")[2].rstrip("]").split("-")}
+        if not document.startswith(WITH_REAL_PARTS) or document.startswith(QUICK):
+            continue
+        if any(map(item.get_closest_marker, ("long", "night", "smoke"))) or words & QUICK_PARTS:
+            continue
+        promise = (document, *sorted(words & REAL_PARTS))
+        if promise in tried or document.startswith(SECOND_COMBINATIONS):
+            item.add_marker(pytest.mark.more)
+        tried.add(promise)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Exempt what is collected from garbage collection: it stays until the end."""
@@ -146,6 +225,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
         if item.nodeid.startswith(LONG):
             item.add_marker(pytest.mark.long)
+    mark_more(items)
 
 
 class InScopes(LoadGroupScheduling):  # type: ignore[misc]  # it is not typed

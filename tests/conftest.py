@@ -42,11 +42,11 @@ OF_COMMAND = re.compile("EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$)")
 """Environment variables of the command's options; the others are of the tests themselves."""
 
 SEEDS_BY_DEFAULT = 25
-SEEDS_OF_QUICK_TESTS = 10
+SEEDS_OF_QUICK_TESTS = 5
 """``make test`` plays so many of them; ``make test-long`` plays the others."""
 
 settings.register_profile(
-    "dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "dev", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, derandomize=True)
 settings.register_profile("night", settings.get_profile("dev"), max_examples=20_000)

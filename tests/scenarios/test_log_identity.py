@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -65,7 +66,8 @@ async def test_every_line_of_a_program_with_two_processors_names_its_processor(c
     def processor(hub):
         store = SqliteCheckpointStore(tmp_path / hub, busy_timeout=timedelta(seconds=0.05))
         source = LoggingSource(MemoryHub(1, name=hub))
-        return EventProcessor(source=source, store=store, handler=Idle, config=QUICK)
+        config = replace(QUICK, ownership_expiration=timedelta(seconds=1))
+        return EventProcessor(source=source, store=store, handler=Idle, config=config)
 
     def lines():
         return [each for each in caplog.records if each.name.startswith("eventproc")]

@@ -6,7 +6,7 @@ What it observes has to be the same. A difference is in ``BETTER``, and on docs/
 import asyncio
 import gc
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -45,7 +45,7 @@ QUICK = (
     "error_in_a_callback",
     "closed_in_a_callback",
 )
-"""What ``make test`` runs: some ten seconds together. ``make test-long`` runs the others."""
+"""They take some ten seconds together."""
 
 BETTER: dict[str, tuple[Any, Any]] = {
     "error_without_checkpoint_from_latest": ([1, 2, 4], [1, 2, 1, 2, 3, 4]),
@@ -65,8 +65,12 @@ def observe(program: Callable[[Place], Any], place: Place) -> Any:
     return program(place)
 
 
-def observing(names: list[str], storage: str) -> Iterator[Observations]:
-    """Begin all of these programs on both sides."""
+def observing(
+    programs: Iterable[str], request: pytest.FixtureRequest, storage: str
+) -> Iterator[Observations]:
+    """Begin those of these programs on both sides whose tests are run."""
+    tests = [item.name for item in request.session.items]
+    names = [name for name in programs if any(test.endswith(f"[{name}]") for test in tests)]
     hubs = {f"{name}-{side}": 4 for name in names for side in SIDES}
     with EventHubsEmulator(hubs) as emulator, ThreadPoolExecutor(12) as pool:
         yield {
@@ -80,15 +84,15 @@ def observing(names: list[str], storage: str) -> Iterator[Observations]:
 
 
 @pytest.fixture(scope="module")
-def quick(storage: str) -> Iterator[Observations]:
+def quick(request: pytest.FixtureRequest, storage: str) -> Iterator[Observations]:
     """Yield what the quick programs observe."""
-    yield from observing(list(QUICK), storage)
+    yield from observing(QUICK, request, storage)
 
 
 @pytest.fixture(scope="module")
-def others(storage: str) -> Iterator[Observations]:
+def others(request: pytest.FixtureRequest, storage: str) -> Iterator[Observations]:
     """Yield what the other programs observe."""
-    yield from observing([name for name in ALL if name not in QUICK], storage)
+    yield from observing((name for name in ALL if name not in QUICK), request, storage)
 
 
 def check(name: str, observations: Observations) -> None:
