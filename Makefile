@@ -154,7 +154,7 @@ bench: venv azurite rabbitmq kafka .tools/spark/.done ## measure, side by side w
 .PHONY: docs
 docs: .tools/docs/.done ## build the documentation with its API reference, in build/site
 	@rm -rf build/docs && mkdir -p build/docs
-	@cp -r README.md CHANGELOG.md CONTRIBUTING.md docs examples benchmarks dashboards deploy build/docs
+	@cp -r README.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md SECURITY.md LICENSE docs examples benchmarks dashboards deploy build/docs
 	@NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build
 
 .PHONY: diagrams
