@@ -94,7 +94,8 @@ night: $(parts) ## run what takes hours: each version of Spark, with kills, a st
 	@$(run)/pytest -m night
 	@for version in $(older_sparks); do \
 	    $(MAKE) test-spark-$$version && \
-	    .tools/spark-$$version/bin/pytest -m night $(spark_warnings) tests/spark || exit 1; done
+	    .tools/spark-$$version/bin/pytest -m 'night or long' $(spark_warnings) \
+	        tests/spark/test_kills.py tests/spark/test_pipelines.py || exit 1; done
 	@$(MAKE) storm MINUTES=10 ARGS='--hub kafka --store sqlite'
 	@$(MAKE) capture
 

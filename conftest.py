@@ -51,6 +51,7 @@ STARTS_CLUSTERS = (
     "tests/spark/test_executor_killed.py",
     "tests/spark/test_fleet_standalone.py",
     "tests/spark/test_kills.py",
+    "tests/spark/test_pipelines.py",
     "tests/spark/test_standalone.py",
 )
 LONG = (

@@ -1,5 +1,6 @@
 """What ``spark.py`` runs inside Spark's Python workers."""
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -16,6 +17,11 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
+from eventproc.ports import EventSource
+from eventproc.sources.eventhubs import EventHubOptions
+
+KAFKA = "EVENTPROC_BENCHMARK_KAFKA"
+"""The environment variable with the address of the topic: ``host:port/topic``."""
 
 ROWS = 10_000
 """Rows in an Arrow batch, as in the real source."""
@@ -42,6 +48,14 @@ class Events(PartitionHandler):
         for event in events:
             size += len(event.body)
         context.state = b"%d" % (int(context.state or 0) + size)
+
+
+def kafka_topic(_: EventHubOptions) -> EventSource:
+    """Make our source of the topic."""
+    from eventproc.sources.kafka import KafkaEventSource  # noqa: PLC0415 - only where it is read
+
+    servers, topic = os.environ[KAFKA].split("/")
+    return KafkaEventSource(servers, topic=topic)
 
 
 # --- the bounds: a source without work, and a sink that does nothing ------------------------------

@@ -13,11 +13,15 @@ The candidates, all with bodies of ``--body`` bytes, in batches of ``--batch`` r
 - *made -> hub*, *made -> hub, keys*: the bodies of the same rows, published to another hub of the
   emulator, without a key, and with one of 100 keys; in batches of a tenth of the rows;
 - *hub -> ...*: our source, into ``noop``, and into the sink with a handler that takes columns or
-  events.
+  events;
+- *kafka -> ...*, *kafka (Spark's) -> ...*: the same events in a topic of Apache Kafka, read by our
+  source (``KafkaEventSource``) and by Spark's own, which is Java alone: its rows get the names and
+  types of the five columns.
 
 Sinks get the five columns that a sink needs. Rows per second and CPU time are of the batches
 after the first one, which pays for starting Python processes. CPU time is that of Java and
-all its Python processes, without the emulator's; ``rows_per_s`` shares the cores with the emulator.
+all its Python processes, without the emulator's and the broker's; ``rows_per_s`` shares the cores
+with them. Spark's source for Kafka is one of Spark 4.2: `make .tools/kafka_source/.done`.
 """
 
 import argparse
@@ -27,6 +31,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -34,11 +39,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 import spark_integration
-from benchmarks import _spark_handlers
+from benchmarks import _spark_handlers, kafka
 from benchmarks._hub import emulator_with, equal_events, fill
 from benchmarks._rows import Row, print_rows
 from benchmarks._rows import options as options_of_all
 from benchmarks._spark_time import ProcessorTime
+from tests.servers.kafka_broker import KafkaBroker
 
 HUB: Final = "bench"
 PUBLISHED: Final = "published"
@@ -48,6 +54,17 @@ NEEDED: Final = (
     "body binary, partition string, offset string, sequenceNumber bigint, enqueuedTime timestamp"
 )
 """The columns that a sink needs."""
+
+OF_KAFKA: Final = (
+    "value body",
+    "string(partition)",
+    "string(offset)",
+    "offset sequenceNumber",
+    "timestamp enqueuedTime",
+)
+"""The same columns of rows from Spark's own source."""
+
+KAFKA_JARS: Final = sorted((Path(__file__).parents[1] / ".tools/kafka_source/jars").glob("*.jar"))
 
 Figures = tuple[float, float]
 """Rows per second, and processor microseconds for each row."""
@@ -128,14 +145,29 @@ def candidates(
     """Return the candidates by name."""
     batches = options.events // options.batch
 
-    def hub(schema: str | None) -> DataFrame:
+    def ours(schema: str | None, **source: str) -> DataFrame:
         stream = spark.readStream.format("eventproc").options(
-            connectionString=conn_str,
             startingPosition="earliest",
             maxEventsPerTrigger=str(options.batch),
             maxTasks="2",
+            **source,
         )
         return (stream.schema(schema) if schema else stream).load()
+
+    def hub(schema: str | None) -> DataFrame:
+        return ours(schema, connectionString=conn_str)
+
+    def topic() -> DataFrame:
+        return ours(NEEDED, sourceRecipe="benchmarks._spark_handlers:kafka_topic")
+
+    def topic_of_java() -> DataFrame:
+        servers, topic = os.environ[_spark_handlers.KAFKA].split("/")
+        stream = spark.readStream.format("kafka").options(
+            subscribe=topic,
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger=str(options.batch),
+        )
+        return stream.option("kafka.bootstrap.servers", servers).load().selectExpr(*OF_KAFKA)
 
     def rate() -> DataFrame:
         given = {"rowsPerBatch": str(options.batch), "numPartitions": "2"}
@@ -162,6 +194,10 @@ def candidates(
         "hub -> noop": lambda: run_query(hub(NEEDED), to_noop),
         "hub -> sink, columns": lambda: run_query(hub(NEEDED), columns),
         "hub -> sink, events": lambda: run_query(hub(NEEDED), events),
+        "kafka -> noop": lambda: run_query(topic(), to_noop),
+        "kafka (Spark's) -> noop": lambda: run_query(topic_of_java(), to_noop),
+        "kafka -> sink, columns": lambda: run_query(topic(), columns),
+        "kafka (Spark's) -> sink, columns": lambda: run_query(topic_of_java(), columns),
     }
 
 
@@ -174,6 +210,7 @@ def session() -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.jars", ",".join(map(str, KAFKA_JARS)))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -230,10 +267,19 @@ def report(found: Mapping[str, Sequence[Figures]]) -> list[Row]:
 
 def main() -> None:
     options = arguments()
-    reads_hub = any(name.startswith("hub") for name in options.only or ["hub"])
-    spark = session()
+    wanted = options.only or ["hub", "kafka"]
+    reads_hub, reads_kafka = (
+        any(name.startswith(hub) for name in wanted) for hub in ("hub", "kafka")
+    )
     found: dict[str, list[Figures]] = {}
-    with emulator_with(dict.fromkeys((HUB, PUBLISHED), options.partitions)) as emulator:
+    with ExitStack() as stack:
+        if reads_kafka:  # before Java, which hands this variable to its Python processes
+            broker = stack.enter_context(KafkaBroker())
+            os.environ[_spark_handlers.KAFKA] = f"{broker.bootstrap_servers}/{kafka.TOPIC}"
+            kafka.fill(broker.bootstrap_servers, options.partitions, options.events, options.body)
+        spark = session()
+        hubs = dict.fromkeys((HUB, PUBLISHED), options.partitions)
+        emulator = stack.enter_context(emulator_with(hubs))
         conn_str = emulator.connection_strings[HUB]
         in_hub = options.events if reads_hub else 0
         fill(conn_str, options.partitions, in_hub, equal_events(b"x" * options.body))
@@ -241,7 +287,7 @@ def main() -> None:
             for name, run in candidates(spark, conn_str, options).items():
                 if options.only is None or name in options.only:
                     found.setdefault(name, []).append(run())
-    spark.stop()
+        spark.stop()
     print_rows(report(found), options.format)
 
 

@@ -26,7 +26,6 @@ from azure.eventhub import EventData, EventHubProducerClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-import spark_integration
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc import BlockingPartitionHandler, PartitionContext, ReceivedEvent
 from eventproc.emulator import EventHubsEmulator
@@ -192,7 +191,6 @@ def main() -> int:
         published = publish(hub)
         print(f"{ORDERS:,} orders of {CUSTOMERS} customers are published; Spark starts")
         with spark_session(folder) as spark:
-            spark_integration.register(spark)
             aggregate = run(spark, hub, folder)
         stored = asyncio.run(stored_totals(hub, folder))
         again = deliveries(folder) - ORDERS

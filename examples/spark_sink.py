@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-import spark_integration
 from eventproc import PartitionContext, PartitionHandler, ReceivedEvent
 from spark_integration import CheckpointingSink
 
@@ -39,7 +38,6 @@ class Orders(PartitionHandler):
 def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").appName("orders").getOrCreate()
-    spark_integration.register(spark)
     sink = CheckpointingSink(Orders, **NAMES)
 
     def handle(batch: DataFrame, batch_id: int) -> None:

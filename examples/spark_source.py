@@ -10,8 +10,6 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-import spark_integration
-
 OFFSETS = Path("spark-orders").absolute()
 """Where Spark stores the offsets that it has read."""
 
@@ -25,7 +23,6 @@ def show(orders: DataFrame, batch_id: int) -> None:
 def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").appName("orders").getOrCreate()
-    spark_integration.register(spark)
     orders = (
         spark.readStream.format("eventproc")
         .option("connectionString", "env:EVENTPROC_CONNECTION_STRING")

@@ -10,14 +10,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-import spark_integration
-
 
 def main() -> None:
     """Run the query until all events are handled."""
     source, sink, location = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
     spark = SparkSession.builder.getOrCreate()
-    spark_integration.register(spark)
     rows = spark.readStream.format("eventproc").options(**source).load()
     writer = rows.writeStream.format("eventproc").options(**sink)
     writer = writer.option("checkpointLocation", location)
