@@ -83,11 +83,19 @@ Of each file ``make test`` runs the first test, the first case of each real part
 ``smoke``, and all cases of what is quick. The others get the marker ``more``: ``make test-long``.
 """
 
-REAL_PARTS = frozenset(
-    {"blob", "go", "hub", "java", "kafka", "postgres", "public", "rabbitmq", "tables"}
-)
+REAL_PARTS = frozenset({"blob", "go", "hub", "java", "kafka", "postgres", "rabbitmq", "tables"})
 QUICK_PARTS = frozenset({"capture", "direct", "faultless", "memory", "sqlite"})
+SLOW_PARTS = frozenset({"public"})  # ``test_receive_paths.py`` reads with it once.
 """Words in the names of cases."""
+
+WITH_MANY_CASES = (
+    "tests/scenarios/test_deploys.py",
+    "tests/scenarios/test_recorded_cycles.py",
+    "tests/scenarios/test_simulated_",
+    "tests/unit/eventproc/_core/scaling/test_decision.py::test_ten_times_the_load",
+    "tests/unit/eventproc/testing/_placement_contract/",
+)
+"""Tests of whole groups, a second each: of each test ``make test`` runs the first case."""
 
 QUICK = (
     "tests/integration/cli/test_import.py",
@@ -187,16 +195,23 @@ def mark_more(items: list[pytest.Item]) -> None:
     """Mark what ``make test`` leaves out, because it runs another test of the same promise."""
     tried = set()
     for item in items:
-        document, _, test = item.nodeid.partition("::")
-        words = {*test.partition("[")[2].rstrip("]").split("-")}
-        if not document.startswith(WITH_REAL_PARTS) or document.startswith(QUICK):
+        test, _, case = item.nodeid.partition("[")
+        document = test.partition("::")[0]
+        words = {*case.rstrip("]").split("-")}
+        if any(map(item.get_closest_marker, ("long", "night", "smoke"))):
             continue
-        if any(map(item.get_closest_marker, ("long", "night", "smoke"))) or words & QUICK_PARTS:
+        if test.startswith(WITH_MANY_CASES):
+            promise: tuple[str, ...] = (test,)
+        elif document.startswith(WITH_REAL_PARTS) and not document.startswith(QUICK):
+            promise = (document, *sorted(words & REAL_PARTS))
+            if words & QUICK_PARTS:
+                continue
+        else:
             continue
-        promise = (document, *sorted(words & REAL_PARTS))
-        if promise in tried or document.startswith(SECOND_COMBINATIONS):
+        if promise in tried or words & SLOW_PARTS or document.startswith(SECOND_COMBINATIONS):
             item.add_marker(pytest.mark.more)
-        tried.add(promise)
+        else:
+            tried.add(promise)
 
 
 @pytest.hookimpl(wrapper=True)
