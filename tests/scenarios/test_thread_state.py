@@ -46,12 +46,23 @@ class RecordingContext:
         self.calls.append(("checkpoint", event))
 
 
-async def run_and_cancel(context: Any, work: Callable[[BlockingPartitionContext], None]) -> None:
-    """Run work in a handler thread, and cancel the call at once."""
-    thread = HandlerThread(context)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(0.01):
-            await thread.call(lambda: work(thread.view))
+Wait = Callable[[], None]
+Work = Callable[[BlockingPartitionContext, Wait], None]
+
+
+async def run_and_cancel(context: Any, work: Work) -> None:
+    """Run work in a handler thread, and cancel the call as soon as it waits."""
+    thread, loop, waits = HandlerThread(context), asyncio.get_running_loop(), asyncio.Event()
+
+    def wait() -> None:
+        loop.call_soon_threadsafe(waits.set)
+        wait_until_cancelled(thread.view)
+
+    call = asyncio.create_task(thread.call(lambda: work(thread.view, wait)))
+    await waits.wait()
+    call.cancel()
+    with suppress(asyncio.CancelledError):
+        await call
     await thread.call(lambda: None)
     thread.end()
 
@@ -73,9 +84,9 @@ class InterruptedProgress(PartitionProgress):
 async def test_a_thread_is_named_after_its_partition():
     """For profilers, debuggers and log formats."""
     names = []
-    await run_and_cancel(
-        RecordingContext(), lambda _: names.append(threading.current_thread().name)
-    )
+    thread = HandlerThread(cast("Any", RecordingContext()))
+    await thread.call(lambda: names.append(threading.current_thread().name))
+    thread.end()
 
     assert names == ["eventproc-handler-7"]
 
@@ -100,9 +111,9 @@ async def test_a_cancelled_call_changes_no_state():
     """Its events are delivered again with the state from before."""
     context = RecordingContext()
 
-    def work(context: BlockingPartitionContext) -> None:
+    def work(context: BlockingPartitionContext, wait: Wait) -> None:
         context.state = b"in time"
-        wait_until_cancelled(context)
+        wait()
         context.state = b"late"
         context.done(EVENT)
         with pytest.raises(CancelledError):
@@ -120,8 +131,8 @@ async def test_without_state_events_done_by_a_cancelled_call_are_done():
     """So fewer events are delivered again."""
     context = RecordingContext()
 
-    def work(context: BlockingPartitionContext) -> None:
-        wait_until_cancelled(context)
+    def work(context: BlockingPartitionContext, wait: Wait) -> None:
+        wait()
         context.done(EVENT)
         context.checkpoint(EVENT)
 
