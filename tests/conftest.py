@@ -93,7 +93,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
-def directory_of(item: pytest.Item) -> str:
+def directory_of(item: pytest.Item | pytest.Module) -> str:
     """Return the directory of an item below ``tests``, or an empty string."""
     top, _, below = item.nodeid.partition("/")
     return below.partition("/")[0] if top == "tests" else ""
@@ -137,9 +137,12 @@ def _no_processor_of_other_tests():
     logs._processors.clear()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test whose code sleeps, reads or writes synchronously inside an event loop."""
+    """Fail tests whose code sleeps, reads or writes synchronously inside an event loop.
+
+    For a whole module, because putting guards around fifty functions takes a millisecond.
+    """
     if directory_of(request.node) not in GUARDED_DIRECTORIES:
         yield
         return
