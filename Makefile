@@ -16,6 +16,7 @@ javascript := tests/integration/emulator/javascript
 java := tests/integration/emulator/java
 go := tests/integration/emulator/go
 keda := tests/integration/autoscaling/go
+positions := tests/integration/positions
 typing := tests/typing
 run := .venv/bin
 say := @printf '>> %s\n'
@@ -171,7 +172,7 @@ venv: .venv/.done ## fetch Python packages into .venv
 azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is none)
 
 .PHONY: clients
-clients: $(javascript)/node_modules/.done .tools/azure_java/.done .tools/azure_go/.done .tools/keda/.done ## fetch and build Azure's clients for JavaScript, Java and Go, and KEDA's
+clients: $(javascript)/node_modules/.done $(addsuffix /.done,$(addprefix .tools/,azure_java azure_eph azure_go dapr keda)) ## fetch and build Azure's clients for JavaScript, Java and Go, Dapr's and KEDA's
 
 .PHONY: rabbitmq
 rabbitmq: .tools/rabbitmq/.done ## fetch RabbitMQ and Erlang from Debian's packages (60 MB)
@@ -227,12 +228,18 @@ $(uv): bootstrap/uv.py
 
 # Azure's clients for Java and Go, each in a program that tests drive. Where one cannot be built,
 # its tests are skipped.
+# Fetches the jars of list $<, and compiles program $(1). The compiler is one of azure_java's jars.
+build_java = $(run)/python bootstrap/maven.py $< $(@D)/jars && \
+    .tools/java/bin/java -cp '.tools/azure_java/jars/*' org.eclipse.jdt.internal.compiler.batch.Main -17 -nowarn \
+    -cp "$$(printf '%s:' $(@D)/jars/*.jar)" -d $(@D)/classes $(1) && touch $@
+
 .tools/azure_java/.done: bootstrap/azure_java.txt bootstrap/maven.py $(java)/Client.java | .tools/java
 	$(say) "Azure's Java client, from Maven Central (20 MB)"
-	@$(run)/python bootstrap/maven.py $< $(@D)/jars && \
-	    .tools/java/bin/java -cp '$(@D)/jars/*' org.eclipse.jdt.internal.compiler.batch.Main -17 -nowarn \
-	    -cp "$$(printf '%s:' $(@D)/jars/*.jar)" -d $(@D)/classes $(java)/Client.java && \
-	    touch $@ || echo ">> Azure's Java client cannot be had here" >&2
+	@$(call build_java,$(java)/Client.java) || echo ">> Azure's Java client cannot be had here" >&2
+
+.tools/azure_eph/.done: bootstrap/azure_eph.txt bootstrap/maven.py $(positions)/java/Host.java | .tools/azure_java/.done
+	$(say) "Azure's older Java client, from Maven Central (3 MB)"
+	@$(call build_java,$(positions)/java/Host.java) || echo ">> Azure's older Java client cannot be had here" >&2
 
 .tools/go/bin/go: bootstrap/go.sh | venv
 	@bootstrap/go.sh $(uv) || echo '>> Go cannot be had here' >&2
@@ -246,6 +253,10 @@ build_go = cd $(1) && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -modcacherw' CGO_
 .tools/azure_go/.done: $(go)/go.mod $(go)/go.sum $(go)/main.go .tools/go/bin/go
 	$(say) "Azure's Go client (a minute)"
 	@$(call build_go,$(go)) || echo ">> Azure's Go client cannot be had here" >&2
+
+.tools/dapr/.done: $(positions)/dapr/go.mod $(positions)/dapr/go.sum $(positions)/dapr/main.go .tools/go/bin/go
+	$(say) "Dapr's component for Event Hubs (two minutes)"
+	@$(call build_go,$(positions)/dapr) || echo ">> Dapr's component cannot be had here" >&2
 
 .tools/keda/.done: $(keda)/go.mod $(keda)/go.sum $(keda)/main.go .tools/go/bin/go
 	$(say) "KEDA's client of an external scaler (a minute)"

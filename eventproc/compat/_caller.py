@@ -38,6 +38,9 @@ class Delivery:
 class Caller(ABC):
     """Calls the program's functions, one at a time for each partition."""
 
+    is_over = False
+    """Whether the call of ``receive`` ends: no more events are handled. Set by any thread."""
+
     @abstractmethod
     async def call(self, function: Callable[..., Any], *args: object) -> None:
         """Call a function; return at its end, also if this call was cancelled."""
@@ -57,7 +60,7 @@ class LoopCaller(Caller):
         partition, current = delivery.partition, delivery.current
         function, context = delivery.function, delivery.context
         for event in delivery.events:
-            if current.is_ending:
+            if current.is_ending or self.is_over:
                 return
             partition.newest = data = LazyEventData(event)
             partition.delivered = event.sequence_number
@@ -69,8 +72,6 @@ class ThreadCaller(Caller):
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        self._is_interrupted = False
-        """Whether a ``KeyboardInterrupt`` ended a call: no more events are handled."""
 
     def work(self, whole: Future[None]) -> None:
         """Make the calls until *whole* is done, and raise its error.
@@ -95,7 +96,7 @@ class ThreadCaller(Caller):
         def handle_some() -> int:
             until_s = time.monotonic() + SLICE_S
             for at in range(begin, len(events)):
-                if current.is_ending or self._is_interrupted:
+                if current.is_ending or self.is_over:
                     return len(events)
                 event = events[at]
                 partition.newest = data = LazyEventData(event)
@@ -129,9 +130,6 @@ class ThreadCaller(Caller):
                 error.__cause__ = raised
             except Exception as raised:  # noqa: BLE001 - raised in the waiting task
                 error = raised
-            except BaseException:
-                self._is_interrupted = True
-                raise
             finally:
                 ping(loop, partial(finish, result, error))
 

@@ -83,6 +83,8 @@ class CallbackHandler(PartitionHandler):
     ) -> None:
         partition, theirs = self._of(context)
         callbacks = self._callbacks
+        if callbacks.caller.is_over:
+            return
         try:
             with users_code():
                 if not callbacks.takes_batches:
@@ -108,6 +110,8 @@ class CallbackHandler(PartitionHandler):
         partition.resume_at_s = self._clock() + pause_s
 
     async def on_idle(self, context: PartitionContext) -> None:
+        if self._callbacks.caller.is_over:
+            return
         nothing: list[object] | None = [] if self._callbacks.takes_batches else None
         _, theirs = self._of(context)
         await self._callbacks.call(self._callbacks.on_events, theirs, nothing)

@@ -74,6 +74,7 @@ class Receiving:
 
     def close(self) -> None:
         """Let ``run`` end: the partitions close, and their ownership is released."""
+        self._callbacks.caller.is_over = True
         self._closed.set()
 
     def _context(self, partition_id: str) -> tuple[Partition, AioContext | ThreadsContext]:
@@ -117,6 +118,9 @@ class Receiving:
                     watching.result()
             finally:
                 await end([finished, watching])
+        except asyncio.CancelledError:
+            self.close()
+            raise
         finally:
             await end([starting, closing])
             await self._processor.stop()

@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Self, Unpack, cast
+from typing import Unpack
 
 from azure.eventhub import EventData, PartitionContext
 from azure.eventhub import EventHubConsumerClient as AzureConsumerClient
 
 from eventproc._base.threads import LoopThread
 from eventproc.compat._caller import ThreadCaller
+from eventproc.compat._consumer import Consumer
 from eventproc.compat._handler import Callbacks
 from eventproc.compat._partition import ThreadsContext
 from eventproc.compat._receive import Receive, ReceiveOptions, callbacks_of
 from eventproc.compat._receiving import Receiving
-from eventproc.compat._registry import Registry
 from eventproc.compat._settings import ClientSettings
 
 
@@ -23,6 +23,7 @@ class _Call:
     def __init__(self, settings: ClientSettings, receive: Receive, callbacks: Callbacks) -> None:
         """Build the processor; raises ``ConfigurationError`` if the arguments cannot work."""
         self._loop = LoopThread("eventproc-compat")
+        self._callbacks = callbacks
 
         async def build() -> Receiving:
             return Receiving(settings, receive, callbacks, ThreadsContext, home=None)
@@ -46,50 +47,16 @@ class _Call:
             self._loop.close()
 
     def close(self) -> None:
-        """Let ``run`` end."""
+        """Let ``run`` end; a callback that calls this is the last one for an event."""
+        self._callbacks.caller.is_over = True
         self._loop.call_soon(self._receiving.close)
 
 
-class EventHubConsumerClient(AzureConsumerClient):
+class EventHubConsumerClient(Consumer, AzureConsumerClient):
     """Azure's client for threads, whose ``receive`` runs an ``EventProcessor``.
 
     Constructors and all other methods are Azure's. See docs/migrate.md.
     """
-
-    def __init__(
-        self,
-        fully_qualified_namespace: str,
-        eventhub_name: str,
-        consumer_group: str,
-        credential: Any,  # noqa: ANN401 - any of Azure's
-        **kwargs: Any,  # noqa: ANN401 - Azure's
-    ) -> None:
-        """Take the arguments of Azure's client; nothing connects.
-
-        Raises:
-            ConfigurationError: one cannot be kept; it is a ``ValueError``.
-        """
-        super().__init__(
-            fully_qualified_namespace, eventhub_name, consumer_group, credential, **kwargs
-        )
-        self._settings = ClientSettings(
-            fully_qualified_namespace, eventhub_name, consumer_group, credential, kwargs
-        )
-        self._registry = Registry(consumer_group)
-
-    @classmethod
-    def from_connection_string(
-        cls,
-        conn_str: str,
-        consumer_group: str,
-        **kwargs: Any,  # noqa: ANN401 - Azure's
-    ) -> Self:
-        """Build a client from a connection string; other arguments are those of Azure's client.
-
-        Raises:
-            ValueError: the string or an argument cannot work.
-        """
-        return cast(Self, super().from_connection_string(conn_str, consumer_group, **kwargs))
 
     def receive(  # type: ignore[override]  # it takes others, too
         self,
@@ -128,9 +95,9 @@ class EventHubConsumerClient(AzureConsumerClient):
         self._run(receive, callbacks, caller)
 
     def _run(self, receive: Receive, callbacks: Callbacks, caller: ThreadCaller) -> None:
-        with self._registry.receiving(receive.partition_id):
+        with self._registry.receiving(receive.partition_id) as noted:
             call = _Call(self._settings, receive, callbacks)
-            self._registry.note(receive.partition_id, call.close)
+            noted.on_close(call.close)
             call.run(caller)
 
     def close(self) -> None:

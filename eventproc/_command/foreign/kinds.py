@@ -97,6 +97,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         settings=_NAMES,
         stop="stop the applications with this component",
         names_there="exact",
+        note="Dapr moves its position as it delivers an event, whether the application handled it "
+        "or not: what failed is not delivered again",
     ),
     "filebeat": Kind(
         reader=InBlobs((lease_by_number,)),

@@ -10,6 +10,7 @@ import azure.eventhub
 import azure.eventhub.aio
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
+from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore as AzuresThreadsStore
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzuresStore
 from azure.storage.blob import ContainerClient
 
@@ -63,10 +64,18 @@ class Place:
         )
 
     def blob_store(self) -> Any:
+        return self._in_container(self._store)
+
+    def threads_blob_store(self, side: str = "") -> Any:
+        """Return the store of a side for the client for threads; by default, of this one."""
+        is_azures = (side or self.side) == "azure"
+        return self._in_container(AzuresThreadsStore if is_azures else BlobCheckpointStore)
+
+    def _in_container(self, store: Any) -> Any:
         with ContainerClient.from_connection_string(self.storage, self.container) as client:
             if not client.exists():
                 client.create_container()
-        return self._store.from_connection_string(self.storage, self.container)
+        return store.from_connection_string(self.storage, self.container)
 
     def publish(
         self, bodies: Sequence[str | EventData | AmqpAnnotatedMessage], *partition_ids: str

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eventproc.emulator import EventHubsEmulator
-from tests.integration.compat import aio_programs, threads_programs
+from tests.integration.compat import aio_programs, threads_programs, unusual_programs
 from tests.integration.compat.sides import SIDES, Place
 
 # Azure's client does not close all of its connections.
@@ -21,9 +21,11 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
     "ignore:coroutine:RuntimeWarning",
+    "ignore:Azure's BlobCheckpointStore:UserWarning",
 )
 
-ALL = {program.__name__: program for program in aio_programs.PROGRAMS + threads_programs.PROGRAMS}
+MODULES = aio_programs, threads_programs, unusual_programs
+ALL = {program.__name__: program for module in MODULES for program in module.PROGRAMS}
 
 QUICK = (
     "recv",
@@ -52,6 +54,14 @@ BETTER: dict[str, tuple[Any, Any]] = {
     "checkpoint_going_back": ("0", "2"),
     "checkpoint_after_the_close": (["0"], []),
     "inclusive_after_a_checkpoint": ([[0, 1], [1, 2]], [[0, 1], [2]]),
+    "cancelled_in_a_callback": (
+        ["initialize", 0, "begins", "cancelled", "close SHUTDOWN"],
+        ["initialize", 0, "begins", "ends", "close SHUTDOWN"],
+    ),
+    "closed_in_a_callback_of_aio": (
+        ["initialize", 0, "cancelled", "close SHUTDOWN"],
+        ["initialize", 0, "returned", "close SHUTDOWN"],
+    ),
 }
 """Programs that observe something else: with Azure's client, and with ours."""
 

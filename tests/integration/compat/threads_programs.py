@@ -170,8 +170,8 @@ def callbacks_one_at_a_time(place: Place) -> Any:
 
 
 def closed_in_a_callback(place: Place) -> Any:
-    """``close`` may be called in a callback."""
-    place.publish(["a"])
+    """``close`` may be called in a callback, after which no event is handled."""
+    place.publish(["a", "b"])
 
     class Closing(Receiving):
         def handle(self, context: Any, event: Any) -> None:

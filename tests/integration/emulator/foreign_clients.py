@@ -57,14 +57,29 @@ def command_of(sdk: str, *options: str) -> list[str]:
     Raises:
         ConfigurationError: It is not built; the message says how to build it.
     """
-    folder = TOOLS / f"azure_{sdk}"
-    if not (folder / ".done").exists():
-        raise ConfigurationError(f"Azure's client for {sdk} is not built: `make clients`")
+    folder = folder_of(f"azure_{sdk}")
     if sdk == "go":
         return [str(folder / "client")]
+    return [*java_command(folder, *options), "Client"]
+
+
+def folder_of(client: str) -> Path:
+    """Return the folder of a client that a target of the Makefile builds.
+
+    Raises:
+        ConfigurationError: It is not built; the message says how to build it.
+    """
+    folder = TOOLS / client
+    if not (folder / ".done").exists():
+        raise ConfigurationError(f"{folder} is not built: `make clients`")
+    return folder
+
+
+def java_command(folder: Path, *options: str) -> list[str]:
+    """Return what starts a class in the folder of a client."""
     classpath = ":".join(map(str, [folder / "classes", *(folder / "jars").iterdir()]))
     quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-    return [str(TOOLS / "java/bin/java"), *quick, *options, "-cp", classpath, "Client"]
+    return [str(TOOLS / "java/bin/java"), *quick, *options, "-cp", classpath]
 
 
 class Program:

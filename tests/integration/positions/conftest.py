@@ -17,10 +17,16 @@ HERE = [
 
 
 @pytest.fixture
-def new_hub() -> Iterator[str]:
-    """Yield the connection string of a hub with two partitions."""
-    with EventHubsEmulator({"Orders": 2}) as emulator:
-        yield emulator.connection_string_for("Orders")
+def emulator() -> Iterator[EventHubsEmulator]:
+    """Yield an emulator whose hub has two partitions."""
+    with EventHubsEmulator({"Orders": 2}, websocket_port=0) as started:
+        yield started
+
+
+@pytest.fixture
+def new_hub(emulator: EventHubsEmulator) -> str:
+    """Return the connection string of a hub with two partitions."""
+    return emulator.connection_string_for("Orders")
 
 
 @pytest.fixture(name="azure")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import ssl
 import time
 from collections.abc import Iterable
 from datetime import timedelta
@@ -12,11 +13,23 @@ from typing import Final
 from azure.eventhub import EventData
 from azure.eventhub.aio import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
+from azure.storage.blob import ContainerClient
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc.emulator import EventHubsEmulator
 from eventproc.ports import CheckpointStore, EventSource
-from tests.integration.emulator.foreign_clients import ForeignClient
+from tests.integration.emulator.foreign_clients import (
+    ForeignClient,
+    Program,
+    folder_of,
+    java_command,
+)
+from tests.integration.positions.blobs import blobs_in
+from tests.servers.certificates import certificates_in
+from tests.servers.connect_proxy import ConnectProxy
 
 Handled = list[tuple[str, int]]
 """Partition and sequence number of each event, as they were handled."""
@@ -71,12 +84,13 @@ async def javascript_handles(
 ) -> Handled:
     """Handle with ``@azure/event-hubs`` and its checkpoint store in blobs."""
     name = hub.rpartition("EntityPath=")[2]
+    arguments = hub, name, storage, container, str(last), ",".join(partition_ids)
+    return await _program_handles(str(NODE), str(HERE / "half.js"), *arguments)
+
+
+async def _program_handles(*command: str) -> Handled:
     process = await asyncio.create_subprocess_exec(
-        *(str(NODE), "half.js", hub, name, storage, container, str(last)),
-        ",".join(partition_ids),
-        cwd=HERE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -87,6 +101,70 @@ async def javascript_handles(
             await process.wait()
     assert process.returncode == 0, err.decode()
     return [(partition_id, number) for partition_id, number in json.loads(out)]
+
+
+async def host_handles(
+    emulator: EventHubsEmulator,
+    storage: str,
+    container: str,
+    last: int,
+    partition_ids: Iterable[str],
+    folder: Path,
+) -> Handled:
+    """Handle with Java's ``EventProcessorHost``, which connects to port 443 with TLS."""
+    tls = certificates_in(folder)
+    shown = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    shown.load_cert_chain(tls.certificate, tls.key)
+    authority = x509.load_pem_x509_certificate(tls.ca.read_bytes())
+    trusted = pkcs12.serialize_java_truststore(
+        [pkcs12.PKCS12Certificate(authority, b"ca")], BestAvailableEncryption(b"secret")
+    )
+    (folder / "trusted.p12").write_bytes(trusted)
+    hub = emulator.connection_string_for("Orders").replace("UseDevelopmentEmulator=true;", "")
+    assert emulator.websocket_port is not None
+    async with ConnectProxy(emulator.websocket_port, shown) as proxy:
+        options = {
+            "https.proxyHost": "127.0.0.1",
+            "https.proxyPort": str(proxy.port),
+            "http.nonProxyHosts": "",
+            "javax.net.ssl.trustStore": str(folder / "trusted.p12"),
+            "javax.net.ssl.trustStorePassword": "secret",
+        }
+        return await _program_handles(
+            *java_command(
+                folder_of("azure_eph"), *(f"-D{name}={options[name]}" for name in options)
+            ),
+            *("Host", hub, storage, container, str(last), ",".join(partition_ids)),
+        )
+
+
+def dapr_handles(
+    hub: str, azure: ContainerClient, storage: str, last: int, partition_ids: Iterable[str]
+) -> Handled:
+    """Handle with Dapr's component; nothing after *last* may be in the hub."""
+    connection, _, name = hub.rpartition(";EntityPath=")
+    client = str(folder_of("dapr") / "client")
+    program = Program([client, connection, name, storage, azure.container_name])
+    assert program.process.stdin is not None
+
+    def wait_until(key: str, value: str) -> None:
+        """Wait until the records of all partitions have this."""
+        end_s = time.monotonic() + TIMEOUT_S
+        wanted = {(partition_id, value) for partition_id in partition_ids}
+        while not wanted <= {
+            (blob.name.rpartition("/")[2], blob.metadata.get(key)) for blob in blobs_in(azure)
+        }:
+            assert time.monotonic() < end_s, program.said
+            time.sleep(0.1)
+
+    try:
+        wait_until("sequencenumber", str(last))
+        program.process.stdin.write("stop\n")
+        program.process.stdin.flush()
+        wait_until("ownerid", "")
+    finally:
+        program.stop(TIMEOUT_S)
+    return [(line["handled"], line["sequence_number"]) for line in program.said]
 
 
 def kafka_handles(servers: str, topic: str, group: str, last: int, partitions: int) -> Handled:

@@ -8,10 +8,13 @@ import pytest
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc._command import main
 from eventproc.sources.eventhubs import EventHubSource
+from tests.integration.positions.blobs import at, put
 from tests.integration.positions.consumers import (
     JAVASCRIPT,
     NODE,
+    dapr_handles,
     go_handles,
+    host_handles,
     java_handles,
     javascript_handles,
     ours_handles,
@@ -35,13 +38,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 @pytest.fixture(name="hub")
 def _hub(new_hub, monkeypatch, storage, tmp_path):
-    """Yield the connection string of a new hub with events, set for the command, too."""
+    """Return the connection string of a new hub, set for the command, too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", storage)
     monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", new_hub)
     monkeypatch.setenv("EVENTPROC_STORE", "sqlite:group.db")
     assert main(["store", "init"]) == 0
-    asyncio.run(publish(new_hub, PARTITIONS, COUNT))
     return new_hub
 
 
@@ -51,12 +53,10 @@ def counted(*parts):
     return {event: every.count(event) for event in every}
 
 
-def rest_of(hub):
+def rest_of(hub, last=COUNT - 1):
     """Handle the rest with this library."""
     source = EventHubSource.from_connection_string(hub)
-    return asyncio.run(
-        ours_handles(source, SqliteCheckpointStore("group.db"), COUNT - 1, PARTITIONS)
-    )
+    return asyncio.run(ours_handles(source, SqliteCheckpointStore("group.db"), last, PARTITIONS))
 
 
 needs_javascript = pytest.mark.skipif(
@@ -81,6 +81,7 @@ def test_an_azure_sdk_handles_the_first_half_we_the_second_and_it_the_rest(
     hub, storage, container, handles, names_there, capsys
 ):
     """Nothing is lost and nothing handled twice; --dry-run shows the lag on both sides."""
+    asyncio.run(publish(hub, PARTITIONS, COUNT))
     first = asyncio.run(handles(hub, storage, container, HALF - 1, PARTITIONS))
     there = ["checkpoints", "import", "--from", f"azure-sdk:{container}"]
     assert main([*there, "--dry-run", "--format", "json"]) == 0
@@ -94,3 +95,39 @@ def test_an_azure_sdk_handles_the_first_half_we_the_second_and_it_the_rest(
 
     assert counted(first, second, rest) == EVERY_EVENT
     assert [(c["lag_here"], c["lag_there"]) for c in shown] == [(COUNT, COUNT - HALF)] * 2
+
+
+@pytest.mark.long
+def test_dapr_handles_the_first_half_we_the_second_and_it_the_rest(hub, storage, azure):
+    """It stops after all that is in the hub: it checkpoints what it delivers, handled or not."""
+    container, names = azure.container_name, EventHubSource.from_connection_string(hub)
+    # Without a checkpoint, it begins at the newest event.
+    folder = f"{names.fully_qualified_namespace}/{names.eventhub_name}/$Default"
+    put(azure, *(at(folder, partition_id, "-1", "-1") for partition_id in PARTITIONS))
+    asyncio.run(publish(hub, PARTITIONS, HALF))
+    first = dapr_handles(hub, azure, storage, HALF - 1, PARTITIONS)
+    asyncio.run(publish(hub, PARTITIONS, COUNT - HALF))
+    assert main(["checkpoints", "import", "--from", f"dapr:{container}", "--yes"]) == 0
+    second = rest_of(hub)
+    back = ["checkpoints", "export", "--to", f"dapr:{container}", "--overwrite", "--yes"]
+    assert main(back) == 0
+    asyncio.run(publish(hub, PARTITIONS, MORE - COUNT))
+    rest = dapr_handles(hub, azure, storage, MORE - 1, PARTITIONS)
+
+    assert counted(first, second, rest) == EVERY_EVENT
+
+
+@pytest.mark.long
+def test_an_event_processor_host_handles_the_first_half_and_we_the_rest(
+    emulator, hub, storage, container, tmp_path
+):
+    """Java's, whose positions are in leases."""
+    asyncio.run(publish(hub, PARTITIONS, MORE))
+    first = asyncio.run(
+        host_handles(emulator, storage, container, HALF - 1, PARTITIONS, folder=tmp_path)
+    )
+    place = f"event-processor-host:{container}"
+    assert main(["checkpoints", "import", "--from", place, "--yes"]) == 0
+    rest = rest_of(hub, last=MORE - 1)
+
+    assert counted(first, rest) == EVERY_EVENT
