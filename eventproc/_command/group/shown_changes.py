@@ -55,15 +55,16 @@ def _number_text(number: int) -> str:
 
 
 def _events_text(events: int | None) -> str:
-    if events is None:
-        return "?"
+    if events is None:  # Without a checkpoint, nothing says where the group would begin.
+        return "new"
     return f"{abs(events):,} {'skipped' if events > 0 else 'again'}" if events else "0"
 
 
 def _total_text(changes: Sequence[Change]) -> str:
     known = [change.events for change in changes if change.events is not None]
     sums = [sum(n for n in known if n < 0), sum(n for n in known if n > 0)]
-    parts = [_events_text(each) for each in sums if each] + ["?"] * (len(known) < len(changes))
+    new = len(changes) - len(known)
+    parts = [_events_text(each) for each in sums if each] + [f"{new} new"] * bool(new)
     return ", ".join(parts) or "0"
 
 

@@ -10,10 +10,10 @@ import time
 from datetime import timedelta
 from http import HTTPStatus
 from textwrap import dedent
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -53,26 +53,31 @@ def _here(endpoint, command, tmp_path):
     ]
 
 
-@pytest.fixture(name="publish")
-def _publish(endpoint, identity, tls):
-    """Return a function that publishes events through the endpoint."""
+@pytest.fixture(name="settings")
+def _settings(endpoint, identity, tls):
+    """Return settings of a client that connects to the endpoint with tokens."""
 
     def token(_):
         status, answer = identity._answer(AUDIENCE)
         assert status == 200
         return answer["access_token"], float(answer["expires_on"])
 
-    config: dict[str, Any] = {
+    return {
         "bootstrap.servers": f"{HOST}:{endpoint.port}",
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "OAUTHBEARER",
         "ssl.ca.location": str(tls.ca),
         "oauth_cb": token,
     }
-    admin = AdminClient(config)
+
+
+@pytest.fixture(name="publish")
+def _publish(settings):
+    """Return a function that publishes events through the endpoint."""
+    admin = AdminClient(settings)
     (created,) = admin.create_topics([NewTopic("orders", 1, 1)]).values()
     created.result(30)
-    producer = Producer(config)
+    producer = Producer(settings)
 
     def publish(*bodies):
         for body in bodies:
@@ -105,6 +110,23 @@ def test_events_are_read_over_several_tokens(command, endpoint, identity, here, 
     assert (process.returncode, first, second) == (OK, ["a"], ["b"])
     assert "partition_ids_failed" not in events
     assert set(identity.asked) == {AUDIENCE}
+    assert endpoint.refused == []
+
+
+@pytest.mark.long
+def test_positions_of_a_kafka_group_are_imported(command, endpoint, here, settings, publish):
+    """The broker is asked for the group, and for the topic, with tokens."""
+    publish("a", "b", "c")
+    consumer = Consumer(settings | {"group.id": "old"})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 2)], asynchronous=False)
+    consumer.close()
+    before = len(endpoint.tokens)
+    imported = command.run("checkpoints", "import", "--from", "kafka:old", "--yes", *here)
+    _, listed, _ = command.run("checkpoints", "list", "--format", "json", *here)
+
+    assert imported[0] == OK, imported
+    assert [c["sequence_number"] for c in json.loads(listed)["checkpoints"]] == [1]
+    assert len(endpoint.tokens) >= before + 2
     assert endpoint.refused == []
 
 

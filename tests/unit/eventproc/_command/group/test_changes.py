@@ -178,8 +178,8 @@ def test_planned_changes_are_shown_and_nothing_is_written():
 
     assert is_untouched
     assert ["0", "7", "the", "start", "8", "again", "dropped", "(4", "bytes)", "a"] in lines
-    assert ["1", "none", "the", "start", "?"] in lines
-    assert ["all", "8", "again,", "?"] in lines
+    assert ["1", "none", "the", "start", "new"] in lines
+    assert ["all", "8", "again,", "1", "new"] in lines
     assert output["changes"][0] == {
         "partition_id": "0",
         "from_sequence_number": 7,
