@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, Final, Self
 
 from checkpointstores.blob._azure_container import AzureContainer
@@ -11,13 +10,14 @@ from eventproc._base.azure_storage.blobs import BLOBS, BlobCredential
 from eventproc._base.azure_storage.connection import Connection, account_in
 from eventproc._base.logs import get_logger
 from eventproc._base.network import HttpProxy
+from eventproc._base.resource import AsyncResource
 
 _SERVICE: Final = replace(
     BLOBS, remedy="check the name {name}, and that it is in this storage account"
 )
 
 
-class ForeignContainer(BlobRequests):
+class ForeignContainer(BlobRequests, AsyncResource):
     """The requests to such a container, which is never created."""
 
     def __init__(
@@ -52,15 +52,3 @@ class ForeignContainer(BlobRequests):
         """Make the requests from a storage account's connection string."""
         account_url, credential = account_in(connection_string, BLOBS)
         return cls(account_url, container, credential, **settings)
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()

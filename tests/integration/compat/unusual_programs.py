@@ -163,7 +163,7 @@ def store_that_fails_at_first(place: Place) -> Any:
     place.publish(["a", "b"])
     base: Any = place.threads.CheckpointStore
 
-    class Failing(OwnStore, base):
+    class Failing(OwnStore, base):  # type: ignore[misc]  # it is of either side
         asked = 0
 
         def list_checkpoints(self, *names: Any) -> Any:
