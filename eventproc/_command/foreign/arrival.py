@@ -156,7 +156,7 @@ async def read_arrival(place: Place, address: HubAddress) -> Arrival:
         ConfigurationError: The place is not what its kind says, or cannot be read.
         StoreError: The storage account did not answer, or refuses.
     """
-    return Arrival(place, address, await KINDS[place.kind].reader.read(place, address))
+    return Arrival(place, address, await KINDS[place.kind].read(place, address))
 
 
 def _move(found: FoundPosition) -> CheckpointMove:

@@ -4,20 +4,20 @@ A partition whose record has no position is read from its lease, as each program
 from leases to records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from checkpointstores._fields import require_partition_id
 from checkpointstores.blob import _layout as layout
-from checkpointstores.blob._container import BlobItem
+from checkpointstores.blob._container import BlobItem, Listing
 from checkpointstores.blob._layout import Position
 from eventproc._base.logs import printable
 from eventproc._base.tasks import together
 from eventproc._command.arguments.address import HubAddress
-from eventproc._command.foreign.container import ForeignContainer
+from eventproc._command.foreign.container import ForeignContainer, container_at
 from eventproc._command.foreign.found import FoundGroup, FoundPosition
-from eventproc._command.foreign.names import BlobLayout
+from eventproc._command.foreign.names import LeaseName
 from eventproc._command.foreign.place import Place
 from eventproc._command.group.view import in_order
 from eventproc.errors import ConfigurationError
@@ -29,31 +29,48 @@ ALIVE_MAX: Final = timedelta(minutes=3)
 _LEASE_BYTES_MAX: Final = 64 * 1024
 
 
-async def read_blobs(blobs: BlobLayout, place: Place, address: HubAddress) -> FoundGroup:
+async def read_blobs(
+    place: Place, address: HubAddress, leases: Sequence[LeaseName], *, has_records: bool
+) -> FoundGroup:
     """Read the positions of the group at a place.
 
     Raises:
         ConfigurationError: The account is not given.
         StoreError: The container cannot be read.
     """
-    group = place.group(address.group())
-    container = place.storage(address).in_account(ForeignContainer, place.name, str(place))
-    async with container:
-        return await find_blobs(blobs, container, group, place.settings.get("prefix", ""))
+    group, prefix = place.group(address.group()), place.settings.get("prefix", "")
+    async with container_at(place, address) as container:
+        listing = await container.list("")
+        return await find_blobs(
+            container, listing, group, leases, prefix=prefix, has_records=has_records
+        )
 
 
 async def find_blobs(
-    blobs: BlobLayout, container: ForeignContainer, group: ConsumerGroup, prefix: str = ""
+    container: ForeignContainer,
+    listing: Listing,
+    group: ConsumerGroup,
+    leases: Sequence[LeaseName] = (),
+    *,
+    prefix: str = "",
+    has_records: bool = True,
 ) -> FoundGroup:
-    """Read the positions of the group in an open container.
+    """Find the positions of the group in a container.
+
+    Args:
+        container: It is open.
+        listing: All that it has.
+        group: The group.
+        leases: The forms of a lease's name; the first one that any blob has is the program's.
+        prefix: What the names of leases begin with.
+        has_records: Whether records of an Azure SDK count.
 
     Raises:
-        StoreError: It cannot be read.
+        StoreError: A lease cannot be read.
     """
-    listing = await container.list("")
     items = [item for item in listing.items if not item.is_folder]
     records, owners, notes = _Newest(), set[str](), list[str]()
-    for item in items if blobs.has_records else ():
+    for item in items if has_records else ():
         _, kind, partition_id = layout.record_of(item.name, group) or ("", "", "")
         if kind == "checkpoint":
             records.add(partition_id, layout.position_in(item.metadata), item)
@@ -61,18 +78,18 @@ async def find_blobs(
             owner_id, _ = layout.owner_in(item.metadata)
             if owner_id and listing.as_of - item.last_modified < ALIVE_MAX:
                 owners.add(f"{printable(owner_id)} owns partition {printable(partition_id)}")
-    leases = _Newest()
-    named = _lease_names(blobs, items, group, prefix)
+    held = _Newest()
+    named = _lease_names(leases, items, group, prefix)
     read = (container.read(name, body_bytes_max=_LEASE_BYTES_MAX) for _, name in named)
     for (partition_id, name), lease in zip(named, await together(*read), strict=True):
         if lease is None:
             continue
-        leases.add(partition_id, layout.legacy_position(lease.body), lease)
+        held.add(partition_id, layout.legacy_position(lease.body), lease)
         if lease.is_leased:
             owners.add(f"a process holds the lease of blob {printable(name)}")
-    found = leases.by_partition | records.by_partition
-    notes += [n for p, n in leases.empty.items() if p not in found]
-    notes += [*records.notes, *leases.notes]
+    found = held.by_partition | records.by_partition
+    notes += [n for p, n in held.empty.items() if p not in found]
+    notes += [*records.notes, *held.notes]
     notes += [n for p, n in records.empty.items() if p not in found]
     return FoundGroup(
         positions=[found[partition_id] for partition_id in in_order(found)],
@@ -82,10 +99,10 @@ async def find_blobs(
 
 
 def _lease_names(
-    blobs: BlobLayout, items: Iterable[BlobItem], group: ConsumerGroup, prefix: str
+    leases: Iterable[LeaseName], items: Iterable[BlobItem], group: ConsumerGroup, prefix: str
 ) -> list[tuple[str, str]]:
     names = [item.name for item in items]
-    for lease_name in blobs.leases:
+    for lease_name in leases:
         found = [(p, n) for n in names if (p := lease_name(n, group, prefix)) is not None]
         if found:
             return found

@@ -11,6 +11,8 @@ from eventproc._base.azure_storage.connection import Connection, account_in
 from eventproc._base.logs import get_logger
 from eventproc._base.network import HttpProxy
 from eventproc._base.resource import AsyncResource
+from eventproc._command.arguments.access import StorageAccess
+from eventproc._command.foreign.place import Place
 
 _SERVICE: Final = replace(
     BLOBS, remedy="check the name {name}, and that it is in this storage account"
@@ -52,3 +54,12 @@ class ForeignContainer(BlobRequests, AsyncResource):
         """Make the requests from a storage account's connection string."""
         account_url, credential = account_in(connection_string, BLOBS)
         return cls(account_url, container, credential, **settings)
+
+
+def container_at(place: Place, access: StorageAccess) -> ForeignContainer:
+    """Make the container at a place, without opening it.
+
+    Raises:
+        ConfigurationError: The account is not given.
+    """
+    return place.storage(access).in_account(ForeignContainer, place.name, str(place))

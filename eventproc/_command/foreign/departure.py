@@ -7,7 +7,6 @@ handled gets none: its consumer begins where it is told to begin.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -19,9 +18,8 @@ from eventproc._base.tasks import together
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.arguments.options import ChangeMode
 from eventproc._command.foreign.blobs import find_blobs
-from eventproc._command.foreign.container import ForeignContainer
+from eventproc._command.foreign.container import ForeignContainer, container_at
 from eventproc._command.foreign.kinds import KINDS
-from eventproc._command.foreign.names import BlobLayout
 from eventproc._command.foreign.place import Place
 from eventproc._command.group.connection import Connection
 from eventproc._command.group.records import Record, group_json, title_of
@@ -104,26 +102,13 @@ class Departure:
             position.blob,
             metadata,
             etag=None if position.found is None else position.found.etag,
-            is_mine=partial(_has, metadata),
+            is_mine=lambda item: dict(item.metadata) == metadata,
         )
         if answer.outcome is WriteOutcome.WON:
             return None
         return answer.error or StoreUnavailableError(
             f"blob {printable(position.blob)} was written by another program meanwhile: try again"
         )
-
-
-def _has(metadata: Mapping[str, str], item: BlobItem) -> bool:
-    return dict(item.metadata) == metadata
-
-
-def container_of(place: Place, address: HubAddress) -> ForeignContainer:
-    """Make the container of a place, without opening it.
-
-    Raises:
-        ConfigurationError: The account is not given.
-    """
-    return place.storage(address).in_account(ForeignContainer, place.name, str(place))
 
 
 async def plan_departure(
@@ -144,9 +129,9 @@ async def plan_departure(
         raise ConfigurationError(f"{place}: names={spelling}: give names=lower or names=exact")
     home = layout.home(group, exact_names=spelling == _EXACT)
     folder = layout.folder(home, layout.RecordKind.CHECKPOINT)
-    listing = await container.list(folder)
+    listing = await container.list("")
     items = {item.name: item for item in listing.items}
-    found = await find_blobs(BlobLayout(), container, group)
+    found = await find_blobs(container, listing, group)
     positions, notes = [], list[str]()
     for partition_id, record in records.items():
         blob = folder + partition_id
@@ -262,7 +247,7 @@ async def depart(
         ConfigurationError: It is refused.
         StoreError: The container cannot be read.
     """
-    async with container_of(place, address) as container:
+    async with container_at(place, address) as container:
         planned = await plan_departure(container, place, connection.group, records)
         mode.refuse("export", planned.refusal(live, overwrites=overwrites))
         for note in planned.notes:

@@ -6,7 +6,6 @@ used over the other one.
 """
 
 import asyncio
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -28,30 +27,26 @@ _SAME_TIME_MAX: Final = timedelta(seconds=1)
 """Two protocols may round the time of an event differently."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOfKafka:
-    """A consumer group of Kafka, named by the place."""
+async def read_committed(place: Place, address: HubAddress) -> FoundGroup:
+    """Read what a consumer group has committed in the topic.
 
-    async def read(self, place: Place, address: HubAddress) -> FoundGroup:
-        """Read what the group has committed in the topic.
+    Raises:
+        ConfigurationError: The broker's address is missing or wrong.
+        SourceError: The broker did not answer, or refuses.
+    """
+    from eventproc.sources.kafka._client import read_kafka_group  # noqa: PLC0415 - an extra
 
-        Raises:
-            ConfigurationError: The broker's address is missing or wrong.
-            SourceError: The broker did not answer, or refuses.
-        """
-        from eventproc.sources.kafka._client import read_kafka_group  # noqa: PLC0415 - an extra
-
-        topic = topic_at(place, address)
-        found = await asyncio.to_thread(read_kafka_group, topic, place.name, _TIMEOUT_S)
-        where = f"Kafka group {place.name!r} in topic {topic.topic!r}"
-        members = printable(", ".join(found.members)) or "which the broker does not name"
-        return FoundGroup(
-            positions=[
-                position_before(str(partition), following, where)
-                for partition, following in sorted(found.following.items())
-            ],
-            consumers=[f"{where} has members, {members}"] if found.is_active else (),
-        )
+    topic = topic_at(place, address)
+    found = await asyncio.to_thread(read_kafka_group, topic, place.name, _TIMEOUT_S)
+    where = f"Kafka group {place.name!r} in topic {topic.topic!r}"
+    members = printable(", ".join(found.members)) or "which the broker does not name"
+    return FoundGroup(
+        positions=[
+            position_before(str(partition), following, where)
+            for partition, following in sorted(found.following.items())
+        ],
+        consumers=[f"{where} has members, {members}"] if found.is_active else (),
+    )
 
 
 def topic_at(place: Place, address: HubAddress) -> "TopicAddress":

@@ -1,14 +1,14 @@
 """The programs whose positions are known, by the kind that ``--from`` names."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.foreign.found import FoundGroup
-from eventproc._command.foreign.kafka import GroupOfKafka
+from eventproc._command.foreign.kafka import read_committed
 from eventproc._command.foreign.names import (
-    BlobLayout,
+    LeaseName,
     lease_by_number,
     lease_of_dapr,
     lease_of_functions,
@@ -18,35 +18,29 @@ from eventproc._command.foreign.place import Place
 from eventproc._command.foreign.spark import QueryFolder
 from eventproc.models import OffsetFormat
 
+Reader = Callable[[Place, HubAddress], Awaitable[FoundGroup]]
+"""Returns what is found at a place.
 
-class Reader(Protocol):
-    """Reads the positions at a place."""
-
-    async def read(self, place: Place, address: HubAddress) -> FoundGroup:
-        """Return what is found there.
-
-        Raises:
-            ConfigurationError: The place is not what its kind says, or cannot be read.
-            StoreError: The storage account did not answer, or refuses.
-        """
+Raises ``ConfigurationError`` if the place is not what its kind says, or cannot be read, and
+``StoreError`` or ``SourceError`` if the service did not answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class InBlobs(BlobLayout):
-    """Reads a container of this layout."""
+def _in_blobs(*leases: LeaseName, has_records: bool = True) -> Reader:
+    """Return what reads a container; see ``find_blobs``."""
 
-    async def read(self, place: Place, address: HubAddress) -> FoundGroup:
-        """Read the positions of the group, as ``read_blobs`` does."""
+    async def read(place: Place, address: HubAddress) -> FoundGroup:
         from eventproc._command.foreign.blobs import read_blobs  # noqa: PLC0415 - it is an extra
 
-        return await read_blobs(self, place, address)
+        return await read_blobs(place, address, leases, has_records=has_records)
+
+    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A program that keeps positions."""
 
-    reader: Reader
+    read: Reader
     settings: tuple[str, ...]
     """The names of what may follow the place, after a question mark."""
 
@@ -74,13 +68,13 @@ _HUB_NAMES: Final = ("namespace", "eventhub")
 
 KINDS: Final[Mapping[str, Kind]] = {
     "azure-sdk": Kind(
-        reader=InBlobs(),
+        read=_in_blobs(),
         settings=_NAMES,
         stop="stop its processes (one that was killed counts as running for three minutes)",
         names_there="lower",
     ),
     "functions": Kind(
-        reader=InBlobs((lease_of_functions,)),
+        read=_in_blobs(lease_of_functions),
         settings=_NAMES,
         stop="stop the function app, or disable the function",
         names_there="lower",
@@ -88,12 +82,12 @@ KINDS: Final[Mapping[str, Kind]] = {
         "or failed: what failed is not delivered again",
     ),
     "event-processor-host": Kind(
-        reader=InBlobs((lease_of_host, lease_by_number), has_records=False),
+        read=_in_blobs(lease_of_host, lease_by_number, has_records=False),
         settings=(*_NAMES, "prefix"),
         stop="stop its hosts; their leases end within 30 seconds",
     ),
     "dapr": Kind(
-        reader=InBlobs((lease_of_dapr,)),
+        read=_in_blobs(lease_of_dapr),
         settings=_NAMES,
         stop="stop the applications with this component",
         names_there="exact",
@@ -101,33 +95,33 @@ KINDS: Final[Mapping[str, Kind]] = {
         "or not: what failed is not delivered again",
     ),
     "filebeat": Kind(
-        reader=InBlobs((lease_by_number,)),
+        read=_in_blobs(lease_by_number),
         settings=_NAMES,
         stop="stop Filebeat, or its input",
         names_there="exact",
     ),
     "spark": Kind(
-        reader=QueryFolder(is_ours=True),
+        read=QueryFolder(is_ours=True).read,
         settings=_HUB_NAMES,
         stop="stop the query",
         shows_life=False,
     ),
     "spark-connector": Kind(
-        reader=QueryFolder(is_ours=False),
+        read=QueryFolder(is_ours=False).read,
         settings=_HUB_NAMES,
         stop="stop the query",
         shows_life=False,
         numbers=OffsetFormat.AMQP,
     ),
     "spark-kafka": Kind(
-        reader=QueryFolder(is_ours=False),
+        read=QueryFolder(is_ours=False).read,
         settings=("connection", "eventhub"),
         stop="stop the query",
         shows_life=False,
         numbers=OffsetFormat.KAFKA,
     ),
     "kafka": Kind(
-        reader=GroupOfKafka(),
+        read=read_committed,
         settings=("connection", "eventhub"),
         stop="stop its consumers",
         numbers=OffsetFormat.KAFKA,

@@ -5,8 +5,7 @@ without case, and the namespace without its port.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 from checkpointstores._fields import are_names_of
@@ -14,17 +13,6 @@ from eventproc.models import ConsumerGroup
 
 LeaseName = Callable[[str, ConsumerGroup, str], str | None]
 """Returns the partition of a lease by the blob's name, the group and a prefix; ``None``: none."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlobLayout:
-    """Where a program keeps its positions in a container."""
-
-    leases: Sequence[LeaseName] = ()
-    """The forms of a lease's name; the first one that any blob has is the program's."""
-
-    has_records: bool = True
-    """Whether there are records of an Azure SDK."""
 
 
 _ESCAPED: Final = re.compile("::([0-9A-Fa-f]{4})|:([0-9A-Fa-f]{2})")

@@ -135,7 +135,7 @@ async def slow_batches(place: Place) -> Any:
     client = place.aio_client(checkpoint_store=place.blob_store())
     receiving = Slow(client).begin(batch=True, max_batch_size=2, max_wait_time=0.5)
     seen = receiving.by_partition["0"]
-    await receiving.until(lambda: seen[-1] == [] and any(4 in b for b in seen[1:]))
+    await receiving.until(lambda: seen[-1:] == [[]] and any(4 in batch for batch in seen[1:]))
     batches = [seen for seen in (await receiving.end())["0"] if isinstance(seen, list)]
     sizes = [len(batch) for batch in batches]
     numbers = [number for batch in batches for number in batch]

@@ -5,7 +5,7 @@ import json
 import shutil
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -109,9 +109,13 @@ async def host_handles(
     container: str,
     last: int,
     partition_ids: Iterable[str],
+    after: Mapping[str, int],
     folder: Path,
 ) -> Handled:
-    """Handle with Java's ``EventProcessorHost``, which connects to port 443 with TLS."""
+    """Handle with Java's ``EventProcessorHost``, which connects to port 443 with TLS.
+
+    A partition without a lease begins after the number in *after*, or at its first event.
+    """
     tls = certificates_in(folder)
     shown = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     shown.load_cert_chain(tls.certificate, tls.key)
@@ -135,6 +139,7 @@ async def host_handles(
                 folder_of("azure_eph"), *(f"-D{name}={options[name]}" for name in options)
             ),
             *("Host", hub, storage, container, str(last), ",".join(partition_ids)),
+            ",".join(f"{partition_id}={number}" for partition_id, number in after.items()),
         )
 
 

@@ -1,9 +1,10 @@
 // Handles events with the genuine EventProcessorHost, checkpoints each, and stops where it is told to.
 //
-// java Host CONNECTION_STRING STORAGE CONTAINER LAST PARTITIONS
+// java Host CONNECTION_STRING STORAGE CONTAINER LAST PARTITIONS AFTER
 //
 // Ends when each of the partitions (0,1) was handled up to the sequence number LAST, and prints
-// partition and sequence number of each event. It connects over WebSockets, because the host has no
+// partition and sequence number of each event. A partition without a lease begins after the number
+// in AFTER (0=9,1=9), or at its first event. It connects over WebSockets, because the host has no
 // other way to a port that is not 5671.
 
 import com.google.gson.Gson;
@@ -18,7 +19,9 @@ import com.microsoft.azure.eventprocessorhost.PartitionContext;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -72,7 +75,15 @@ public final class Host {
         host.getPartitionManagerOptions().setFastScanIntervalInSeconds(1);
         EventProcessorOptions options = new EventProcessorOptions();
         options.setReceiveTimeOut(Duration.ofSeconds(1));
-        options.setInitialPositionProvider(partitionId -> EventPosition.fromStartOfStream());
+        Map<String, Long> after = new HashMap<>();
+        for (String position : arguments[5].split(",")) {
+            if (!position.isEmpty()) {
+                after.put(position.split("=")[0], Long.parseLong(position.split("=")[1]));
+            }
+        }
+        options.setInitialPositionProvider(partitionId -> after.containsKey(partitionId)
+            ? EventPosition.fromSequenceNumber(after.get(partitionId), false)
+            : EventPosition.fromStartOfStream());
         options.setExceptionNotification(notice -> System.err.println(notice.getException()));
         host.registerEventProcessor(Processor.class, options).get();
         OVER.await();
