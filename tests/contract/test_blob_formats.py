@@ -1,7 +1,6 @@
 """The blob store writes the Azure SDKs' layout, and reads what any of them may have written."""
 
 import json
-import logging
 from dataclasses import replace
 
 import pytest
@@ -10,13 +9,10 @@ from azure.storage.blob import ContainerClient
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
-    ALONE,
-    NOT_BEGUN,
     CheckpointUpdate,
     ConsumerGroup,
     Member,
     OwnershipClaim,
-    SequenceRange,
     WriteOutcome,
 )
 
@@ -208,21 +204,6 @@ async def test_listing_falls_back_to_the_vendors_api_and_logs_it_once(azure, sto
     assert [vars(record).get("event") for record in caplog.records] == ["listing_degraded"]
 
 
-async def test_a_malformed_blob_is_logged_once_for_each_version(azure, store, caplog):
-    """Repeated listings do not repeat the warning; a new version of the blob does."""
-    caplog.set_level(logging.WARNING, "eventproc")
-    put(azure, f"{HOME}/checkpoint/0")
-    async with store:
-        for _ in range(3):
-            await store.list_checkpoints(GROUP)
-        put(azure, f"{HOME}/checkpoint/0")
-        await store.list_checkpoints(GROUP)
-
-    assert [vars(record).get("event") for record in caplog.records] == [
-        "store_record_malformed"
-    ] * 2
-
-
 async def test_a_checkpoint_without_a_position_can_be_replaced(azure, store):
     """``read_checkpoint`` returns it, so that the first update can name its ETag."""
     put(azure, f"{HOME}/checkpoint/0", {"offset": "", "sequencenumber": ""})
@@ -247,48 +228,6 @@ async def test_a_checkpoint_moved_by_an_azure_sdk_keeps_its_state_and_its_number
     assert read.writer is None
 
 
-@pytest.mark.parametrize(
-    ("number", "completed", "isolation"),
-    [
-        (7, (SequenceRange(9, 9), SequenceRange(12, 20)), ALONE),
-        (9, (SequenceRange(12, 20),), NOT_BEGUN),
-        (15, (SequenceRange(16, 20),), NOT_BEGUN),
-        (99, (), NOT_BEGUN),
-    ],
-)
-async def test_a_checkpoint_moved_by_an_azure_sdk_keeps_ranges_above_it(
-    azure, store, number, completed, isolation
-):
-    """Ranges below the new position are dropped, and so is the isolation of another position."""
-    done = (SequenceRange(9, 9), SequenceRange(12, 20))
-    async with store:
-        await store.update_checkpoint(GROUP, an_update(7, completed=done, isolation=ALONE))
-        blob = azure.get_blob_client(f"{HOME}/checkpoint/0")
-        azure_metadata = blob.get_blob_properties().metadata
-        blob.set_blob_metadata({"offset": "1", "sequencenumber": str(number)})
-        read = await store.read_checkpoint(GROUP, "0")
-        await store.update_checkpoint(GROUP, an_update(number, read))
-        again = await store.read_checkpoint(GROUP, "0")
-
-    assert azure_metadata == {"offset": "700", "sequencenumber": "7", "eventprocwriter": "pump-a"}
-    assert (read.completed, read.isolation) == (completed, isolation)
-    assert (again.completed, again.isolation) == ((), NOT_BEGUN)
-
-
-async def test_a_reset_clears_an_isolation_left_at_its_position(azure, store):
-    """What an Azure SDK's write has hidden does not return when the position goes back."""
-    async with store:
-        await store.update_checkpoint(GROUP, an_update(7, state=b"s", isolation=ALONE))
-        azure.get_blob_client(f"{HOME}/checkpoint/0").set_blob_metadata(
-            {"offset": "900", "sequencenumber": "9"}
-        )
-        read = await store.read_checkpoint(GROUP, "0")
-        await store.update_checkpoint(GROUP, an_update(7, read, is_reset=True))
-        again = await store.read_checkpoint(GROUP, "0")
-
-    assert (read.isolation, again.isolation, again.state) == (NOT_BEGUN, NOT_BEGUN, b"s")
-
-
 async def test_a_damaged_state_is_an_error(azure, store):
     """A truncated body raises ``StoreCorruptError``; beginning without state would be silently
     wrong."""
@@ -302,15 +241,6 @@ async def test_a_damaged_state_is_an_error(azure, store):
         listed = await store.list_checkpoints(GROUP)
 
     assert [checkpoint.sequence_number for checkpoint in listed] == [7]
-
-
-async def test_a_body_of_another_program_is_not_read_as_state(azure, store):
-    """A checkpoint blob whose body has another format has no state."""
-    put(azure, f"{HOME}/checkpoint/0", {"offset": "1", "sequencenumber": "7"}, b"hello")
-    async with store:
-        read = await store.read_checkpoint(GROUP, "0")
-
-    assert (read.state, read.state_sequence_number) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from checkpointstores.tables import TableCheckpointStore
 from eventproc.dead_letters.blob import BlobDeadLetterReader, BlobDeadLetterSink
 from eventproc.errors import ConfigurationError, DeadLetterError, StoreUnavailableError
 from eventproc.models import (
-    CheckpointUpdate,
     ConsumerGroup,
     DeadLetter,
     Member,
@@ -26,6 +25,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 from tests.contract.gateway import Gateway
+from tests.unit.checkpointstores.updates import update_of
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 PAGE = "<html><body>nginx</body></html>"
@@ -137,15 +137,8 @@ def claim(etag):
 
 
 def update(number, replaces):
-    """Return an update of the checkpoint of partition 0."""
-    return CheckpointUpdate(
-        partition_id="0",
-        offset=str(number),
-        sequence_number=number,
-        replaces=replaces,
-        writer="w",
-        state=b"state of %d" % number,
-    )
+    """Return an update of partition 0, with a state."""
+    return update_of(number, replaces, b"state of %d" % number)
 
 
 async def test_a_foreign_answer_names_itself(request):

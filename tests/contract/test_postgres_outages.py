@@ -11,8 +11,9 @@ import pytest
 
 from checkpointstores.postgres import PostgresCheckpointStore
 from eventproc.errors import StoreUnavailableError
-from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
+from eventproc.models import ConsumerGroup, WriteOutcome
 from tests.servers.postgres_server import PostgresServer
+from tests.unit.checkpointstores.updates import update_of
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 
@@ -32,17 +33,6 @@ async def opened(server, *, limit=timedelta(seconds=5)):
         server.dsn, schema=schema, create_schema=True, timeout=limit
     ) as store:
         yield store
-
-
-def update_of(number, replaces):
-    """Return an update of the only partition."""
-    return CheckpointUpdate(
-        partition_id="0",
-        offset=str(number),
-        sequence_number=number,
-        replaces=replaces,
-        writer="w/1/1",
-    )
 
 
 async def test_writes_continue_after_a_crash_of_the_server(server, caplog):

@@ -8,14 +8,14 @@ from azure.data.tables.aio import TableClient
 
 from checkpointstores.tables import TableCheckpointStore
 from eventproc._base.azure_storage.connection import Connection
-from eventproc.errors import ConfigurationError, StoreCorruptError
+from eventproc.errors import ConfigurationError
 from eventproc.models import (
     STATE_BYTES_MAX,
-    CheckpointUpdate,
     ConsumerGroup,
     OwnershipClaim,
     WriteOutcome,
 )
+from tests.unit.checkpointstores.updates import update_of
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 WON, LOST = WriteOutcome.WON, WriteOutcome.LOST
@@ -135,59 +135,23 @@ async def parts_in(table):
     return [e["RowKey"] async for e in table.list_entities() if e["PartitionKey"].endswith("part")]
 
 
-def update(number, replaces, state=None):
-    """Return an update of partition 0."""
-    return CheckpointUpdate(
-        partition_id="0",
-        offset=str(number),
-        sequence_number=number,
-        replaces=replaces,
-        writer="w",
-        state=state,
-    )
-
-
 async def test_a_large_state_leaves_no_parts_behind_when_it_is_replaced(tables):
     """Neither what it replaces, nor what a lost write had stored, nor what a small one replaces."""
     large = bytes(range(256)) * (STATE_BYTES_MAX // 256)
     async with two_stores(tables) as (store, other, table):
-        first = (await store.update_checkpoint(GROUP, update(1, None, large))).checkpoint
+        first = (await store.update_checkpoint(GROUP, update_of(1, None, large))).checkpoint
         count = len(await parts_in(table))
         assert count > 1
-        second = (await store.update_checkpoint(GROUP, update(2, first, large[::-1]))).checkpoint
+        second = (await store.update_checkpoint(GROUP, update_of(2, first, large[::-1]))).checkpoint
         assert len(await parts_in(table)) == count
-        lost = await other.update_checkpoint(GROUP, update(3, first, large))
+        lost = await other.update_checkpoint(GROUP, update_of(3, first, large))
         assert lost.outcome is LOST
         assert len(await parts_in(table)) == count
-        third = (await store.update_checkpoint(GROUP, update(3, second))).checkpoint
+        third = (await store.update_checkpoint(GROUP, update_of(3, second))).checkpoint
         assert (await other.read_checkpoint(GROUP, "0")).state == large[::-1]
-        await store.update_checkpoint(GROUP, update(4, third, b"small"))
+        await store.update_checkpoint(GROUP, update_of(4, third, b"small"))
         assert await parts_in(table) == []
         assert (await other.read_checkpoint(GROUP, "0")).state == b"small"
-
-
-async def test_a_damaged_state_is_an_error(tables):
-    """It never begins without the state that it had."""
-    async with two_stores(tables) as (store, other, table):
-        await store.update_checkpoint(GROUP, update(1, None, b"state"))
-        [entity] = [e async for e in table.list_entities()]
-        entity["content"] = b"stale"
-        await table.update_entity(entity)
-
-        with pytest.raises(StoreCorruptError, match="damaged"):
-            await other.read_checkpoint(GROUP, "0")
-
-
-async def test_an_entity_of_another_program_is_left_out(tables):
-    """A listing does not fail because of it."""
-    async with two_stores(tables) as (store, other, table):
-        await store.claim_ownership(GROUP, first_claims(1))
-        [entity] = [e async for e in table.list_entities()]
-        await table.create_entity({"PartitionKey": entity["PartitionKey"], "RowKey": "note"})
-
-        listed = await other.list_ownership(GROUP)
-
-    assert [record.partition_id for record in listed.ownerships] == ["0"]
 
 
 async def test_a_table_that_does_not_exist_is_an_error_with_the_remedy(tables):

@@ -14,7 +14,7 @@ from eventproc import (
 )
 from eventproc.models import CheckpointUpdate
 from tests.simulation.actor import Actor
-from tests.simulation.handlers import Behaviour
+from tests.simulation.handlers import CountingHandler
 from tests.simulation.invariants import Call, Invariants
 from tests.simulation.scenario import Scenario
 from tests.simulation.world import World
@@ -95,38 +95,21 @@ class LaneInvariants(Invariants):
         super().done(partition_id, event)
 
 
-class KeyedHandler(PartitionHandler):
-    """Reports what it handles to the invariants, for each key."""
+class KeyedHandler(CountingHandler):
+    """Reports what it handles to the invariants, for each key, and has no state."""
 
-    def __init__(
-        self, actor: Actor, behaviour: Behaviour, invariants: Invariants, rng: Random
-    ) -> None:
-        self._actor = actor
-        self._behaviour = behaviour
-        self._invariants = invariants
-        self._rng = rng
-
-    async def process_events(
-        self, context: PartitionContext, events: Sequence[ReceivedEvent]
-    ) -> None:
-        """Handle each event slowly, and fail as configured."""
-        call = Call(self._actor, context)
+    async def _handle(self, context: PartitionContext, event: ReceivedEvent) -> None:
         behaviour, chance = self._behaviour, self._rng.random
-        self._invariants.begun(call, events)
-        try:
-            for event in events:
-                await asyncio.sleep(behaviour.seconds_per_event)
-                if behaviour.failure_rate and chance() < behaviour.failure_rate:
-                    raise RuntimeError("failed on purpose")
-                place = (context.partition_id, event.sequence_number)
-                await behaviour.apply_failure(self._actor, place, self._invariants)
-                self._invariants.done(context.partition_id, event)
-                if chance() < 0.5:
-                    context.done(event)
-                elif chance() < behaviour.checkpoint_rate:
-                    await context.checkpoint(event)
-        finally:
-            self._invariants.ended(call)
+        await asyncio.sleep(behaviour.seconds_per_event)
+        if behaviour.failure_rate and chance() < behaviour.failure_rate:
+            raise RuntimeError("failed on purpose")
+        place = (context.partition_id, event.sequence_number)
+        await behaviour.apply_failure(self._actor, place, self._invariants)
+        self._invariants.done(context.partition_id, event)
+        if chance() < 0.5:
+            context.done(event)
+        elif chance() < behaviour.checkpoint_rate:
+            await context.checkpoint(event)
 
 
 class LanesWorld(World):

@@ -72,30 +72,6 @@ def test_names_are_held_shown_and_released(command):
     assert [row["owner_id"] for row in json.loads(after)["resources"]] == [None, None]
 
 
-def test_names_may_come_from_a_function(command):
-    """A coroutine function in the user's module."""
-    holding = command.start("hold", "keys:Key", "--resources-from", "keys:list_names", *GROUP)
-    used = sorted(holding.stdout.readline().split()[1] for _ in range(2))
-    holding.send_signal(signal.SIGTERM)
-    holding.communicate(timeout=40)
-
-    assert (used, holding.returncode) == (["a/1", "b"], 0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("keys:Key",), "Give either --resources"),
-        (("keys:Nope", "--resources", "a"), "it has Key"),
-    ],
-)
-def test_wrong_options_end_with_code_2_and_one_line(command, arguments, message):
-    """The line names the value and the remedy."""
-    code, _, err = command.run("hold", *arguments, *GROUP)
-
-    assert (code, message in err, len(err.splitlines())) == (2, True, 1)
-
-
 def test_the_table_of_an_unknown_group_says_that_it_has_no_records(command):
     """As for a consumer group."""
     holding = command.start("hold", "keys:Key", "--resources", "a", *GROUP)

@@ -118,6 +118,12 @@ class Ours:
     def count(self) -> int:
         return len(self.processor.statistics().owned)
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with self.processor:
+            yield
+            self.steal_count = self.processor.statistics().steal_count
+
     def is_checkpointed(self) -> bool:
         """Return whether a checkpoint covers everything that was handled."""
         return all(
@@ -193,37 +199,11 @@ async def test_azures_processor_joins_a_group_of_this_library_and_leaves(
     """Under every strategy the two balance, and each continues at the other's checkpoints."""
     groups = [Group(emulator, storage, container, strategy) for strategy in LoadBalancingStrategy]
 
-    await asyncio.gather(*(check_azures_joins(group) for group in groups))
+    async def join(group: Group) -> None:
+        ours, azures = Ours(group), Azures(group)
+        await check_joining(group, ours, azures, first=ours, newcomer=azures)
 
-
-async def check_azures_joins(group: Group) -> None:
-    """Check that the shares are even and stable, and that no event is lost or repeated without
-    need."""
-    ours, azures = Ours(group), Azures(group)
-    async with ours.processor:
-        await publish(group)
-        first = published(group)
-        await until(lambda: set(ours.handled) == first, "ours handles everything while alone")
-        await until(ours.is_checkpointed, "ours checkpoints everything")
-
-        async with azures.running():
-            await until(lambda: is_balanced(ours, azures), "the two balance")
-            is_quiet = await stays(lambda: is_balanced(ours, azures), cycles=6)
-            await publish(group)
-            second = published(group)
-            await until(lambda: set(ours.handled + azures.handled) == second, "both handle all")
-
-        await until(lambda: ours.count() == PARTITION_COUNT, "ours takes over again")
-        await publish(group)
-        third = published(group)
-        await until(lambda: set(ours.handled + azures.handled) == third, "ours handles the rest")
-
-    both = ours.handled + azures.handled
-    assert is_quiet
-    assert (second - first) & set(ours.handled)
-    assert (second - first) & set(azures.handled)
-    assert not {event: n for event, n in both.items() if event in first and n > 1}
-    assert not {event: n for event, n in both.items() if event in third - second and n > 1}
+    await asyncio.gather(*map(join, groups))
 
 
 @pytest.mark.long
@@ -232,26 +212,38 @@ async def test_a_processor_of_this_library_joins_azures_and_leaves(emulator, sto
     over."""
     group = Group(emulator, storage, container, LoadBalancingStrategy.COOPERATIVE)
     ours, azures = Ours(group), Azures(group)
-    async with azures.running():
-        await publish(group)
-        first = published(group)
-        await until(lambda: set(azures.handled) == first, "Azure's handles everything while alone")
 
-        async with ours.processor:
+    await check_joining(group, ours, azures, first=azures, newcomer=ours)
+
+    assert ours.steal_count == PARTITION_COUNT // 2
+
+
+async def check_joining(
+    group: Group, ours: Ours, azures: Azures, *, first: Ours | Azures, newcomer: Ours | Azures
+) -> None:
+    """Check that the shares are even and stable, and that no event is lost or repeated without
+    need."""
+    async with first.running():
+        await publish(group)
+        alone = published(group)
+        await until(lambda: set(first.handled) == alone, "the first handles everything while alone")
+        await until(ours.is_checkpointed, "ours checkpoints everything")
+
+        async with newcomer.running():
             await until(lambda: is_balanced(ours, azures), "the two balance")
             is_quiet = await stays(lambda: is_balanced(ours, azures), cycles=6)
-            steal_count = ours.processor.statistics().steal_count
             await publish(group)
-            second = published(group)
-            await until(lambda: set(ours.handled + azures.handled) == second, "both handle all")
+            shared = published(group)
+            await until(lambda: set(ours.handled + azures.handled) == shared, "both handle all")
 
-        await until(lambda: azures.count() == PARTITION_COUNT, "Azure's takes over again")
+        await until(lambda: first.count() == PARTITION_COUNT, "the first takes over again")
         await publish(group)
-        third = published(group)
-        await until(lambda: set(ours.handled + azures.handled) == third, "Azure's handles the rest")
+        whole = published(group)
+        await until(lambda: set(ours.handled + azures.handled) == whole, "it handles the rest")
 
     both = ours.handled + azures.handled
     assert is_quiet
-    assert steal_count == PARTITION_COUNT // 2
-    assert not {event: n for event, n in both.items() if event in first and n > 1}
-    assert not {event: n for event, n in both.items() if event in third - second and n > 1}
+    assert (shared - alone) & set(ours.handled)
+    assert (shared - alone) & set(azures.handled)
+    assert not {event: n for event, n in both.items() if event in alone and n > 1}
+    assert not {event: n for event, n in both.items() if event in whole - shared and n > 1}

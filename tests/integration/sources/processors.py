@@ -55,6 +55,13 @@ class Fleet:
         await until(lambda: len(set(self.handled)) >= count)
 
 
+class KafkaFleet(Fleet):
+    """Processors on one topic."""
+
+    async def publish(self, partition, *bodies, **message):
+        await asyncio.to_thread(self.hub.publish, partition, *bodies, **message)
+
+
 def numbered(first, end):
     return [b"%d" % number for number in range(first, end)]
 

@@ -9,25 +9,14 @@ import pytest
 from eventproc import (
     ConfigurationError,
     EventPosition,
-    FailureAction,
-    FailurePolicy,
-    PartitionHandler,
     SourceRejectedError,
     SourceUnavailableError,
 )
-from eventproc.dead_letters._memory import MemoryDeadLetterSink
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions
-from tests.integration.sources.processors import Fleet, is_balanced, numbered, until
+from tests.integration.sources.processors import KafkaFleet, is_balanced, numbered, until
 from tests.servers.ports import free_port
 
 SOON = timedelta(seconds=10)
-
-
-class KafkaFleet(Fleet):
-    """Processors on one topic."""
-
-    async def publish(self, partition, *bodies, **message):
-        await asyncio.to_thread(self.hub.publish, partition, *bodies, **message)
 
 
 @pytest.fixture(name="fleet")
@@ -54,44 +43,6 @@ async def test_hand_overs_repeat_no_event(fleet):
     for partition in range(3):
         own = [body for p, body in fleet.handled if p == str(partition)]
         assert own == numbered(0, 40)
-
-
-async def test_keys_headers_and_tombstones_reach_the_handler(fleet):
-    """With ``key_concurrency``; an event without a value has an empty body and a mark."""
-    await fleet.publish(0, b"a1", b"a2", key=b"a", headers=[("trace", b"7")])
-    await fleet.publish(0, None, key=b"a")
-    async with fleet.processor("a", key_concurrency=4):
-        await fleet.until(3)
-
-    assert [event.body for event in fleet.events] == [b"a1", b"a2", b""]
-    assert {event.partition_key for event in fleet.events} == {"a"}
-    assert fleet.events[0].properties == {"trace": "7"}
-    assert fleet.events[2].system_properties == {"kafka-tombstone": True}
-
-
-async def test_an_event_that_fails_is_stored_as_a_dead_letter(fleet):
-    """After its last attempt it is stored with its offset, and the events after it are handled."""
-
-    class Picky(PartitionHandler):
-        async def process_event(self, context, event):
-            pass
-
-        async def process_events(self, context, events):
-            for event in events:
-                if event.body == b"3":
-                    raise ValueError("no threes")
-                fleet.handled.append((context.partition_id, event.body))
-
-    sink = MemoryDeadLetterSink()
-    await fleet.publish(0, *numbered(0, 6))
-    once = FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER)
-    async with fleet.processor("a", Picky, sink=sink, failure_policy=once):
-        await fleet.until(5)
-
-    assert {body for _, body in fleet.handled} == {b"0", b"1", b"2", b"4", b"5"}
-    assert [(letter.event.body, letter.event.offset) for letter in sink.letters] == [
-        (b"3", "kafka:3")
-    ]
 
 
 async def test_a_slow_consumer_limits_what_is_prefetched(topic):

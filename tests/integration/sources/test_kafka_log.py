@@ -14,18 +14,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from eventproc import EventPosition, PartitionHandler, PositionLostError, RecreatedHub
 from eventproc.sources.kafka import KafkaOptions
 from tests.integration.sources.kafka_topic import KafkaTopic
-from tests.integration.sources.processors import Fleet, events_named, lag_of, numbered, until
+from tests.integration.sources.processors import KafkaFleet, events_named, lag_of, numbered, until
 
 BRIEF = timedelta(seconds=0.3)
 SOON = timedelta(seconds=10)
 CODECS = ("none", "gzip", "snappy", "lz4")
-
-
-class KafkaFleet(Fleet):
-    """Processors on one topic."""
-
-    async def publish(self, partition, *bodies, **message):
-        await asyncio.to_thread(self.hub.publish, partition, *bodies, **message)
 
 
 @pytest.fixture(name="fleet")

@@ -167,18 +167,6 @@ def result_of(scenario: Scenario, *, legacy_prefix: str | None = None) -> Any:
     return run_virtual(play())
 
 
-def update_of(number: int, replaces: Checkpoint | None = None, **changes: Any) -> CheckpointUpdate:
-    """Return an update of partition 0."""
-    values: dict[str, Any] = {
-        "partition_id": "0",
-        "offset": str(number),
-        "sequence_number": number,
-        "replaces": replaces,
-        "writer": "pump-a",
-    }
-    return CheckpointUpdate(**(values | changes))
-
-
 async def stored(store: MemoryBlobStore, update: CheckpointUpdate) -> Checkpoint:
     """Write a checkpoint and return it."""
     result = await store.update_checkpoint(GROUP, update)

@@ -1,20 +1,19 @@
 """Checkpoint blobs that another program wrote or moved, and legacy leases."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from checkpointstores.blob._layout import RecordKind, folder, home
-from eventproc.models import ALONE, NOT_BEGUN, Checkpoint, SequenceRange, WriteOutcome
+from eventproc.models import ALONE, NOT_BEGUN, Checkpoint, SequenceRange
 from tests.unit.checkpointstores.blob.container_bench import (
     GROUP,
     MemoryBlobStore,
     MemoryContainer,
     result_of,
     stored,
-    update_of,
 )
+from tests.unit.checkpointstores.updates import update_of
 
 CHECKPOINT_BLOB = folder(home(GROUP), RecordKind.CHECKPOINT) + "0"
 
@@ -65,29 +64,6 @@ def test_a_checkpoint_that_an_azure_sdk_moved_keeps_the_ranges_above_it(metadata
 
 
 LEGACY = {"azure-webjobs/$Default/0": b'{"Offset": "70", "SequenceNumber": 7}'}
-
-
-def test_a_legacy_lease_is_read_until_there_is_a_checkpoint():
-    """The first checkpoint creates a blob of its own, as if there had been nothing."""
-
-    async def scenario(container: MemoryContainer, store: MemoryBlobStore) -> Any:
-        for name, body in {**LEGACY, "azure-webjobs/$Default/1": b"damaged"}.items():
-            container.write(name, {}, body)
-        stub = container.write(CHECKPOINT_BLOB, {"hdi_isfolder": "true"})
-        container.blobs[stub.name] = replace(stub, is_folder=True)
-        lease = await store.read_checkpoint(GROUP, "0")
-        assert [lease] == await store.list_checkpoints(GROUP)
-        assert await store.read_checkpoint(GROUP, "1") is None
-        del container.blobs[stub.name]
-        first = await store.update_checkpoint(GROUP, update_of(8, lease))
-        second = await store.update_checkpoint(GROUP, update_of(9, lease))
-        listed = await store.list_checkpoints(GROUP)
-        return lease, (first.outcome, second.outcome), [each.sequence_number for each in listed]
-
-    lease, outcomes, listed = result_of(scenario, legacy_prefix="azure-webjobs/")
-    assert (lease.offset, lease.sequence_number, lease.state) == ("70", 7, None)
-    assert outcomes == (WriteOutcome.WON, WriteOutcome.LOST)
-    assert listed == [8]
 
 
 def test_legacy_leases_are_ignored_unless_they_are_asked_for():

@@ -39,17 +39,6 @@ def is_header(value):
     return value.isascii() and (value.isprintable() or not value) and value == value.strip()
 
 
-def test_a_folder_is_lower_case_and_ends_with_a_slash():
-    """As in most Azure SDKs. The slash keeps directory stubs out of listings."""
-    assert layout.folder(HOME, RecordKind.OWNERSHIP) == "ns.net/hub/$default/ownership/"
-    assert layout.folder(HOME, RecordKind.CHECKPOINT) == "ns.net/hub/$default/checkpoint/"
-
-
-def test_names_are_kept_as_configured_on_request():
-    """As by the SDKs for Go and Rust."""
-    assert layout.home(GROUP, exact_names=True) == "NS.net/Hub/$Default"
-
-
 def test_a_name_of_dots_is_refused():
     """A client would take it for a path and write somewhere else."""
     with pytest.raises(ConfigurationError, match="name of dots"):

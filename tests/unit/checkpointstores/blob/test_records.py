@@ -23,8 +23,8 @@ from tests.unit.checkpointstores.blob.container_bench import (
     MemoryContainer,
     result_of,
     stored,
-    update_of,
 )
+from tests.unit.checkpointstores.updates import update_of
 
 REFUSED = StoreRejectedError("no right")
 OTHERS = {"ownerid": "b", "incarnation": "2", "offset": "9", "sequencenumber": "9"}

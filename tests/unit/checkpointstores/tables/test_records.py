@@ -10,8 +10,9 @@ from checkpointstores.tables._contents import INLINE_MAX
 from checkpointstores.tables._table import Entity, Key, Listing
 from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
-from eventproc.models import CheckpointUpdate, ConsumerGroup, WriteOutcome
+from eventproc.models import ConsumerGroup, WriteOutcome
 from tests.contract.golden_records import NOW
+from tests.unit.checkpointstores.updates import update_of
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 LARGE = b"x" * (INLINE_MAX + 1)
@@ -83,18 +84,6 @@ def _table():
     return MemoryTable()
 
 
-def update(number, replaces, state=None):
-    """Return an update of partition 0."""
-    return CheckpointUpdate(
-        partition_id="0",
-        offset=str(number),
-        sequence_number=number,
-        replaces=replaces,
-        writer="w",
-        state=state,
-    )
-
-
 def fail(error):
     """Return a function that raises it."""
 
@@ -107,7 +96,7 @@ def fail(error):
 async def test_parts_stay_while_it_is_not_known_whether_a_record_names_them(table):
     """The write took effect, and the store was not told so."""
     table.before = {"written": fail(StoreRejectedError("no right"))}
-    result = await (await opened(table)).update_checkpoint(GROUP, update(1, None, LARGE))
+    result = await (await opened(table)).update_checkpoint(GROUP, update_of(1, None, LARGE))
     found = await (await opened(table)).read_checkpoint(GROUP, "0")
 
     assert result.outcome is WriteOutcome.UNKNOWN
@@ -119,7 +108,7 @@ async def test_parts_stay_while_it_is_not_known_whether_a_record_names_them(tabl
 async def test_a_failed_condition_that_cannot_be_read_is_unknown(table):
     """An earlier attempt may have been the one that changed the entity."""
     table.before = {"write": fail(ConditionFailedError()), "read": fail(StoreRejectedError("no"))}
-    result = await (await opened(table)).update_checkpoint(GROUP, update(1, None, b"small"))
+    result = await (await opened(table)).update_checkpoint(GROUP, update_of(1, None, b"small"))
 
     assert result.outcome is WriteOutcome.UNKNOWN
 
@@ -127,9 +116,9 @@ async def test_a_failed_condition_that_cannot_be_read_is_unknown(table):
 async def test_a_state_that_is_replaced_while_it_is_read_is_read_again(table):
     """Its parts are gone then, and the new ones are named by the new record."""
     store, other = await opened(table), await opened(table)
-    first = (await store.update_checkpoint(GROUP, update(1, None, LARGE))).checkpoint
+    first = (await store.update_checkpoint(GROUP, update_of(1, None, LARGE))).checkpoint
     held = dict(table.entities)
-    await store.update_checkpoint(GROUP, update(2, first, LARGE + b"y"))
+    await store.update_checkpoint(GROUP, update_of(2, first, LARGE + b"y"))
     replaced = table.entities
     table.entities = {key: one for key, one in held.items() if not key[0].endswith("part")}
 
@@ -146,10 +135,10 @@ async def test_a_state_that_is_replaced_while_it_is_read_is_read_again(table):
 async def test_an_update_of_a_listed_position_that_is_out_of_date_is_lost(table):
     """Its state is read first, and that must not hide that the record has changed."""
     store = await opened(table)
-    first = (await store.update_checkpoint(GROUP, update(1, None, b"s"))).checkpoint
+    first = (await store.update_checkpoint(GROUP, update_of(1, None, b"s"))).checkpoint
     [listed] = await store.list_checkpoints(GROUP)
-    await store.update_checkpoint(GROUP, update(2, first))
-    result = await store.update_checkpoint(GROUP, update(3, listed))
+    await store.update_checkpoint(GROUP, update_of(2, first))
+    result = await store.update_checkpoint(GROUP, update_of(3, listed))
 
     assert result.outcome is WriteOutcome.LOST
 
@@ -169,6 +158,6 @@ async def test_a_malformed_entity_is_logged_once_for_each_version(table, caplog)
 async def test_a_temporary_failure_is_repeated(table):
     """A read or write that was not answered is made again in the same call."""
     table.before = {"written": fail(StoreUnavailableError("no answer"))}
-    result = await (await opened(table)).update_checkpoint(GROUP, update(1, None, b"s"))
+    result = await (await opened(table)).update_checkpoint(GROUP, update_of(1, None, b"s"))
 
     assert result.outcome is WriteOutcome.WON

@@ -154,17 +154,6 @@ async def test_an_event_counts_as_dead_lettered_when_its_letter_is_stored(caplog
     assert (before, (fixture.counters.dead_lettered_count, len(caplog.records))) == ((0, 0), (1, 1))
 
 
-async def test_a_letter_that_was_stored_is_not_stored_again():
-    """Its event is done at once."""
-    sink = MemoryDeadLetterSink()
-
-    fixture = ActionsFixture(FailureAction.DEAD_LETTER, sink)
-    async with asyncio.timeout(10):
-        await fixture.actions.apply(event(7), ValueError(), 3)
-
-    assert len(sink.letters) == 1
-
-
 async def test_an_outage_of_the_sink_is_logged_when_it_begins_and_ends(caplog):
     """The waits grow meanwhile, and the last line tells how many attempts it took."""
     sink = MemoryDeadLetterSink()

@@ -56,19 +56,6 @@ def test_a_cycle_under_way_does_not_write_a_status_that_is_being_written():
     run(scenario)
 
 
-def test_a_leaving_member_gets_no_partition():
-    """The plan does not count it, so the other member claims all partitions."""
-
-    async def scenario(fixture):
-        await fixture.join("b", MemberStatus.LEAVING)
-        await fixture.enter()
-        await fixture.poll()
-
-        assert set(fixture.setup.owners().values()) == {"me"}
-
-    run(scenario, partition_count=4)
-
-
 def test_a_held_partition_with_an_old_record_is_not_handed_over():
     """A held partition keeps its owner after its record has expired, until it is claimed."""
 
@@ -169,49 +156,6 @@ def test_a_partition_of_a_new_processor_with_this_owner_id_is_not_claimed():
         assert fixture.etags == {"0": late.actions.moves.claims[0].expected_etag}
 
     run(scenario)
-
-
-def test_after_an_outage_of_the_store_an_expired_record_keeps_its_owner_for_a_while():
-    """Its owner could not renew during the outage; it is dead if it does not renew after it."""
-
-    async def scenario(fixture):
-        await fixture.record("0", "other")
-        await fixture.enter()
-        await seconds(10 * fixture.config.ownership_expiration.total_seconds())
-        results = [await fixture.poll() for _ in range(3)]
-
-        assert [cycle.claimed for cycle in results] == [(), (), ()]
-        for _ in range(3):
-            await seconds(fixture.config.load_balancing_interval.total_seconds())
-            results.append(await fixture.poll())
-        assert results[-1].actions.plan.owner_by_partition == {"0": "me"}
-
-    run(scenario)
-
-
-def test_after_an_outage_an_owner_has_the_whole_handoff_timeout_again():
-    """The time before it does not count: the partition may have moved and come back since."""
-
-    async def scenario(fixture):
-        await fixture.join("other")
-        for partition_id in fixture.partition_ids:
-            await fixture.record(partition_id, "other")
-        await fixture.enter()
-        await fixture.poll()
-        await seconds(10 * fixture.config.ownership_expiration.total_seconds())
-        for partition_id in fixture.partition_ids:
-            await fixture.record(partition_id, "other")
-        stolen = [(await fixture.poll()).stolen for _ in range(3)]
-        assert stolen == [(), (), ()]
-        for partition_id in fixture.partition_ids:
-            await fixture.record(partition_id, "other")
-        while not stolen[-1]:
-            await seconds(fixture.config.load_balancing_interval.total_seconds())
-            stolen.append((await fixture.poll()).stolen)
-        waited = len(stolen) * fixture.config.load_balancing_interval
-        assert waited > fixture.config.handoff_timeout
-
-    run(scenario, partition_count=2)
 
 
 def test_a_partition_whose_handler_may_still_run_is_not_released():

@@ -1,11 +1,8 @@
 """The limit of open files: the library warns if it is too low, the command raises it."""
 
-import subprocess
-import sys
-
 import pytest
 
-from eventproc._runtime.descriptors import SOFT_LIMIT_WANTED, SPARE, soft_limit
+from eventproc._runtime.descriptors import SPARE, soft_limit
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
@@ -54,22 +51,3 @@ def test_an_event_hub_needs_one_descriptor_per_partition():
     )
 
     assert source.descriptors_per_partition == 1
-
-
-RAISING = """
-import resource, sys
-from eventproc._runtime.descriptors import raise_soft_limit, soft_limit
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, int(sys.argv[1])))
-raise_soft_limit()
-print(soft_limit(), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-"""
-
-
-def test_the_command_raises_the_soft_limit_up_to_the_hard_limit():
-    """The hard limit stays: a process could not raise it again."""
-    hard = 400
-    done = subprocess.run(
-        [sys.executable, "-c", RAISING, str(hard)], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout.split() == [str(min(hard, SOFT_LIMIT_WANTED)), str(hard)]

@@ -100,35 +100,6 @@ def _place():
         yield folder
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_the_processors_of_all_workers_are_one_list(place, path):
-    """Each with the number of its worker; the answer is green if all are."""
-    workers = [FakeWorker(0), FakeWorker(1)]
-    async with AsyncExitStack() as stack:
-        setup = Setup(stack, place)
-        await setup.begin(workers)
-        for worker in workers:
-            await setup.serving(worker)
-        answer = await setup.ask(path)
-
-    assert isinstance(answer.body, dict)
-    assert (answer.status, answer.body["ok"]) == (200, True)
-    assert [(p["owner_id"], p["worker"]) for p in answer.body["processors"]] == [
-        ("host-0", 0),
-        ("host-1", 1),
-    ]
-
-
-async def test_the_root_lists_the_paths(place):
-    """As that of one process does."""
-    async with AsyncExitStack() as stack:
-        setup = Setup(stack, place)
-        await setup.begin([FakeWorker(0)])
-        answer = await setup.ask("/")
-
-    assert answer.body == {"paths": [*PATHS, "/metrics"]}
-
-
 async def test_one_worker_that_is_not_ok_turns_the_answer_red(place):
     """Except for the status, which only tells."""
     workers = [FakeWorker(0), FakeWorker(1)]

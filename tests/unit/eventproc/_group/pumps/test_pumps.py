@@ -45,30 +45,6 @@ def test_pumps_are_started_and_ended_until_they_match_the_owned_partitions(befor
     assert running == before | owned
 
 
-async def test_a_pause_outlives_the_pump():
-    """The next pump of the partition starts paused, whoever began the pause, until a resume."""
-    fixture, seen = PumpsFixture(), []
-    fixture.pumps.pause("0")
-    for step in ("", "resume", "pause in the handler", "resume", "pause"):
-        if step == "resume":
-            fixture.pumps.resume("0")
-        elif step == "pause":
-            fixture.pumps.pause("0")
-        elif step:
-            fixture.newest().pause()
-        before = step and fixture.newest().is_paused
-        await fixture.replace_pump()
-        seen.append((before, fixture.newest().is_paused))
-
-    assert seen == [
-        ("", True),
-        (False, False),
-        (True, True),
-        (False, False),
-        (True, True),
-    ]
-
-
 async def test_a_lost_partition_is_neither_paused_nor_stopped_when_it_comes_back():
     """The former ownership says nothing about the next one."""
     fixture = PumpsFixture()
@@ -150,15 +126,6 @@ async def test_a_partition_is_counted_as_lost_once():
     )
 
 
-async def test_all_pumps_are_lost_at_once():
-    """This processor owns nothing any more."""
-    fixture = PumpsFixture()
-    await fixture.adjust("01")
-    fixture.pumps.lose_all()
-
-    assert [pump.is_lost for _, pump in fixture.made] == [True, True]
-
-
 async def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
     """Longer after each failure in a row. A refusal of the source counts as a failure."""
     fixture, rests_s = PumpsFixture(), []
@@ -185,31 +152,6 @@ async def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
     for rest_s, whole_s in zip(rests_s, [8, 16, 32], strict=True):
         assert whole_s / 2 - 1.5 <= rest_s <= whole_s
     assert not transfers
-
-
-@pytest.mark.parametrize(("others", "transfers"), [((), []), (("b",), [("0", "b")])])
-async def test_a_stalled_partition_is_transferred_to_another_member_if_there_is_one(
-    others, transfers, caplog
-):
-    """Otherwise this processor serves it again, after a rest. Only a stall has this effect."""
-    fixture = PumpsFixture()
-    await fixture.adjust("0", others=others)
-    fixture.newest().end(CloseReason.STALLED)
-    await seconds(1.5)
-    await fixture.adjust("0", others=others)
-    at_once = fixture.served()
-    await seconds(10)
-    await fixture.adjust("0", others=others)
-    fixture.newest().end(CloseReason.HANDLER_FAILED)
-    await seconds(2)
-
-    assert (fixture.transfers, at_once, fixture.served(), fixture.pumps.restarts.stopped) == (
-        transfers,
-        ["0"],
-        ["0", "0"],
-        ("0",),
-    )
-    assert "hand_over_failed" not in caplog.text
 
 
 @pytest.mark.parametrize("outcome", [WriteOutcome.WON, WriteOutcome.LOST, RuntimeError("refused")])
@@ -264,19 +206,6 @@ async def test_a_drain_ends_every_pump_and_transfers_each_lease_after_its_pump()
     assert pumps.abandoned == ("1",)
     assert not pumps.running
     assert pumps.hand_overs.count == 0
-
-
-async def test_a_drain_that_keeps_the_leases_transfers_none():
-    """A processor with static membership serves the partitions again after its restart."""
-    fixture = PumpsFixture()
-    await fixture.adjust("01")
-    await fixture.pumps.drain("01", None, timedelta(seconds=10))
-
-    assert (
-        fixture.transfers,
-        [pump.ended_by for _, pump in fixture.made],
-        fixture.pumps.running,
-    ) == ([], [CloseReason.SHUTDOWN] * 2, frozenset())
 
 
 @pytest.mark.parametrize("targets", [None, {"0": "b"}])

@@ -13,7 +13,7 @@ from eventproc._group.pumps.stop_scope import (
     StopScope,
 )
 from eventproc.models import CloseReason
-from tests.scenarios.group_setup import Noting, Setup, seconds
+from tests.scenarios.group_setup import seconds
 
 
 class ScopeFixture:
@@ -179,23 +179,6 @@ async def test_the_lease_is_not_trusted_after_the_pump_has_finished():
     fixture.scope.finish()
 
     assert (before, fixture.scope.is_trusted) == (True, False)
-
-
-async def test_no_event_is_delivered_while_the_lease_is_not_trusted():
-    """During an outage of the store its owner is uncertain; delivery resumes afterwards."""
-    setup = Setup()
-    async with setup.processor(lambda: Noting(setup)):
-        await seconds(5)
-        setup.store_by_owner["a"].is_out = True
-        await seconds(100)
-        setup.publish(3)
-        await seconds(20)
-        before = setup.numbers()
-        setup.store_by_owner["a"].is_out = False
-        await seconds(60)
-        after = setup.numbers()
-
-    assert (before, after) == ([], [0, 1, 2])
 
 
 async def test_a_wait_for_the_lease_is_told_from_a_lease_that_is_trusted():
