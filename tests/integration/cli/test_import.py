@@ -31,17 +31,9 @@ RANGE = "between -1 and 9223372036854775807"
 
 
 @pytest.fixture(name="tool")
-def _tool(tmp_path, monkeypatch, capsys):
+def _tool(command):
     """Return a function that runs the verb in a folder of this test."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVENTPROC_CONNECTION_STRING", raising=False)
-
-    def run(*arguments):
-        code = main(["checkpoints", *arguments, *HERE])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return lambda *arguments: command.run("checkpoints", *arguments, *HERE)
 
 
 def write(path, *checkpoints, indent: int | None = 2):

@@ -15,7 +15,6 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
 from checkpointstores.sqlite import SqliteCheckpointStore
-from eventproc._command import main
 from eventproc.models import ConsumerGroup, Member, OwnershipClaim
 
 HERE = ["--eventhub", "orders", "--store", "sqlite:group.db"]
@@ -24,9 +23,8 @@ GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
 
 
 @pytest.fixture(name="tool")
-def _tool(tmp_path, monkeypatch, capsys):
+def _tool(command, tmp_path):
     """Return a function that runs a verb on a group whose partition 3 was released."""
-    monkeypatch.chdir(tmp_path)
 
     async def record():
         async with SqliteCheckpointStore(tmp_path / "group.db") as store:
@@ -34,13 +32,7 @@ def _tool(tmp_path, monkeypatch, capsys):
             await store.claim_ownership(GROUP, [claim])
 
     asyncio.run(record())
-
-    def run(*arguments):
-        code = main([*arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return command.run
 
 
 def test_a_pause_is_shown_with_its_reason_until_it_is_resumed(tool):

@@ -99,14 +99,6 @@ def test_another_store_is_refused_with_the_remedy(spec, message):
     assert message in str(refused.value)
 
 
-def test_a_verb_that_only_reads_creates_no_file(tmp_path):
-    """A mistyped path is an error, not a new empty group."""
-    with pytest.raises(ConfigurationError, match="no such file"):
-        open_store(f"sqlite:{tmp_path / 'typo.db'}", StorageAccess(), must_exist=True)
-
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_error_for_a_wrong_connection_string_does_not_repeat_it():
     """It may contain a key."""
     with pytest.raises(ConfigurationError) as refused:

@@ -56,11 +56,3 @@ def test_without_a_decoder_or_a_limit_no_event_would_be_given_up(give_up, dead_l
 
     policy = _failure_policy(FailurePolicy(attempts_max=3), give_up, dead_letters, Plain)
     assert policy.attempts_max == 3
-
-
-def test_options_that_contradict_each_other_are_refused():
-    """In both directions."""
-    with pytest.raises(ConfigurationError, match="give --dead-letters blob:CONTAINER"):
-        _failure_policy(NO_LIMIT, GiveUp.DEAD_LETTER, "", Typed)
-    with pytest.raises(ConfigurationError, match="--give-up skip stores no dead letters"):
-        _failure_policy(NO_LIMIT, GiveUp.SKIP, "blob:dead", Typed)

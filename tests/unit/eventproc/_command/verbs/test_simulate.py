@@ -28,22 +28,6 @@ def test_text_output_is_a_table(capsys):
     assert "seconds to balance" in capsys.readouterr().out
 
 
-def test_an_unknown_event_is_an_error_that_names_it(capsys):
-    """Exit code 2, and one line on standard error."""
-    code = main([*SMALL, "--event", "fly:1"])
-
-    assert code == 2
-    assert "fly:1" in capsys.readouterr().err
-
-
-def test_a_picture_is_written_if_one_is_wanted(tmp_path):
-    """Beside the figures."""
-    plot = tmp_path / "joined.png"
-
-    assert main([*SMALL, "--event", "join:1", "--plot", str(plot)]) == 0
-    assert plot.stat().st_size > 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "spread"),
     [
@@ -116,7 +100,7 @@ def test_a_weight_without_its_placement_is_refused(capsys):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--hours", "0", "--hours is 0 s: give more than 0 s"),
+        ("--event", "fly:1", "fly:1"),
         ("--store", "sqlite", "'--store': 'sqlite' is not one of"),
         ("--event", "crash:0", "the count must be 1 or more"),
     ],
