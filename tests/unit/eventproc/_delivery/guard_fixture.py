@@ -43,10 +43,8 @@ class GuardFixture:
         found: Isolation,
         *,
         newest: int | None = None,
-        limit: int | None = LIMIT,
         unsettled_max: int | None = None,
         new_from: float = inf,
-        is_forced: bool = False,
     ) -> None:
         self.setup = Setup()
         self.checkpoints = CheckpointFixture(self.setup)
@@ -77,10 +75,8 @@ class GuardFixture:
                 counters=DeliveryCounters(),
                 log=get_logger("eventproc.test"),
             ),
-            deliveries_max=limit,
-            is_forced=is_forced,
+            deliveries_max=LIMIT,
         )
-        self.settled_at: list[Isolation] = []
         self._found = found
         self.parts: list[list[int]] = []
         self.isolations: list[Isolation | None] = []
@@ -101,9 +97,7 @@ class GuardFixture:
         await self.guard.deliver(self.progress.admit(events(delivered)))
 
     async def _settle(self) -> None:
-        checkpoint = self.setup.checkpoint()
-        assert checkpoint is not None
-        self.settled_at.append(checkpoint.isolation)
+        """The service knows at once what is stored."""
 
     async def _hand(self, part):
         self.at_delivery()

@@ -103,19 +103,6 @@ async def test_a_new_event_is_not_given_up_for_one_that_is_gone():
     assert (fixture.parts, fixture.isolations) == ([[1, 2, 3, 4, 5]], [IN_BATCH])
 
 
-async def test_suspects_are_delivered_when_the_service_knows_the_position():
-    """After the count is stored; other events need not wait."""
-    fixture = GuardFixture(IN_PART, unsettled_max=3)
-    fixture.at_delivery = lambda: fixture.settled_at.append(NOT_BEGUN)
-    await fixture.open()
-    await fixture.deliver(range(1, 6))
-
-    isolations, settled_at = fixture.isolations, fixture.settled_at
-
-    assert isolations == [ALONE, ALONE, ALONE, IN_BATCH]
-    assert settled_at == [ALONE, NOT_BEGUN] * 3 + [NOT_BEGUN]
-
-
 async def test_the_last_suspect_is_delivered_alone_at_once():
     """No other event of the part can have killed the process, so its count tells this one's."""
     async with guarded(IN_BATCH, newest=6) as fixture:
@@ -171,25 +158,6 @@ async def test_parts_of_events_after_those_alone_store_one_count_each():
             await fixture.deliver(range(first, first + 10))
 
     assert positions[ALONE_COUNT:] == [100, 100, 100, 100, 132, 132, 132]
-
-
-@pytest.mark.parametrize("limit", [LIMIT, None])
-@pytest.mark.parametrize("is_forced", [False, True])
-@pytest.mark.parametrize("found", [alone(LIMIT - 2), AT_LIMIT])
-def test_an_event_is_given_up_when_its_count_is_at_the_limit(limit, is_forced, found):
-    """Not if an operator resumed the partition, and never without a limit."""
-
-    async def scenario():
-        fixture = GuardFixture(found, limit=limit, is_forced=is_forced)
-        await fixture.open()
-        await fixture.deliver([1, 2])
-        return fixture.given_up, fixture.parts
-
-    expected: object = ([], [[1], [2]])
-    if found == AT_LIMIT and limit is not None and not is_forced:
-        expected = ([(1, LIMIT)], [[2]])
-
-    assert run_virtual(scenario()) == expected
 
 
 async def test_a_give_up_that_fails_keeps_the_count_for_the_next_pump():
