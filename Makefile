@@ -133,6 +133,10 @@ fmt: venv ## format, and fix what can be fixed automatically
 sim: venv ## simulate many more groups than the tests do (SEEDS=10000: ten minutes on two cores)
 	@$(run)/python -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
+.PHONY: pairs
+pairs: venv ## play every pair of faults in a dozen short lives of a group (hours; ARGS='--scenario join', --singles)
+	@$(run)/python -m tests.simulation.pairs $(ARGS)
+
 .PHONY: storm
 storm: venv azurite ## run real processes through kills, freezes, outages and wrong clocks, on each store (MINUTES=10)
 	@$(run)/python -m tests.integration.delivery --minutes $(MINUTES) $(ARGS)

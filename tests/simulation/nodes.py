@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
-from eventproc import EventProcessor
+from eventproc import EventProcessor, ResourceProcessor
 from eventproc._core.placement.placement import MemberFacts
 from eventproc.models._statistics import ProcessorStatistics
 from eventproc.testing._processes import Process
@@ -19,7 +19,7 @@ class CheckedNode:
 
     owner_id: str
     process: Process
-    processor: EventProcessor | ForeignProcessor
+    processor: EventProcessor | ResourceProcessor | ForeignProcessor
     actor: Actor
     connection: CheckedConnection
     facts: MemberFacts = field(default_factory=MemberFacts)
@@ -59,6 +59,8 @@ class CheckedNode:
         """The partitions that it serves, by its own account."""
         if isinstance(self.processor, ForeignProcessor):
             return self.processor.served
+        if isinstance(self.processor, ResourceProcessor):
+            return frozenset(held.name for held in self.processor.statistics().resources)
         return frozenset(pump.partition_id for pump in self.statistics.pumps)
 
     @property

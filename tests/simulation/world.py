@@ -21,6 +21,7 @@ from eventproc import (
     EventProcessorConfig,
     PartitionHandler,
     ReceivedEvent,
+    ResourceProcessor,
     SourceError,
     StoreError,
 )
@@ -171,7 +172,7 @@ class World(GroupView):
     def _add(
         self,
         process: Process,
-        processor: EventProcessor | ForeignProcessor,
+        processor: EventProcessor | ResourceProcessor | ForeignProcessor,
         connection: CheckedConnection,
     ) -> CheckedNode:
         node = CheckedNode(
@@ -202,7 +203,11 @@ class World(GroupView):
             self.invariants.note("stopped", node.owner_id)
 
     async def _run(
-        self, node: CheckedNode, processor: EventProcessor, *, is_supervised: bool
+        self,
+        node: CheckedNode,
+        processor: EventProcessor | ResourceProcessor,
+        *,
+        is_supervised: bool,
     ) -> None:
         """Start the processor, wait until it should stop, and stop it."""
         while not node.leaving.is_set():
