@@ -91,7 +91,7 @@ test-lowest: .tools/lowest/.done ## run the unit tests on the lowest version of 
 	@.tools/lowest/bin/$(pytest) -W ignore::DeprecationWarning tests/unit
 
 .PHONY: night
-night: $(parts) ## run what takes hours: each version of Spark, with kills, a storm on Kafka, ten million captured events
+night: $(parts) ## run what takes hours: each version of Spark, with kills, a storm on Kafka, ten million captured events, every SDK in a group
 	@$(run)/pytest -m night
 	@for version in $(older_sparks); do \
 	    $(MAKE) test-spark-$$version && \
@@ -99,6 +99,7 @@ night: $(parts) ## run what takes hours: each version of Spark, with kills, a st
 	        tests/spark/test_kills.py tests/spark/test_pipelines.py || exit 1; done
 	@$(MAKE) storm MINUTES=10 ARGS='--hub kafka --store sqlite'
 	@$(MAKE) capture
+	@$(MAKE) interop
 
 .PHONY: coverage
 coverage: $(parts) ## run every test, and measure coverage (twice the time)
@@ -146,7 +147,8 @@ capture: venv ## read a hub that forgets through its Capture files, with kills, 
 	@$(run)/python -m tests.integration.capture $(HISTORY)
 
 .PHONY: interop
-interop: venv azurite clients ## run processors of every Azure SDK and ours in one group, through faults (MINUTES=15)
+interop: MINUTES = 15
+interop: venv azurite clients ## run processors of every Azure SDK and ours in one group, through faults, with short intervals and with defaults (MINUTES=15)
 	@$(run)/python -m tests.integration.interop --minutes $(MINUTES) $(ARGS)
 
 .PHONY: mistakes

@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from random import Random
+import time
 
-from .mixed import mixed
+from .mixed import PACES, mixed
 
 
 def main() -> int:
@@ -12,9 +12,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make interop", description=__doc__)
     parser.add_argument("--minutes", type=float, default=15.0, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (not of the timing)")
+    parser.add_argument(
+        "--group", choices=PACES, action="append", help="default: both, beside each other"
+    )
     arguments = parser.parse_args()
+    began_s = time.monotonic()
     wrong = mixed(
-        arguments.minutes * 60, Random(arguments.seed), lambda line: print(line, flush=True)
+        arguments.minutes * 60,
+        arguments.seed,
+        [PACES[name] for name in arguments.group or PACES],
+        lambda line: print(f"{time.monotonic() - began_s:5.0f} s  {line}", flush=True),
     )
     for line in wrong:
         print(line, file=sys.stderr)

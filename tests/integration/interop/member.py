@@ -1,25 +1,36 @@
 """A processor in a process of its own, which prints what it does as lines of JSON.
 
 ``python -m tests.integration.interop.member SDK CONNECTION_STRING HUB GROUP STORAGE CONTAINER
-INTERVAL_S EXPIRATION_S``; SDK is ``ours`` or ``python``. It ends when its standard input does.
+INTERVAL_S EXPIRATION_S``; SDK is ``ours`` or ``python``. An interval of zero stands for the SDK's
+defaults; ours then has the expiration that ``docs/operations.md`` advises beside every SDK. It ends
+when its standard input does.
 """
 
 import asyncio
 import json
 import sys
 from datetime import timedelta
+from threading import Lock
 
 from azure.eventhub.aio import EventHubConsumerClient
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
 
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc import CheckpointPolicy, EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc.models import CloseReason, WriteOutcome
 from eventproc.sources.eventhubs import EventHubSource
+
+OURS_BESIDE_DEFAULTS_S = (10.0, 180.0)
+PYTHON_INTERVAL_S = 30.0
+
+
+SAYING = Lock()
 
 
 def say(**line: object) -> None:
-    """Print a line."""
-    print(json.dumps(line), flush=True)
+    """Print a line, of any thread: the store has its own."""
+    with SAYING:
+        print(json.dumps(line), flush=True)
 
 
 def say_handled(partition_id, events):
@@ -41,7 +52,18 @@ class Handler(PartitionHandler):
 
     async def close(self, context, reason):
         """Say so."""
-        say(closed=context.partition_id)
+        say(closed=context.partition_id, is_lost=reason is CloseReason.OWNERSHIP_LOST)
+
+
+class Store(BlobCheckpointStore):
+    """Says what it stored."""
+
+    async def update_checkpoint(self, group, update):
+        """Say so."""
+        result = await super().update_checkpoint(group, update)
+        if result.outcome is WriteOutcome.WON:
+            say(checkpointed=update.partition_id, sequence_number=update.sequence_number)
+        return result
 
 
 async def until_input_ends():
@@ -52,9 +74,11 @@ async def until_input_ends():
 async def ours(names, interval_s, expiration_s):
     """Run a processor of this library."""
     hub, name, group, storage, container = names
+    if not interval_s:
+        interval_s, expiration_s = OURS_BESIDE_DEFAULTS_S
     processor = EventProcessor(
         source=EventHubSource.from_connection_string(hub, eventhub_name=name),
-        store=BlobCheckpointStore.from_connection_string(storage, container),
+        store=Store.from_connection_string(storage, container),
         handler=Handler,
         consumer_group=group,
         config=EventProcessorConfig(
@@ -76,8 +100,8 @@ async def python(names, interval_s, expiration_s):
         group,
         eventhub_name=name,
         checkpoint_store=store,
-        load_balancing_interval=interval_s,
-        partition_ownership_expiration_interval=expiration_s,
+        load_balancing_interval=interval_s or PYTHON_INTERVAL_S,
+        partition_ownership_expiration_interval=expiration_s or None,
     )
 
     async def on_batch(context, events):

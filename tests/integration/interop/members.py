@@ -24,7 +24,7 @@ STOP_MAX_S = 40
 
 @dataclass(frozen=True)
 class Place:
-    """Where a group is, and its members' settings; without times, each has its SDK's defaults."""
+    """Where a group is, and its members' settings; with zeros, each has its SDK's defaults."""
 
     connection: str
     hub: str
@@ -47,7 +47,8 @@ def _own(sdk: str) -> Callable[[Place], Program]:
 
 def _javascript(place: Place) -> Program:
     names = (place.connection, place.hub, place.group, place.storage, place.container)
-    times = (f"{place.interval_s * 1000:.0f}", f"{place.expiration_s * 1000:.0f}")
+    milliseconds = (place.interval_s * 1000, place.expiration_s * 1000)
+    times = [f"{each:.0f}" for each in milliseconds if each]
     node = shutil.which("node")
     return Program([str(node), str(JAVASCRIPT / "processor.js"), *names, *times])
 
@@ -87,6 +88,8 @@ class Member:
         """When it was frozen or killed, from and to."""
 
         self._program = START[sdk](place)
+        self._owned = set[str]()
+        self._read_count = 0
 
     @property
     def said(self) -> list[dict[str, Any]]:
@@ -95,12 +98,13 @@ class Member:
 
     def owned(self) -> set[str]:
         """Return the partitions that it has opened and not closed."""
-        owned = set[str]()
-        for line in [*self.said]:
+        news = self.said[self._read_count :]
+        self._read_count += len(news)
+        for line in news:
             if "opened" in line:
-                owned.add(line["opened"])
-            owned.discard(line.get("closed", ""))
-        return owned
+                self._owned.add(line["opened"])
+            self._owned.discard(line.get("closed", ""))
+        return {*self._owned}
 
     def stop(self) -> bool:
         """Stop it gracefully; return whether it ended by itself."""

@@ -291,19 +291,22 @@ func (c *client) checkpoints(ctx context.Context, given command) ([]record, erro
 	return records, err
 }
 
-// process starts a processor that checkpoints after each batch; zero stands for the SDK's default.
+// process starts a processor that checkpoints after each batch; without an interval it has the SDK's defaults.
 func (c *client) process(given command) error {
 	store, err := storeOf(given)
 	if err != nil {
 		return err
 	}
 	earliest := true
-	processor, err := azeventhubs.NewProcessor(c.consumer, store, &azeventhubs.ProcessorOptions{
-		LoadBalancingStrategy:       azeventhubs.ProcessorStrategyGreedy,
-		UpdateInterval:              time.Duration(given.IntervalS * float64(time.Second)),
-		PartitionExpirationDuration: time.Duration(given.ExpirationS * float64(time.Second)),
-		StartPositions:              azeventhubs.StartPositions{Default: azeventhubs.StartPosition{Earliest: &earliest}},
-	})
+	options := azeventhubs.ProcessorOptions{
+		StartPositions: azeventhubs.StartPositions{Default: azeventhubs.StartPosition{Earliest: &earliest}},
+	}
+	if given.IntervalS > 0 {
+		options.LoadBalancingStrategy = azeventhubs.ProcessorStrategyGreedy
+		options.UpdateInterval = time.Duration(given.IntervalS * float64(time.Second))
+		options.PartitionExpirationDuration = time.Duration(given.ExpirationS * float64(time.Second))
+	}
+	processor, err := azeventhubs.NewProcessor(c.consumer, store, &options)
 	if err != nil {
 		return err
 	}

@@ -363,14 +363,13 @@ public final class Client {
         return records;
     }
 
-    /** Starts a processor that checkpoints after each batch; zero stands for the SDK's default. */
+    /** Starts a processor that checkpoints after each batch; without an interval it has the SDK's defaults. */
     private Object process(JsonNode given) {
         long last = given.path("last").asLong(Long.MAX_VALUE);
         EventProcessorClientBuilder builder = new EventProcessorClientBuilder()
             .connectionString(textIn(connected, "connection"), textIn(connected, "hub"))
             .consumerGroup(textIn(connected, "group"))
             .checkpointStore(storeOf(given))
-            .loadBalancingStrategy(LoadBalancingStrategy.GREEDY)
             .initialPartitionEventPosition(partitionId -> EventPosition.earliest())
             .processPartitionInitialization(started -> report("opened", started.getPartitionContext().getPartitionId()))
             .processPartitionClose(closed -> report("closed", closed.getPartitionContext().getPartitionId()))
@@ -385,6 +384,7 @@ public final class Client {
                 }
             }, given.hasNonNull("last") ? 1 : 100, Duration.ofMillis(200));
         if (given.path("interval_s").asDouble() > 0) {
+            builder.loadBalancingStrategy(LoadBalancingStrategy.GREEDY);
             builder.loadBalancingUpdateInterval(Duration.ofMillis((long) (given.get("interval_s").asDouble() * 1000)));
             builder.partitionOwnershipExpirationInterval(
                 Duration.ofMillis((long) (given.get("expiration_s").asDouble() * 1000)));

@@ -39,4 +39,5 @@ process.stdin.resume();
 process.stdin.on("end", async () => {
   await subscription.close();
   await consumer.close();
+  process.exit(); // The timer that renews the token of a stolen link would keep it.
 });
