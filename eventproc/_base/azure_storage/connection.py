@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from io import BytesIO
@@ -219,7 +219,8 @@ def _request_of(error: HttpResponseError) -> tuple[str, datetime | None]:
 
 def _date(response: AsyncHttpResponse) -> datetime | None:
     date = response.headers.get("Date")
-    return parsedate_to_datetime(date) if date else None
+    # Dates in HTTP are in GMT. A proxy may add a second one, and then no zone is found in the text.
+    return parsedate_to_datetime(date).replace(tzinfo=UTC) if date else None
 
 
 # The transport.
