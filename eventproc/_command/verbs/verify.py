@@ -1,7 +1,7 @@
 """``eventproc verify``: check on a new hub and an empty container what eventproc assumes."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from eventproc._base.extras import needing
-from eventproc._command.arguments.access import KAFKA_ENDPOINT, TransportName
+from eventproc._command.arguments.access import HUB_VARIABLE, KAFKA_ENDPOINT, TransportName
 from eventproc._command.arguments.address import HubAndStore
 from eventproc._command.arguments.sources import OTHER_BROKERS, make_source
 from eventproc._command.terminal.console import format_duration, standard_output
@@ -17,9 +17,42 @@ from eventproc.errors import ConfigurationError, MissingExtraError
 from eventproc.ports import EventSource
 
 
+@dataclass(frozen=True, kw_only=True)
+class EmptyHubAndContainer(HubAndStore):
+    """The hub and the container that are checked: no other source and no other store."""
+
+    store: Annotated[
+        str,
+        typer.Option(
+            "--store",
+            envvar="EVENTPROC_STORE",
+            metavar="blob:CONTAINER",
+            help="An empty container, which nobody else uses.",
+        ),
+    ]
+    connection_string: Annotated[
+        str,
+        typer.Option(
+            envvar=HUB_VARIABLE,
+            metavar="TEXT",
+            help="The connection string of the Event Hubs namespace or hub, instead of --namespace "
+            "and an identity. It is a secret: prefer the environment variable.",
+        ),
+    ] = field(default="", repr=False)
+    eventhub: Annotated[
+        str,
+        typer.Option(
+            envvar="EVENTPROC_EVENTHUB",
+            metavar="NAME",
+            help="A new event hub, which nobody else uses. Not needed if the connection string has "
+            "EntityPath=NAME.",
+        ),
+    ] = ""
+
+
 async def verify(
     *,
-    address: HubAndStore,
+    address: EmptyHubAndContainer,
     report: Annotated[
         Path,
         typer.Option(
@@ -65,15 +98,14 @@ async def verify(
     hub = address.over_amqp(EventHubAddress, address.eventhub or None)
     console = standard_output()
     total = len(list(checks_in(chapters_of(None, None, None))))
-    shown = 0
+    findings: list[Finding] = []
 
     def show(finding: Finding) -> None:
-        nonlocal shown
-        shown += 1
+        findings.append(finding)
         took = format_duration(finding.check.took) if finding.check.took is not None else ""
         console.print(
-            f"{shown:>3}/{total}  {finding.result.value:<27}  {took:>6}  {finding.service}: "
-            f"{finding.title}"
+            f"{len(findings):>3}/{total}  {finding.result.value:<27}  {took:>6}  "
+            f"{finding.service}: {finding.title}"
         )
         if finding.details:
             console.print(
@@ -86,7 +118,7 @@ async def verify(
         kafka = None if is_emulator else _kafka(address, hub.name)
         bench = benches.HubBench(hub, idle=idle, kafka=kafka)
         async with bench.producer:
-            findings = await run_checks(bench, container, show)
+            left = await run_checks(bench, container, show)
     finally:
         hub.close()
     service = "the emulator" if is_emulator else "Event Hubs"
@@ -96,6 +128,8 @@ async def verify(
     counts = counted(findings).items()
     console.print("", *(f"{count} {result.value}" for result, count in counts), sep="\n")
     console.print(f"written without names and keys to {report}")
+    if left:
+        console.print(f"{left}. Delete the container")
     return exit_code_of(findings)
 
 

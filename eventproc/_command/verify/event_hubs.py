@@ -10,6 +10,7 @@ from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 from azure.eventhub.exceptions import EventDataSendError
 
+from eventproc._command.terminal.console import format_duration
 from eventproc._command.verify.bench import HubBench, events_on
 from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
 from eventproc.models import EventPosition
@@ -63,7 +64,9 @@ async def an_event_keeps_its_properties(bench: HubBench) -> None:
     await bench.producer.send_batch(batch)
     (theirs,) = await bench.read_by_azure("0", position, 1)
     async with bench.source() as source:
-        (ours,) = await take(await source.open_receiver(GROUP, "0", position), 1)
+        events = await take(await source.open_receiver(GROUP, "0", position), 1)
+    require_bodies(events, [b"body"], "one event was published")
+    ours = events[0]
 
     wanted = properties | {"time": int(moment.timestamp() * 1000)}
     found = {str(name, "utf-8"): value for name, value in (theirs.properties or {}).items()}  # type: ignore[arg-type]
@@ -319,7 +322,8 @@ async def a_link_without_events_stays_open(bench: HubBench) -> None:
         await bench.publish("0", b"at last")
         events = await take(receiver, 1)
 
-    require_bodies([*early, *events], [b"at last"], f"the link had no event for {bench.idle}")
+    idle = format_duration(bench.idle)
+    require_bodies([*early, *events], [b"at last"], f"the link had no event for {idle}")
 
 
 async def the_kafka_endpoint_has_the_same_events(bench: HubBench) -> None:

@@ -15,7 +15,7 @@ _SERIAL: Final = re.compile(r"[0-9a-f]{32}")
 
 
 def report_of(findings: Sequence[Finding], names: Collection[str], *, service: str) -> str:
-    """Return the report as Markdown.
+    """Return the report as Markdown, with what differs first.
 
     Args:
         findings: Of all checks.
@@ -26,7 +26,7 @@ def report_of(findings: Sequence[Finding], names: Collection[str], *, service: s
     lines = [f"# eventproc verify: {service}", "", f"eventproc {__version__}, {day}.", ""]
     lines += [f"- {count} {result.value}" for result, count in counted(findings).items()]
     lines += ["", "| service | check | result | relied on by | details |", "|---|---|---|---|---|"]
-    for each in findings:
+    for each in sorted(findings, key=lambda each: [*Result].index(each.result)):
         cells = (each.service, each.check.promise, each.result.value, each.check.relied_on_by)
         lines.append("| " + " | ".join(map(_cell, (*cells, hidden(each.details, names)))) + " |")
     return "\n".join(lines) + "\n"

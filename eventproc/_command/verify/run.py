@@ -8,10 +8,12 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Final
 
+from azure.eventhub.exceptions import AuthenticationError
+
 from checkpointstores.blob._container import BlobContainer
 from eventproc._command.verify import blob_storage, event_hubs
 from eventproc._command.verify.bench import ContainerBench, HubBench
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, StoreError
 from eventproc.testing import ClauseReport
 from eventproc.testing._clauses import clauses_of, described, run_clauses
 from eventproc.testing._source_contract import every_source, logs
@@ -36,14 +38,14 @@ _OWN_BLOB: Final = re.compile(r"eventproc-verify/|[^/]*[0-9a-f]{32}[^/]*/")
 
 
 class Result(StrEnum):
-    """What a check found."""
+    """What a check found, in the order of the report."""
 
-    AS_ASSUMED = "as assumed"
+    DIFFERS = "differs from what we assume"
     DIFFERS_FROM_EMULATOR = "differs from the emulator"
     """As assumed by the code; but the emulator answers otherwise, so tests show something else."""
 
     NOT_CHECKED = "not checked"
-    DIFFERS = "differs from what we assume"
+    AS_ASSUMED = "as assumed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +117,8 @@ async def run_checks(
     *,
     records: int = _RECORDS,
     rounds: int = _ROUNDS,
-) -> Sequence[Finding]:
-    """Run every check, and delete the blobs that they wrote.
+) -> str:
+    """Run every check, and delete the blobs that they wrote; say which could not be deleted.
 
     Args:
         hub: An empty hub, opened.
@@ -127,27 +129,27 @@ async def run_checks(
 
     Raises:
         ConfigurationError: Hub or container cannot be used for this, or are not empty.
+        StoreRejectedError: The credential lacks a right that the checks need.
     """
-    findings = []
     async with container.store as store, container.address.checkpoint_store() as other:
-        await require_empty(hub, container.container)
+        await require_usable(hub, container.container)
         stores = StoreBench(
             store=store, other=other, lose_answers=None, records=records, rounds=rounds
         )
         try:
             for service, bench, clause in checks_in(chapters_of(hub, container, stores)):
-                findings.append(await run_check(service, bench, clause))
-                on_finding(findings[-1])
+                on_finding(await run_check(service, bench, clause))
         finally:
-            await remove_traces(container.container)
-    return findings
+            left = await remove_traces(container.container)
+    return left
 
 
-async def require_empty(hub: HubBench, container: BlobContainer) -> None:
-    """Refuse what others may use.
+async def require_usable(hub: HubBench, container: BlobContainer) -> None:
+    """Refuse what others may use, and credentials that lack a right: most checks would fail.
 
     Raises:
         ConfigurationError: It has events or blobs, or lacks what the checks need.
+        StoreRejectedError: Blobs cannot be written or deleted.
     """
     listing = await container.list("")
     if listing.items:
@@ -175,16 +177,34 @@ async def require_empty(hub: HubBench, container: BlobContainer) -> None:
                 f"the event hub needs a consumer group {OTHER_GROUP!r} besides $Default: create it "
                 f"(az eventhubs eventhub consumer-group create --name {OTHER_GROUP} ...)"
             ) from error
+    name = f"{ContainerBench.folder}right"
+    written = await container.put(name, {}, None, etag=None)
+    await container.delete(name, etag=written.etag)
+    try:
+        await hub.publish("0", b"may be sent")
+    except AuthenticationError as error:
+        raise ConfigurationError(
+            f"no events can be sent to the event hub: {error}. Give the identity the role Azure "
+            "Event Hubs Data Sender, or the connection string the right Send"
+        ) from error
 
 
-async def remove_traces(container: BlobContainer) -> None:
-    """Delete the blobs that checks wrote, and no others."""
+async def remove_traces(container: BlobContainer) -> str:
+    """Delete the blobs that checks wrote, and no others; say which could not be deleted."""
     room = asyncio.Semaphore(_DELETIONS_AT_ONCE)
 
     async def delete(name: str, etag: str) -> None:
         async with room:
             await container.delete(name, etag=etag)
 
-    listing = await container.list("")
+    try:
+        listing = await container.list("")
+    except StoreError as error:
+        return f"the blobs that the checks wrote could not be deleted: {error}"
     own = [item for item in listing.items if _OWN_BLOB.match(item.name)]
-    await asyncio.gather(*(delete(item.name, item.etag) for item in own))
+    deletions = (delete(item.name, item.etag) for item in own)
+    answers = await asyncio.gather(*deletions, return_exceptions=True)
+    errors = [answer for answer in answers if isinstance(answer, Exception)]
+    if not errors:
+        return ""
+    return f"{len(errors)} of {len(own)} blobs could not be deleted: {errors[0]}"

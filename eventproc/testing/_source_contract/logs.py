@@ -136,7 +136,9 @@ async def properties_have_the_first_and_last_event_of_a_partition(bench: SourceB
     """``partition_properties`` tells where a partition begins and ends, also an empty one."""
     async with opened(bench) as receiver:
         await bench.publish("0", b"newest")
-        (newest,) = await take(receiver, 1)
+        events = await take(receiver, 1)
+        require_bodies(events, [b"newest"], "one event was published")
+        newest = events[0]
         async with bench.source() as source:
             full = await source.partition_properties("0")
             empty = await source.partition_properties("2")

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from eventproc.errors import StoreError
 from eventproc.models import (
     NOT_BEGUN,
     Checkpoint,
@@ -56,9 +57,10 @@ class Bench:
         )
 
 
-def require_won(outcome: WriteOutcome, sentence: str) -> None:
-    """Raise ``AssertionError`` with *sentence* and the outcome of a write that was not won."""
-    require(outcome is WriteOutcome.WON, f"{sentence}: it is {outcome.value}")
+def require_won(outcome: WriteOutcome, sentence: str, error: StoreError | None = None) -> None:
+    """Raise ``AssertionError`` with *sentence*, and the outcome of a write that was not won."""
+    why = f" ({error})" if error else ""
+    require(outcome is WriteOutcome.WON, f"{sentence}: it is {outcome.value}{why}")
 
 
 def require_lost(outcome: WriteOutcome, sentence: str) -> None:
@@ -99,7 +101,7 @@ async def own(
 ) -> PartitionOwnership:
     """Make a claim that must win, and return the record."""
     result = await claim_one(store, group, partition_id, owner_id, expected_etag)
-    require_won(result.outcome, "a claim on the etag that was read must be won")
+    require_won(result.outcome, "a claim on the etag that was read must be won", result.error)
     record = require_present(result.ownership, "a won claim must come with the record as stored")
     require(
         (record.partition_id, record.owner_id) == (partition_id, owner_id),
@@ -153,6 +155,7 @@ async def store_checkpoint(
     require_won(
         result.outcome,
         "a checkpoint that replaces the one that is stored must be won",
+        result.error,
     )
     stored = require_present(result.checkpoint, "a won update must come with the stored checkpoint")
     require(

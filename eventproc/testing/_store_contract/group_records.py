@@ -25,7 +25,7 @@ LARGE = bytes(range(256)) * 4096
 async def write(store: CheckpointStore, group: ConsumerGroup, record: GroupRecord) -> GroupRecord:
     """Write a group record that must win, and return it as stored."""
     result = await store.write_record(group, record)
-    require_won(result.outcome, "a write on the etag that is stored must be won")
+    require_won(result.outcome, "a write on the etag that is stored must be won", result.error)
     stored = require_present(result.record, "a won write must come with the record")
     require(
         stored.etag not in {None, record.etag} and replace(stored, etag=record.etag) == record,

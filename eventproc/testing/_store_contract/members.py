@@ -32,7 +32,9 @@ _LATER_VALUES: Final[dict[str, Any]] = dict.fromkeys(("status", "offset_format")
 async def announce(store: CheckpointStore, group: ConsumerGroup, member: Member) -> Member:
     """Write a member record that must win, and return it as stored."""
     result = await store.announce_member(group, member)
-    require_won(result.outcome, "an announcement on the etag that is stored must be won")
+    require_won(
+        result.outcome, "an announcement on the etag that is stored must be won", result.error
+    )
     stored = require_present(result.member, "a won announcement must come with the record")
     require(
         stored.etag is not None and stored.last_modified is not None,

@@ -199,9 +199,11 @@ async def groups_do_not_see_each_other(bench: Bench) -> None:
     ]
     mine = await own(bench.store, group, "0", "a")
     for neighbour in neighbours:
-        require(await owners(bench.store, neighbour) == {}, f"{neighbour} must not see {group}")
+        seen = await owners(bench.store, neighbour)
+        require(seen == {}, f"a group must not see the records of another one: {seen}")
         await own(bench.store, neighbour, "0", "b")
-    require(await owners(bench.store, group) == {"0": mine}, f"{group} must not see its neighbours")
+    seen = await owners(bench.store, group)
+    require(seen == {"0": mine}, f"a group must see its own records as they were written: {seen}")
 
 
 async def group_names_ignore_case(bench: Bench) -> None:

@@ -24,7 +24,7 @@ LIMITS = {
 
 
 @asynccontextmanager
-async def hub_bench() -> AsyncIterator[HubBench]:
+async def hub_bench(kind: type[HubBench] = HubBench) -> AsyncIterator[HubBench]:
     """Yield a new hub of an emulator."""
     configuration = EmulatorConfiguration(hubs=hubs_of({"orders": 3}, ["audit"]), port=0)
     async with EmulatorServer(configuration) as server:
@@ -32,7 +32,7 @@ async def hub_bench() -> AsyncIterator[HubBench]:
             server.connection_string, eventhub_name="orders", options=None
         )
         await hub.open()
-        bench = HubBench(hub, idle=timedelta(seconds=0.3), kafka=None)
+        bench = kind(hub, idle=timedelta(seconds=0.3), kafka=None)
         async with bench.producer:
             yield bench
 

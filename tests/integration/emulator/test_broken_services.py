@@ -4,21 +4,24 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from azure.eventhub.exceptions import AuthenticationError
 
 from checkpointstores.blob._azure_container import AzureContainer
+from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc._command.verify import blob_storage
+from eventproc._command.verify.bench import HubBench
 from eventproc._command.verify.run import (
     Result,
     chapters_of,
     checks_in,
     remove_traces,
-    require_empty,
+    require_usable,
     run_check,
 )
 from eventproc.emulator._hub import hub as emulated
 from eventproc.emulator._hub.log import PartitionLog
 from eventproc.emulator._links.outgoing_link import DeliveryLink
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, StoreRejectedError
 from eventproc.testing._store_contract.bench import Bench
 
 from .test_assumptions import container_bench, hub_bench
@@ -156,17 +159,63 @@ async def test_a_broken_emulator_is_found(monkeypatch, breaks, check):
     assert finding.result is Result.DIFFERS, finding
 
 
+@pytest.mark.parametrize(
+    ("rights", "words"),
+    [("rl", "lacks the right to write blobs"), ("rwl", "lacks the right to delete blobs")],
+)
+async def test_a_container_that_the_credential_cannot_write_is_refused(
+    storage, container, rights, words
+):
+    """Otherwise most checks would fail, and none of them for what the service does."""
+    async with container_bench(storage, container) as blobs, hub_bench() as hub:
+        signed = blobs.signed(rights, timedelta(hours=1))
+        async with signed.store:
+            with pytest.raises(StoreRejectedError, match=words):
+                await require_usable(hub, signed.container)
+
+
+class Silent(HubBench):
+    """Nobody may send to its hub."""
+
+    async def publish(self, partition_id, *bodies):
+        """Refuse it, as the client does."""
+        raise AuthenticationError("the claim Send is required")
+
+
+async def test_a_hub_to_which_the_credential_cannot_send_is_refused(storage, container):
+    """With the right that it lacks."""
+    async with container_bench(storage, container) as blobs, hub_bench(Silent) as hub:
+        with pytest.raises(ConfigurationError, match="Azure Event Hubs Data Sender"):
+            await require_usable(hub, blobs.container)
+
+
+class Sticky(AzureContainer):
+    """Deletes nothing."""
+
+    async def delete(self, name, *, etag):
+        """Say that the blob was changed."""
+        raise ConditionFailedError
+
+
+async def test_blobs_that_cannot_be_deleted_are_told_and_end_nothing(storage, container):
+    """The report of the checks must not be lost with them."""
+    async with container_bench(storage, container, Sticky) as blobs:
+        await blobs.container.put(blobs.folder + "ours", {}, None, etag=None)
+
+        assert "1 of 1 blobs could not be deleted" in await remove_traces(blobs.container)
+
+
 async def test_what_others_may_use_is_refused_and_stays(storage, container):
     """A blob, or an event, of somebody else: nothing is checked, and nothing removed."""
     async with container_bench(storage, container) as blobs, hub_bench() as hub:
-        await require_empty(hub, blobs.container)
+        await require_usable(hub, blobs.container)
         await hub.publish("1", b"theirs")
-        with pytest.raises(ConfigurationError, match=r"has or had events \(partitions 1\)"):
-            await require_empty(hub, blobs.container)
+        with pytest.raises(ConfigurationError, match=r"has or had events \(partitions 0, 1\)"):
+            await require_usable(hub, blobs.container)
         await blobs.container.put("theirs", {}, None, etag=None)
         await blobs.container.put(blobs.folder + "ours", {}, None, etag=None)
         with pytest.raises(ConfigurationError, match="the container has 2 blobs"):
-            await require_empty(hub, blobs.container)
+            await require_usable(hub, blobs.container)
         await remove_traces(blobs.container)
         left = [item.name for item in (await blobs.container.list("")).items]
 
