@@ -1,7 +1,7 @@
 """Tasks: several that run together, waits despite a cancellation, and calls of the user's code."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from types import TracebackType
@@ -9,7 +9,11 @@ from typing import Any, Final, TypeVar
 
 from eventproc.errors import HandlerAbortedError, HandlerCancelledError
 
+_A = TypeVar("_A")
 _T = TypeVar("_T")
+
+PART_MAX: Final = 256
+"""For thousands, the tasks would take more memory than their results."""
 
 PASSES: Final = (Exception, KeyboardInterrupt, GeneratorExit)
 """What user's code may raise as it is; a ``GeneratorExit`` closes the coroutine that calls it."""
@@ -150,6 +154,16 @@ async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:
     else:
         return [task.result() for task in tasks]
     raise first
+
+
+async def in_parts(
+    call: Callable[[_A], Coroutine[Any, Any, _T]], arguments: Sequence[_A]
+) -> list[_T]:
+    """Return what *call* returns for each argument; for ``PART_MAX`` of them at a time."""
+    results: list[_T] = []
+    for begin in range(0, len(arguments), PART_MAX):
+        results += await together(*map(call, arguments[begin : begin + PART_MAX]))
+    return results
 
 
 async def end(tasks: Collection[asyncio.Future[Any]]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from eventproc._base.tasks import together
+from eventproc._base.tasks import in_parts
 from eventproc._core.delivery.checkpoints import pump_owner
 from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
 from eventproc._core.placement.published_plan import PLAN_RECORD, PublishedPlan, plan_in
@@ -79,7 +79,7 @@ async def read_group(
     if source is not None:
         # Read after the checkpoints, so that no lag is negative.
         ids = await source.partition_ids()
-        properties = await together(*(source.partition_properties(p) for p in ids))
+        properties = await in_parts(source.partition_properties, ids)
         ends = {found.partition_id: found for found in properties}
         hub_created_at = source.created_at
     published, plan_error = await _published_plan(store, group)
@@ -139,9 +139,7 @@ async def _damage(
     current = {(c.partition_id, c.etag) for c in suspects}
     for version in error_by_version.keys() - current:
         del error_by_version[version]
-    await together(
-        *(check(c) for c in suspects if (c.partition_id, c.etag) not in error_by_version)
-    )
+    await in_parts(check, [c for c in suspects if (c.partition_id, c.etag) not in error_by_version])
     found = {c.partition_id: error_by_version[c.partition_id, c.etag] for c in suspects}
     return {partition_id: error for partition_id, error in found.items() if error is not None}
 

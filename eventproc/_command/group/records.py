@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eventproc._base.tasks import together
+from eventproc._base.tasks import in_parts
 from eventproc._command.group.connection import Connection, first_event
 from eventproc._command.group.view import in_order, lag_of
 from eventproc._command.terminal.console import Fields, cell, format_duration, plain_table
@@ -68,7 +68,7 @@ async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> di
             return Record(checkpoint=listed[partition_id], is_damaged=True)
         return Record(checkpoint=found or listed[partition_id])
 
-    return dict(zip(ids, await together(*map(whole, ids)), strict=True))
+    return dict(zip(ids, await in_parts(whole, ids), strict=True))
 
 
 def title_of(group: ConsumerGroup, remark: str = "") -> Text:
@@ -188,7 +188,7 @@ async def read_lags(
     listed = {c.partition_id: c for c in await connection.store.list_checkpoints(connection.group)}
     held = await live_owners(connection.store, connection.group, expiration)
     ids = await connection.partition_ids(wanted, list(listed))
-    ends = await together(*(source.partition_properties(p) for p in ids))
+    ends = await in_parts(source.partition_properties, ids)
 
     async def lag(end: PartitionProperties) -> Lag:
         found = listed.get(end.partition_id)
@@ -212,7 +212,7 @@ async def read_lags(
             oldest_age_s=age_s,
         )
 
-    return list(await together(*map(lag, ends)))
+    return await in_parts(lag, ends)
 
 
 def oldest_age_s(lags: Sequence[Lag]) -> float | None:

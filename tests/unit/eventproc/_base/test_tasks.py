@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from eventproc._base.tasks import cancellation_kept, end, together
+from eventproc._base.tasks import PART_MAX, cancellation_kept, end, in_parts, together
 
 
 async def give(value: int, after_s: float = 0.0) -> int:
@@ -24,6 +24,24 @@ async def test_together_returns_all_results_in_the_order_of_its_arguments():
     """Whichever task ends first."""
     assert await together(give(1, 0.01), give(2)) == [1, 2]
     assert await together() == []
+
+
+async def test_many_calls_are_made_in_parts_and_return_their_results_in_order():
+    """Not a task for each of thousands at once."""
+    under_way, most = 0, 0
+
+    async def call(number: int) -> int:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return -number
+
+    numbers = range(2 * PART_MAX + 1)
+
+    assert await in_parts(call, numbers) == [-number for number in numbers]
+    assert most == PART_MAX
 
 
 async def test_the_first_error_ends_the_other_tasks_and_is_raised_as_it_is():

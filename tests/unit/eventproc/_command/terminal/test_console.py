@@ -4,13 +4,22 @@ import csv
 import io
 import subprocess
 import sys
+from copy import copy
 from datetime import timedelta
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
 
-from eventproc._command.terminal.console import csv_lines, format_duration, print_csv
+from eventproc._command.terminal.console import (
+    cell,
+    csv_lines,
+    format_duration,
+    plain_table,
+    print_csv,
+)
 
 PROGRAM = """
 from rich.table import Table
@@ -50,6 +59,26 @@ def test_text_from_outside_is_shown_and_not_obeyed():
     assert found.replace("\n", "").isprintable()
     assert found.count("[bold]\\x1b[2J\\u202e :smile: [/nothing]") == 3
     assert "a\\r\\nb" in found
+
+
+@given(
+    st.lists(st.tuples(st.text("ab \u65e5\u0301", max_size=6), st.integers(0, 9999)), max_size=4),
+    st.sampled_from((8, 14, 200)),
+)
+def test_a_table_is_laid_out_as_rich_does(rows, width):
+    """Whether it fits, and is printed a row at a time, or has to be folded."""
+    table = plain_table("name", "number", numbers=("number",))
+    for name, number in rows:
+        table.add_row(cell(name), str(number), style="bold" if number > 99 else None)
+    slow = copy(table)
+    slow.__class__ = Table
+    texts = []
+    for each in (table, slow):
+        console = Console(file=io.StringIO(), width=width, markup=False, emoji=False)
+        console.print(each)
+        texts.append(console.file.getvalue())
+
+    assert texts[0] == texts[1]
 
 
 def test_csv_is_printable_on_a_terminal_and_as_it_is_for_programs(capsys, monkeypatch):
