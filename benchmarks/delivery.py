@@ -6,12 +6,17 @@
 The receiver has batches ready whose columns are built already, and the handler does nothing, so
 neither decoding nor work is measured. Each line is one size of batches, and the CPU time that
 an event costs; for comparison the same events in ``process_events`` and ``process_event``.
+
+The second table is of key lanes, with handlers that wait: 8 partitions, and a key for each event.
+*Bare* is a task of asyncio for each event that waits as long, as many at once. The two take turns,
+and *times bare* is the median of their ratios.
 """
 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from statistics import median
 from typing import Final, overload
 
 import pyarrow as pa
@@ -38,6 +43,17 @@ SIZES: Final[tuple[int, ...]] = (300, 1_000, 10_000)
 BODY: Final = b"x" * 100
 NOW: Final = datetime.now(UTC)
 ROUNDS: Final = 3
+
+PARTITIONS: Final = 8
+WAITS: Final[Sequence[tuple[int, float]]] = (
+    (1, 0.001),
+    (20, 0.001),
+    (200, 0.001),
+    (1_000, 0.001),
+    (20, 0.05),
+    (200, 0.05),
+)
+"""Lanes of each partition, and how long a handler waits in them."""
 
 
 def event_at(number: int) -> ReceivedEvent:
@@ -155,11 +171,92 @@ async def measured_us(
     return (receiver.ended_s - receiver.begun_s) / sum(map(len, batches)) * 1e6
 
 
+class Waiting(PartitionHandler):
+    """Waits for each event."""
+
+    def __init__(self, waits: "Waits") -> None:
+        self._waits = waits
+
+    async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:  # noqa: ARG002
+        """Wait."""
+        await self._waits.wait()
+
+
+class Waits:
+    """Events that each wait for a time: in the key lanes of a processor, and in bare tasks."""
+
+    def __init__(self, lanes: int, wait_s: float, events: int) -> None:
+        self._lanes = lanes
+        self._wait_s = wait_s
+        self._events = events
+        self._left = 0
+        self._done = asyncio.Event()
+
+    async def row(self, rounds: int) -> Row:
+        """Return what both cost, with the pairs in one run."""
+        hub = MemoryHub(partition_count=PARTITIONS)
+        processor = EventProcessor(
+            source=MemoryEventSource(hub),
+            store=MemoryCheckpointStore(MemoryAccount()),
+            handler=lambda: Waiting(self),
+            config=EventProcessorConfig(
+                key_concurrency=self._lanes,
+                max_in_flight_events=min(4 * self._lanes + 100, 2_000),
+                initial_position=EventPosition.earliest(),
+            ),
+        )
+        async with processor:
+            await self._in_lanes_us(hub)  # All partitions are claimed, all code was run.
+            pairs = [(await self._bare_us(), await self._in_lanes_us(hub)) for _ in range(rounds)]
+        return {
+            "lanes": self._lanes,
+            "wait_ms": round(self._wait_s * 1e3),
+            "bare_us": round(min(bare for bare, _ in pairs), 1),
+            "us_per_event": round(min(ours for _, ours in pairs), 1),
+            "times_bare": round(median(ours / bare for bare, ours in pairs), 2),
+        }
+
+    async def wait(self) -> None:
+        """Wait, and note that one more event is done."""
+        await asyncio.sleep(self._wait_s)
+        self._left -= 1
+        if not self._left:
+            self._done.set()
+
+    async def _in_lanes_us(self, hub: MemoryHub) -> float:
+        self._left = self._events
+        self._done.clear()
+        for number in range(self._events):
+            hub.publish(BODY, partition_key=str(number))
+        begun_s = time.process_time()
+        await self._done.wait()
+        return (time.process_time() - begun_s) / self._events * 1e6
+
+    async def _bare_us(self) -> float:
+        room = asyncio.Semaphore(self._lanes * PARTITIONS)
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def wait() -> None:
+            try:
+                await asyncio.sleep(self._wait_s)
+            finally:
+                room.release()
+
+        begun_s = time.process_time()
+        for _ in range(self._events):
+            await room.acquire()
+            task = asyncio.create_task(wait())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        await asyncio.gather(*tasks)
+        return (time.process_time() - begun_s) / self._events * 1e6
+
+
 def main() -> None:
     given = options(__doc__).parse_args()
-    total, sizes, rounds = EVENTS, SIZES, ROUNDS
+    total, sizes, rounds, waits = EVENTS, SIZES, ROUNDS, WAITS
     if given.quick:
-        total, sizes, rounds = EVENTS // 100, SIZES[:1], 1
+        total, sizes, rounds, waits = EVENTS // 100, SIZES[:1], 1, WAITS[1:2]
     rows: list[Row] = []
     for handler, count in ((Columns, total), (Batches, total // 10), (Events, total // 10)):
         for size in sizes:
@@ -179,6 +276,9 @@ def main() -> None:
                     "us_per_event": round(min(costs), 4),
                 }
             )
+    for lanes, wait_s in waits:
+        count = max(total // 250, 2 * PARTITIONS * lanes) if lanes > 1 else total // 1000
+        rows.append(asyncio.run(Waits(lanes, wait_s, count).row(5 * rounds)))
     print_rows(rows, given.format)
 
 

@@ -36,8 +36,15 @@ class CallContext(PartitionContext):
         self.variables = copy_context()
         """The context variables of all calls, which are tasks of their own."""
 
+        self._clock = self._loop.time
+        self.task: asyncio.Task[Any] | None = None
+        """The task of the call under way, or of the last one."""
+
         self._caller: asyncio.Task[Any] | None = None
-        """The task that awaits the call under way."""
+        """The task that the call is made for; its cancellation is one of the call."""
+
+        self.is_expired = False
+        """Whether ``interrupt`` cancelled the call."""
 
         self._events: Sequence[ReceivedEvent] = ()
         """The events that ``done`` may name with key lanes, also after the call has returned: those
@@ -108,7 +115,7 @@ class CallContext(PartitionContext):
 
     def _note_busy(self) -> None:
         if self.busy_since_s is not None:
-            self.busy_since_s = self._loop.time()
+            self.busy_since_s = self._clock()
 
     def transaction(self, event: ReceivedEvent | None = None) -> AbstractAsyncContextManager[Any]:
         """Return a block in which a transaction of the store is open."""
@@ -138,7 +145,13 @@ class CallContext(PartitionContext):
     @property
     def is_interrupted(self) -> bool:
         """Whether the call under way was cancelled."""
-        return self._caller is not None and self._caller.cancelling() > 0
+        return self.is_expired or (self._caller is not None and self._caller.cancelling() > 0)
+
+    def interrupt(self) -> None:
+        """Cancel the call under way, if that was not done before."""
+        if not self.is_expired and self.task is not None:
+            self.is_expired = True
+            self.task.cancel()
 
     # For the calls of the handler.
 
@@ -148,13 +161,17 @@ class CallContext(PartitionContext):
         event = self._current
         return event if event is not None and self.is_unhandled(event) else None
 
-    def begin_call(self, events: Sequence[ReceivedEvent] = ()) -> None:
+    def enter(self, caller: asyncio.Task[Any] | None = None) -> None:
+        """Note that the next calls are made in this task, for the task *caller* if any."""
+        self.task, self._caller = asyncio.current_task(), caller
+
+    def begin_call(self, events: Sequence[ReceivedEvent] = (), now_s: float | None = None) -> None:
         """Note that a call begins, with these events, and remember the state to return to."""
         self._events = events or self._events
-        self._call_events, self._current = events, None
-        self._caller = asyncio.current_task()
-        self._progress.begin_call()
-        self.busy_since_s = self._loop.time()
+        self._call_events, self._current, self.is_expired = events, None, False
+        if self._progress.has_state:
+            self._progress.begin_call()
+        self.busy_since_s = self._clock() if now_s is None else now_s
 
     def left_of(self, events: Sequence[ReceivedEvent]) -> Sequence[Sequence[ReceivedEvent]]:
         """Return what ``done`` left of these events of the call, in parts; with a state, all."""
@@ -169,7 +186,8 @@ class CallContext(PartitionContext):
         self.busy_since_s = None
         if done:
             self.complete(*done)
-        self._progress.end_call(keeps_state=done is not None)
+        if self._progress.has_state:
+            self._progress.end_call(keeps_state=done is not None)
 
     @property
     def unhandled_range(self) -> SequenceRange | None:

@@ -163,17 +163,17 @@ class LiveContext(CallContext):
 
     def done(self, event: ReceivedEvent) -> None:
         """Note that events are handled: all up to this one, or with key lanes those of its call."""
-        self._refuse_in_transaction("done")
+        if self._is_in_transaction:
+            self._refuse_in_transaction("done")
         if self._progress.has_state:
             super().done(event)
             return
-        self._note_busy()
         events = self._up_to(event)
-        if not events:
-            return
-        if get_ident() == self._thread_id:
+        if events and get_ident() == self._thread_id:
             self.complete(events)
-        else:  # The loop runs it before it sees the call's end, which comes in the same way.
+            return
+        self._note_busy()
+        if events:  # The loop runs it before it sees the call's end, which comes in the same way.
             self._loop.call_soon_threadsafe(self.complete, events)
 
     def pause(self) -> None:
@@ -192,9 +192,11 @@ class LiveContext(CallContext):
 
     def complete(self, *parts: Sequence[ReceivedEvent]) -> None:
         """Note that these events are handled or given up."""
-        if any(len(part) for part in parts):
-            self._last_progress.at_s = self._loop.time()
-        super().complete(*parts)
+        if any(parts):
+            self._last_progress.at_s = now_s = self._clock()
+            if self.busy_since_s is not None:
+                self.busy_since_s = now_s
+        self._on_done(self._progress.done(*parts))
 
     def note_state(self) -> None:
         """Have a changed state stored when that is due, although the position is the same."""
@@ -214,6 +216,9 @@ class LiveContext(CallContext):
 
     def _up_to(self, event: ReceivedEvent) -> Sequence[ReceivedEvent]:
         events = self._events
+        if len(events) == 1 and events[0] is event:
+            self._events = ()
+            return events
         at = bisect_left(events, event.sequence_number, key=NUMBER_OF)
         if at == len(events) or events[at].sequence_number != event.sequence_number:
             # It is done already, or of an earlier call: the events below it have another key.

@@ -27,13 +27,11 @@ class PauseSwitch:
         """Whether ``pause`` was called, and ``resume`` not since."""
 
         self.group_pause: Pause | None = None
+        self.is_paused = False
+        """Whether receiving is paused."""
+
         self._opened = asyncio.Event()
         self._opened.set()
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether receiving is paused."""
-        return not self._opened.is_set()
 
     def pause(self) -> None:
         """Stop receiving."""
@@ -51,9 +49,11 @@ class PauseSwitch:
         self._adjust()
 
     def _adjust(self) -> None:
-        if not self.is_paused_here and self.group_pause is None:
+        was_paused = self.is_paused
+        self.is_paused = self.is_paused_here or self.group_pause is not None
+        if not self.is_paused:
             self._opened.set()
-        elif not self.is_paused:
+        elif not was_paused:
             self._opened.clear()
             self._on_pause()
 

@@ -8,13 +8,12 @@ Rule 4: while the partition is paused, no call with events begins: what was rece
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from eventproc._base.logs import error_text
-from eventproc._base.tasks import users_call
+from eventproc._base.tasks import is_cancelled, users_call
 from eventproc._core.delivery.failure import FailureReport, RetryState, next_part
 from eventproc._core.delivery.window import frozen
 from eventproc._delivery.blame import blamed, checked, shown_error
@@ -23,9 +22,8 @@ from eventproc._delivery.config import FailurePolicy
 from eventproc._delivery.context import LiveContext
 from eventproc._delivery.flow_control import PauseSwitch
 from eventproc._delivery.handler import PartitionHandler
-from eventproc._delivery.scope import PartitionScope
-from eventproc._group.pumps.stop_scope import StoppedError
-from eventproc.errors import OwnershipLostError
+from eventproc._delivery.scope import CallReport, PartitionScope
+from eventproc.errors import HandlerAbortedError, HandlerCancelledError, OwnershipLostError
 from eventproc.models import CloseReason, ReceivedEvent
 
 
@@ -39,6 +37,12 @@ class Outcome:
     """Which events are known to have failed."""
 
 
+def is_cancellation(outcome: Outcome) -> bool:
+    """Whether the call failed because it was cancelled, by its own code or from outside."""
+    error = outcome.error
+    return error is not None and isinstance(shown_error(error), HandlerCancelledError)
+
+
 GiveUp: TypeAlias = Callable[[ReceivedEvent, Exception | None, int], Awaitable[None]]
 """Gets an event, its last error (``None``: processes died with it) and the number of attempts, and
 returns when the position may move past the event."""
@@ -47,8 +51,8 @@ DONE: Final = Outcome(is_done=True)
 CANCELLED: Final = Outcome()
 
 
-class _NotAllowedError(Exception):
-    """A call was not begun, because it is not allowed any more."""
+Call: TypeAlias = Callable[[CallContext, Sequence[ReceivedEvent]], Awaitable[None]]
+"""Calls the user's code with a context and the events of the call."""
 
 
 class HandlerCalls:
@@ -63,6 +67,7 @@ class HandlerCalls:
         scope: PartitionScope,
         wait_s: Callable[[int], float],
         pause_switch: PauseSwitch | None = None,
+        report: CallReport | None = None,
     ) -> None:
         """Prepare the calls.
 
@@ -73,6 +78,7 @@ class HandlerCalls:
             scope: Ends calls and waits when the pump stops; has the counters and the log.
             wait_s: Seconds to wait after the n-th failure in a row.
             pause_switch: Holds events back while the partition is paused; none: it never is.
+            report: Gets the calls with events.
         """
         self._handler = handler
         self._policy = policy
@@ -83,13 +89,15 @@ class HandlerCalls:
         self._log = scope.log
         self._wait_s = wait_s
         self._pause_switch = pause_switch or PauseSwitch()
+        self._reported = report or CallReport()
+        self._clock = asyncio.get_running_loop().time
         self._idle_failures_in_row = 0
 
     async def initialize(self, context: CallContext) -> None:
         """Call the handler's ``initialize`` until it succeeds."""
         attempt = 0
         while True:
-            outcome = await self._call(context, lambda: self._handler.initialize(context))
+            outcome = await self._call(context, lambda *_: self._handler.initialize(context))
             if outcome.is_done:
                 if attempt:
                     self._log.info("handler_recovered", attempt_count=attempt + 1)
@@ -101,7 +109,7 @@ class HandlerCalls:
 
     async def idle(self, context: LiveContext) -> None:
         """Call the handler's ``on_idle``; a state that it sets is stored."""
-        outcome = await self._call(context, lambda: self._handler.on_idle(context))
+        outcome = await self._call(context, lambda *_: self._handler.on_idle(context))
         if outcome.error is not None:
             self._idle_failures_in_row += 1
             await self._report(context, outcome.error, self._idle_failures_in_row)
@@ -110,11 +118,28 @@ class HandlerCalls:
             self._idle_failures_in_row = 0
         context.note_state()
 
+    def call_once(
+        self,
+        events: Sequence[ReceivedEvent],
+        context: CallContext,
+        check: Callable[[ReceivedEvent], object] | None = None,
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Make the first call of ``deliver`` in this task, which the context has entered.
+
+        If it did not succeed, ``deliver`` goes on after it, in another task.
+
+        Raises:
+            OwnershipLostError: the handler's checkpoint failed because the partition is lost.
+        """
+        call = self._handler.process_events if check is None else self._checked(check)
+        return self._call_here(context, call, events)
+
     async def deliver(
         self,
         events: Sequence[ReceivedEvent],
         context: CallContext,
         check: Callable[[ReceivedEvent], object] | None = None,
+        first: Outcome | None = None,
     ) -> None:
         """Call the handler with these events; return when each of them is handled or given up.
 
@@ -122,6 +147,7 @@ class HandlerCalls:
             events: In order.
             context: The context that the handler receives.
             check: Called with each event before the handler; if it raises, the event has failed.
+            first: The outcome of the first call, if that was made.
 
         Raises:
             PartitionStoppedError: the failure policy stops the partition.
@@ -129,26 +155,43 @@ class HandlerCalls:
         """
         pending = frozen(events)  # A handler might modify a list.
         retries = RetryState(halves=self._handler.takes_columns)
+        call = self._handler.process_events if check is None else self._checked(check)
         while pending:
             part = next_part(pending, retries)
             if retries.cuts:  # A call failed, and the first one had all events.
                 self._counters.retried_count += len(part)
             left = pending
             try:
-                call = partial(self._process, context, part, check)
-                outcome = await self._call(context, call, part)
+                outcome = first or await self._call(context, call, part)
+                if outcome.is_done:
+                    left = left[len(part) :]
             finally:  # Also of a call that was cancelled because the pump stops.
                 pending = context.unhandled(left)
-                self._counters.handled_count += len(left) - len(pending)
-                self._meter.handled(left, pending)
+                self._note_handled(left, pending)
+            first = None
             if outcome.is_done and retries.failures_in_row:
                 self._log.info("handler_recovered", attempt_count=retries.failures_in_row + 1)
-            if len(pending) < len(left):
+            if outcome.is_done or len(pending) < len(left):
                 retries.note_progress()
             if outcome.error is not None:
                 pending = await self._retry(
                     pending, outcome.error, outcome.report, retries, context
                 )
+
+    def _note_handled(self, before: Sequence[ReceivedEvent], left: Sequence[ReceivedEvent]) -> None:
+        """Count the events of *before* that are not *left*."""
+        self._counters.handled_count += len(before) - len(left)
+        self._meter.handled(before, left)
+
+    def _checked(self, check: Callable[[ReceivedEvent], object]) -> Call:
+        """Return the call with events, and with a check of each before it."""
+
+        async def process(context: CallContext, part: Sequence[ReceivedEvent]) -> None:
+            for event in part:
+                check(event)
+            await self._handler.process_events(context, part)
+
+        return process
 
     async def close(self, context: CallContext, reason: CloseReason, *, budget_s: float) -> None:
         """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged."""
@@ -167,20 +210,9 @@ class HandlerCalls:
                 "handler_failed", attempt=1, error=error_text(failure), exc_info=failure
             )
 
-    async def _process(
-        self,
-        context: CallContext,
-        part: Sequence[ReceivedEvent],
-        check: Callable[[ReceivedEvent], object] | None,
-    ) -> None:
-        if check is not None:
-            for event in part:
-                check(event)
-        await self._handler.process_events(context, part)
-
     async def report_error(self, context: CallContext, error: Exception, attempt: int) -> None:
         """Call the handler's ``process_error``: with an error of its own or of the checkpoint."""
-        outcome = await self._call(context, lambda: self._handler.process_error(context, error))
+        outcome = await self._call(context, lambda *_: self._handler.process_error(context, error))
         if (second := outcome.error) is not None:
             log = self._log.warning if attempt == 1 else self._log.debug
             log("error_handler_failed", error=error_text(second), exc_info=second)
@@ -191,58 +223,101 @@ class HandlerCalls:
         context.complete([event])
 
     async def _call(
-        self,
-        context: CallContext,
-        call: Callable[[], Awaitable[None]],
-        part: Sequence[ReceivedEvent] = (),
+        self, context: CallContext, call: Call, part: Sequence[ReceivedEvent] = ()
     ) -> Outcome:
-        """Call the handler once, while the lease is trusted."""
+        """Call the handler once, while the lease is trusted, in a task of its own.
+
+        So code that cancels its own task is not taken for a cancellation of this one. If this task
+        is cancelled, the call is too, and its end is awaited.
+
+        Raises:
+            StoppedError: the pump stops.
+            OwnershipLostError: the handler's checkpoint failed because the partition is lost.
+        """
         self._stop_scope.check()
         if self._is_refused(part):
             await self._until_allowed(is_delivery=bool(part))
-        timeout, outcome = None, CANCELLED
-
-        async def begin() -> None:
-            # The call's task begins later than this one created it, and the process may have been
-            # suspended between the two.
-            if self._is_refused(part):
-                raise _NotAllowedError
-            await call()
-
-        context.begin_call(part)
-        clock = asyncio.get_running_loop().time
-        try:
-            async with self._stop_scope.calling() as timeout:
-                self._meter.begin(clock())
-                try:
-                    await users_call(begin, context.variables)
-                finally:
-                    self._meter.end(clock())
-            outcome = DONE
-        except StoppedError:
-            raise
-        except _NotAllowedError:
+        begun = self._call_in_task(context, call, part, asyncio.current_task())
+        outcome = await asyncio.get_running_loop().create_task(begun, context=context.variables)
+        if is_cancelled():
+            raise asyncio.CancelledError
+        if outcome is CANCELLED:
             self._stop_scope.check()
-        except OwnershipLostError:
-            self._stop_scope.check()
-            raise
-        except Exception as raised:  # noqa: BLE001 - the one place around the user's code
-            is_expired = timeout is not None and timeout.expired()
-            is_cancelled = is_expired and isinstance(raised, TimeoutError)
-            if is_expired and self._stop_scope.is_ending:
-                self._log_cancelled(context.unhandled(part))
-            self._stop_scope.check()
-            if is_cancelled:
-                self._log.warning("lease_expired")
-            else:
-                error = checked(raised, part, context.unfinished)
-                outcome = Outcome(error=error, report=blamed(part, error, context.unhandled))
-        finally:
-            # This notes progress. Where a call failed and completed nothing, ``None`` undoes its
-            # effect on the state.
-            done = context.left_of(part) if outcome.is_done else outcome.report.done or None
-            context.end_call(done)
         return outcome
+
+    async def _call_in_task(
+        self,
+        context: CallContext,
+        call: Call,
+        part: Sequence[ReceivedEvent],
+        caller: asyncio.Task[Any] | None,
+    ) -> Outcome:
+        context.enter(caller)
+        return await self._call_here(context, call, part)
+
+    async def _call_here(
+        self, context: CallContext, call: Call, part: Sequence[ReceivedEvent]
+    ) -> Outcome:
+        # The task begins later than it was created, and the process may have been suspended between
+        # the two.
+        if self._stop_scope.reason is not None or self._is_refused(part):
+            return CANCELLED
+        error: BaseException | None = None
+        begun = None
+        task = context.task
+        began_s = self._clock()
+        context.begin_call(part, began_s)
+        self._stop_scope.begin_call(context)
+        self._meter.begin(began_s)
+        try:
+            if part:
+                begun = self._reported.begin(part)
+            await call(context, part)
+            if task is not None and task.cancelling():
+                await asyncio.sleep(0)  # The code may have cancelled it and not awaited anything.
+        except BaseException as raised:  # noqa: BLE001 - the one place around the user's code
+            error = raised
+        ended_s = self._clock()
+        if part:
+            self._reported.end(begun, ended_s - began_s, error)
+        self._meter.end(ended_s)
+        self._stop_scope.end_call(context)
+        if error is None and context.is_interrupted:  # What it was to do may be half done.
+            error = asyncio.CancelledError()
+        if error is None:
+            context.end_call(context.left_of(part))  # This notes progress.
+            self._note_handled(part, ())
+            return DONE
+        outcome = self._outcome(error, context, part)
+        # Where a call failed and completed nothing, ``None`` undoes its effect on the state.
+        context.end_call(outcome.report.done or None)
+        if isinstance(outcome.error, OwnershipLostError):
+            raise outcome.error
+        return outcome
+
+    def _outcome(
+        self, error: BaseException, context: CallContext, part: Sequence[ReceivedEvent]
+    ) -> Outcome:
+        """Return what it means that a call raised this."""
+        if isinstance(error, KeyboardInterrupt):  # It is the user's, and ends the program.
+            asyncio.get_running_loop().call_soon(_raise, error)
+            error = asyncio.CancelledError()
+        if context.is_expired and self._stop_scope.is_ending:
+            self._log_cancelled(context.unhandled(part))
+        if self._stop_scope.reason is not None:
+            return CANCELLED
+        if context.is_interrupted and (
+            not isinstance(error, Exception) or isinstance(error, TimeoutError)
+        ):
+            if context.is_expired:
+                self._log.warning("lease_expired")
+            return CANCELLED
+        if isinstance(error, asyncio.CancelledError):
+            error = HandlerCancelledError(error)
+        elif not isinstance(error, Exception):
+            error = HandlerAbortedError(error)
+        error = checked(error, part, context.unfinished)
+        return Outcome(error=error, report=blamed(part, error, context.unhandled))
 
     def _is_refused(self, part: Sequence[ReceivedEvent]) -> bool:
         """Whether no call may begin now: without trust in the lease, or with events in a pause."""
@@ -311,3 +386,7 @@ class HandlerCalls:
     async def _back_off(self, attempt: int) -> None:
         async with self._stop_scope.waiting():
             await asyncio.sleep(self._wait_s(attempt))
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -10,19 +10,28 @@ import asyncio
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import Context, copy_context
+from typing import Any, Final, cast
 
-from eventproc._base.tasks import users_code
 from eventproc._core.delivery.key_queues import KeyQueues
 from eventproc._delivery.call_context import CallContext
 from eventproc._delivery.checkpointer import Checkpointer
 from eventproc._delivery.config import EventProcessorConfig
 from eventproc._delivery.context import LiveContext
-from eventproc._delivery.handler_calls import HandlerCalls
+from eventproc._delivery.handler_calls import CANCELLED, HandlerCalls, Outcome, is_cancellation
 from eventproc._delivery.scope import PartitionScope
 from eventproc._group.pumps.stop_scope import StoppedError
 from eventproc.errors import HandlerCancelledError
 from eventproc.models import ReceivedEvent, SequenceRange
+
+CALLS_PER_TASK: Final = 32
+"""How many calls one task of a lane makes. Between two tasks, the event loop does all else, even if
+the handler awaits nothing."""
+
+ROOM_FRACTION: Final = 4
+"""When no more may be received, the next batch waits for room for this part of the events."""
 
 
 class Lanes(ABC):
@@ -137,7 +146,16 @@ class KeyLanes(Lanes):
         self._lanes = [context.of_lane(self._note_done) for _ in range(config.key_concurrency)]
         self._free = list(self._lanes)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._pump: asyncio.Task[Any] | None = None
+        """The task of the pump."""
+
+        self._variables = copy_context()
         self._room_made = asyncio.Event()
+        self._size_wanted = config.max_in_flight_events * (ROOM_FRACTION - 1) // ROOM_FRACTION
+        self._is_full = False
+        """Whether ``take`` waits for room."""
+
+        self._loop = asyncio.get_running_loop()
 
     @property
     def room(self) -> int:
@@ -160,20 +178,28 @@ class KeyLanes(Lanes):
 
     async def take(self, events: Sequence[ReceivedEvent]) -> None:
         """Queue events for free lanes; return when there is room for more."""
+        self._pump = asyncio.current_task()
         for event in events:
-            self._queues.add(self._key(event), event)
+            try:
+                self._queues.add(self._config.key_selector(event), event)
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException:  # noqa: BLE001 - the user's code; called again, and reported
+                self._queues.add(Keyless(), event)
         self._fill()
-        while self.room <= 0:
+        while not self._has_room:
+            self._is_full = True
             self._room_made.clear()
             async with self._stop_scope.waiting():
                 await self._room_made.wait()
+            self._is_full = False
 
     async def take_until_done(self, events: Sequence[ReceivedEvent]) -> None:
         """Queue events for free lanes; return when all events taken are done."""
         await self.take(events)
         while self._tasks:
             async with self._stop_scope.waiting():
-                await asyncio.wait(self._tasks)
+                await self._until_ended()
 
     async def end(self) -> None:
         """Wait for the calls of all lanes, and cancel them if this wait is cancelled.
@@ -184,53 +210,101 @@ class KeyLanes(Lanes):
         cancellation: asyncio.CancelledError | None = None
         while self._tasks:
             try:
-                await asyncio.wait(self._tasks)
+                await self._until_ended()
             except asyncio.CancelledError as error:
                 cancellation = error
+                for lane in self._lanes:
+                    lane.interrupt()
                 for task in self._tasks:
                     task.cancel()
         if cancellation is not None:
             raise cancellation
 
+    @property
+    def _has_room(self) -> bool:
+        """Whether to receive more: enough for one batch of some size, or a lane has nothing to do.
+
+        Each event that is done would make room for one, and to receive costs more than to handle.
+        """
+        size = self._progress.window_size
+        return size <= self._size_wanted or (
+            size < self._config.max_in_flight_events and bool(self._free) and not self._queues
+        )
+
     def _note_done(self, done_count: int) -> None:
         self._checkpointer.note(done_count)
-        self._room_made.set()
+        if self._is_full and self._has_room:
+            self._room_made.set()
+
+    async def _until_ended(self) -> None:
+        ended, _ = await asyncio.wait(self._tasks)
+        self._tasks -= ended  # One that was cancelled before it began has not done so itself.
 
     def _fill(self) -> None:
         while self._queues and self._free and self._stop_scope.reason is None:
-            task = asyncio.create_task(self._work(self._free.pop()))
-            self._tasks.add(task)
-            task.add_done_callback(self._end_lane)
+            lane = self._free.pop()
+            self._begin(self._work(lane), lane.variables)
+
+    def _begin(self, work: Coroutine[Any, Any, None], variables: Context) -> None:
+        self._tasks.add(self._loop.create_task(work, context=variables))
 
     async def _work(self, lane: LiveContext) -> None:
-        """Handle one key after another while any is queued."""
-        try:
-            while self._queues and self._stop_scope.reason is None:
+        """Handle one key after another while any is queued, with the calls in this task.
+
+        After a call that did not succeed, another task goes on: the user's code may have done
+        anything to this one.
+        """
+        lane.enter()
+        with self._ending():
+            for _ in range(CALLS_PER_TASK):
+                if not self._queues or self._stop_scope.reason is not None:
+                    break
                 key, run = self._queues.take(self._config.batch_size_max)
                 check = self._checked_key if isinstance(key, Keyless) else None
-                await self._calls.deliver(run, lane, check)
+                first = await self._calls.call_once(run, lane, check)
+                if not first.is_done:
+                    if self._is_cancelled and is_cancellation(first):
+                        first = CANCELLED  # With the pump, and perhaps all tasks of the program.
+                    self._begin(self._go_on(lane, key, run, first), self._variables)
+                    return
                 self._queues.finish(key)
-        finally:
-            self._free.append(lane)
+            self._release(lane)
 
-    def _end_lane(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error: BaseException | None
-        if not task.cancelled():
-            error = task.exception()
-        elif self._stop_scope.reason is None:  # The user's code did: its events are never done.
-            error = HandlerCancelledError(asyncio.CancelledError())
-        else:
-            return
-        if error is not None and not isinstance(error, StoppedError):
-            self._on_failure(error)
+    async def _go_on(
+        self, lane: LiveContext, key: Hashable, run: Sequence[ReceivedEvent], first: Outcome
+    ) -> None:
+        """Go on with the events of one key after their first call; make the calls in tasks."""
+        with self._ending():
+            check = self._checked_key if isinstance(key, Keyless) else None
+            await self._calls.deliver(run, lane, check, first)
+            self._queues.finish(key)
+            self._release(lane)
 
-    def _key(self, event: ReceivedEvent) -> Hashable:
+    def _release(self, lane: LiveContext) -> None:
+        self._free.append(lane)
+        self._fill()
+        if self._is_full and self._has_room:
+            self._room_made.set()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Note at the end of the block that this task has ended, and why."""
         try:
-            with users_code():
-                return self._checked_key(event)
-        except Exception:  # noqa: BLE001 - the user's code; called again in the call, and reported
-            return Keyless()
+            yield
+        except StoppedError:
+            pass
+        except asyncio.CancelledError as error:
+            if self._stop_scope.reason is None:  # The user's code did: its events are never done.
+                self._on_failure(HandlerCancelledError(error))
+        except BaseException as error:  # noqa: BLE001 - the pump reports it
+            self._on_failure(error)
+        finally:
+            self._tasks.discard(cast(asyncio.Task[None], asyncio.current_task()))
+
+    @property
+    def _is_cancelled(self) -> bool:
+        """Whether the pump is, as far as is known: a wait of it may just have timed out."""
+        return self._pump is not None and self._pump.cancelling() > 0
 
     def _checked_key(self, event: ReceivedEvent) -> Hashable:
         """Return the event's key; an error of ``key_selector`` is a failure of this event alone."""

@@ -32,7 +32,12 @@ from eventproc._delivery.handler import PartitionHandler
 from eventproc._delivery.handler_calls import HandlerCalls
 from eventproc._delivery.links import Links
 from eventproc._delivery.reader import FormerHubError, PartitionReader
-from eventproc._delivery.scope import PartitionIdentity, PartitionScope, WorkMeter
+from eventproc._delivery.scope import (
+    CallReport,
+    PartitionIdentity,
+    PartitionScope,
+    WorkMeter,
+)
 from eventproc._delivery.stall_watchdog import Watchdog
 from eventproc._delivery.start import find_start
 from eventproc._delivery.steady_link import SteadyLink
@@ -56,6 +61,7 @@ class PartitionPump:
         *,
         record: CheckpointRecord,
         handler: PartitionHandler,
+        report: CallReport | None = None,
         links: Links,
         transactions: Transactions | None = None,
         dead_letters: DeadLetterSink | None,
@@ -129,6 +135,7 @@ class PartitionPump:
             scope=scope,
             wait_s=wait_s,
             pause_switch=self._pause_switch,
+            report=report,
         )
         self._adoption = Adoption(
             checkpointer,

@@ -35,23 +35,21 @@ class WorkMeter:
         """Begin at zero. Counting bytes needs the body of each event, so it is off by default."""
         self._counts_bytes = counts_bytes
         self._seconds = 0.0
+        """Of the calls that have ended, less the times at which those under way began."""
+
         self._event_count = 0
         self._byte_count = 0
         self._active_count = 0
-        self._at_s = 0.0
 
     def begin(self, at_s: float) -> None:
         """Note that a call of the handler begins; calls at the same time add up."""
-        self._advance(at_s, 1)
+        self._seconds -= at_s
+        self._active_count += 1
 
     def end(self, at_s: float) -> None:
         """Note that a call ended."""
-        self._advance(at_s, -1)
-
-    def _advance(self, now_s: float, change: int) -> None:
-        self._seconds += self._active_count * (now_s - self._at_s)
-        self._at_s = now_s
-        self._active_count += change
+        self._seconds += at_s
+        self._active_count -= 1
 
     def handled(self, before: Sequence[ReceivedEvent], left: Sequence[ReceivedEvent]) -> None:
         """Count the events of *before* that are not *left*."""
@@ -61,8 +59,19 @@ class WorkMeter:
 
     def work_at(self, now_s: float) -> WorkDone:
         """Return what was done until now; a call under way counts up to now."""
-        self._advance(now_s, 0)
-        return WorkDone(busy=self._seconds, events=self._event_count, bytes=self._byte_count)
+        busy_s = self._seconds + self._active_count * now_s
+        return WorkDone(busy=busy_s, events=self._event_count, bytes=self._byte_count)
+
+
+class CallReport:
+    """Gets the handler's calls with events of one partition; this one reports nothing."""
+
+    def begin(self, events: Sequence[ReceivedEvent]) -> object | None:  # noqa: ARG002
+        """Note that a call with these events begins, in its task; return what ``end`` gets."""
+        return None
+
+    def end(self, begun: object | None, seconds: float, error: BaseException | None) -> None:
+        """Note that the call has ended, in the same task, and what it raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,7 @@ class Leases:
         self._membership = membership
         self._owner_id = membership.own.member.owner_id
         self._expiration = expiration
+        self._trusted_for_s = trusted_until_s(0.0, expiration)
         self._clock = clock
         self._on_lost = on_lost
         self._log = log
@@ -100,9 +101,9 @@ class Leases:
         handlers' thread, too.
         """
         lease = self._lease_by_partition.get(partition_id)
-        if lease is None or epoch not in {None, lease.epoch}:
+        if lease is None or (epoch is not None and epoch != lease.epoch):
             return float("-inf")
-        return trusted_until_s(lease.sent_at_s, self._expiration) - self._clock()
+        return lease.sent_at_s + self._trusted_for_s - self._clock()
 
     @property
     def margin_s(self) -> float | None:

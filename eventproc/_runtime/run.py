@@ -270,7 +270,7 @@ class ProcessorRun(Generic[PumpT]):
                 name=name,
                 epoch=epoch,
                 member=self._parts.member,
-                stop=StopScope(lambda: self.leases.remaining_s(name, epoch=epoch)),
+                stop=StopScope(partial(self.leases.remaining_s, name, epoch=epoch)),
                 verify=lambda: self.executor.call(self.leases.verify(name)),
                 ready=ready,
                 call=self.executor.call,

@@ -12,14 +12,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from threading import RLock
-from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final
 from weakref import WeakSet
 
 from opentelemetry import trace
+from opentelemetry.context import attach, detach
 from opentelemetry.metrics import (
     CallbackOptions,
     Histogram,
@@ -32,7 +31,8 @@ from opentelemetry.trace import Span, SpanKind, TracerProvider
 
 from eventproc._base.tasks import CallEndedEarlyError
 from eventproc._base.version import __version__
-from eventproc._delivery.handler import BatchError, PartitionContext, PartitionHandler, RowError
+from eventproc._delivery.handler import BatchError, RowError
+from eventproc._delivery.scope import CallReport
 from eventproc.errors import ConfigurationError
 from eventproc.models import (
     CheckpointResult,
@@ -264,10 +264,9 @@ class Instrumentation:
         """Record the duration of a cycle, and the error if it failed."""
         self._telemetry.cycle_duration.record(seconds, with_error(self.attributes, error))
 
-    def handler(self, handler: PartitionHandler, partition_id: str) -> PartitionHandler:
-        """Return the handler with metrics and spans for each call of ``process_events``."""
-        instrumented = _InstrumentedHandler(handler, self._telemetry, self, partition_id)
-        return cast("PartitionHandler", instrumented)
+    def calls(self, partition_id: str) -> CallReport:
+        """Return what reports the calls of one partition's handler, by metrics and spans."""
+        return _ReportedCalls(self._telemetry, self, partition_id)
 
     def write(self, write: Write, partition_id: str) -> Write:
         """Return the function with metrics; within a handler call also with a span."""
@@ -282,91 +281,60 @@ class Instrumentation:
                 span = telemetry.tracer.start_span(
                     name, kind=SpanKind.CLIENT, attributes=span_attributes
                 )
-            with _Measured(telemetry.operation_duration, attributes, span) as failures:
+            began_s = asyncio.get_running_loop().time()
+            failure: BaseException | str | None = None
+            try:
                 result = await write(update)
                 if result.outcome is not WriteOutcome.WON:
-                    failures.append(result.outcome.value)
+                    failure = result.outcome.value
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                took_s = asyncio.get_running_loop().time() - began_s
+                telemetry.operation_duration.record(took_s, with_error(attributes, failure))
+                end_span(span, failure)
             return result
 
         return reported
 
 
-class _InstrumentedHandler:
-    """A handler whose ``process_events`` is measured. All else is passed to the handler."""
+class _ReportedCalls(CallReport):
+    """Measures each call with events, in a span that links to the spans of the publishers."""
 
-    def __init__(
-        self,
-        handler: PartitionHandler,
-        telemetry: Telemetry,
-        processor: Instrumentation,
-        partition_id: str,
-    ) -> None:
-        self._handler = handler
+    def __init__(self, telemetry: Telemetry, processor: Instrumentation, partition_id: str) -> None:
         self._telemetry = telemetry
         self._span_name = f"process {processor.group.eventhub_name}"
         self._attributes = {**processor.attributes, **PROCESS}
         self._span_attributes = {**processor.attributes_of(partition_id), **PROCESS}
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the handler has
-        return getattr(self._handler, name)
+    def begin(self, events: Sequence[ReceivedEvent]) -> object | None:
+        """Begin the span; return it with the token of the context that it is current in."""
+        if not self._telemetry.is_tracing:
+            return None
+        span = self._telemetry.tracer.start_span(
+            self._span_name,
+            kind=SpanKind.CONSUMER,
+            attributes={**self._span_attributes, "messaging.batch.message_count": len(events)},
+            links=links_to_publishers(events),
+        )
+        return span, attach(trace.set_span_in_context(span))
 
-    async def process_events(
-        self, context: PartitionContext, events: Sequence[ReceivedEvent]
-    ) -> None:
-        """Measure the call, in a span that links to the spans of the publishers."""
-        span: Span = trace.INVALID_SPAN
-        within: AbstractContextManager[object] = nullcontext()
-        if self._telemetry.is_tracing:
-            span = self._telemetry.tracer.start_span(
-                self._span_name,
-                kind=SpanKind.CONSUMER,
-                attributes={**self._span_attributes, "messaging.batch.message_count": len(events)},
-                links=links_to_publishers(events),
-            )
-            within = trace.use_span(span, record_exception=False, set_status_on_exception=False)
-        with _Measured(self._telemetry.process_duration, self._attributes, span), within:
-            await self._handler.process_events(context, events)
-
-
-class _Measured:
-    """Records how long a block takes, and ends the span; both with an error if there was one.
-
-    One for each handler call, so not a generator.
-    """
-
-    __slots__ = ("_attributes", "_begun_s", "_clock", "_duration", "_failures", "_span")
-
-    def __init__(self, duration: Histogram, attributes: Attributes, span: Span) -> None:
-        self._duration = duration
-        self._attributes = attributes
-        self._span = span
-        self._failures: list[BaseException | str] = []
-        self._clock = asyncio.get_running_loop().time
-        self._begun_s = self._clock()
-
-    def __enter__(self) -> list[BaseException | str]:
-        """Return a list: the block may append a failure that it does not raise."""
-        return self._failures
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Record the block's end."""
-        if error is not None:
-            self._failures += _reported(error)
-        failure = self._failures[0] if self._failures else None
-        self._duration.record(self._clock() - self._begun_s, with_error(self._attributes, failure))
-        end_span(self._span, failure)
+    def end(self, begun: Any, seconds: float, error: BaseException | None) -> None:  # noqa: ANN401 - of ``begin``
+        """Record the duration, and end the span."""
+        failure = None if error is None else _reported(error)
+        self._telemetry.process_duration.record(seconds, with_error(self._attributes, failure))
+        if begun is not None:
+            span, token = begun
+            detach(token)
+            end_span(span, failure)
 
 
-def _reported(error: BaseException) -> list[BaseException]:
-    """Return the error to report for a call that raised; none if the call was only stopped."""
+def _reported(error: BaseException) -> BaseException | None:
+    """Return the error to report for a call that raised; ``None`` if the call was only stopped."""
     if isinstance(error, CallEndedEarlyError):
-        return []
-    return [error.shown if isinstance(error, BatchError | RowError) else error]
+        return None
+    return error.shown if isinstance(error, BatchError | RowError) else error
 
 
 def _histogram(meter: Meter, name: str, description: str) -> Histogram:

@@ -1,7 +1,8 @@
 """How much of a partition's progress its checkpoint covers, when the rest is due, and its write."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from math import inf
 
 from eventproc._core.delivery.checkpoints import former_hubs_writer, is_behind
 from eventproc._core.delivery.progress import PartitionProgress, ProgressSnapshot
@@ -17,6 +18,14 @@ class UncommittedEvents:
     max_uncommitted_events: int | None
     count: int = 0
     _oldest_at_s: float = 0.0
+    _limit: float = field(init=False)
+    """At how many events a checkpoint is due, whatever their age."""
+
+    def __post_init__(self) -> None:
+        """Compute the limit: for each event it is compared once."""
+        is_manual = self.max_events is None and self.interval is None
+        limits = (self.max_events, None if is_manual else self.max_uncommitted_events)
+        self._limit = min((limit for limit in limits if limit is not None), default=inf)
 
     def add(self, count: int, now_s: float) -> bool:
         """Count events that were handled now; return whether a checkpoint may be due earlier.
@@ -27,11 +36,7 @@ class UncommittedEvents:
         if is_first:
             self._oldest_at_s = now_s
         self.count += count
-        return is_first or self._is_limit_reached
-
-    @property
-    def _is_limit_reached(self) -> bool:
-        return (self.max_events is not None and self.count >= self.max_events) or not self.has_room
+        return is_first or self.count >= self._limit
 
     def remove(self, count: int, now_s: float) -> None:
         """Count events that a checkpoint covers; those that are left count as handled now."""
@@ -50,7 +55,7 @@ class UncommittedEvents:
         """
         if self.count == 0:
             return None
-        if self._is_limit_reached:
+        if self.count >= self._limit:
             return 0.0
         if self.interval is None:
             return None

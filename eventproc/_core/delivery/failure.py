@@ -31,7 +31,16 @@ from typing import Final, TypeVar
 
 from eventproc._core.delivery.window import NUMBER_OF
 from eventproc.errors import DecodeError
-from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, Isolation, ReceivedEvent, alone
+from eventproc.models import (
+    ALONE,
+    IN_BATCH,
+    IN_PART,
+    NOT_BEGUN,
+    Isolation,
+    IsolationMode,
+    ReceivedEvent,
+    alone,
+)
 
 _E = TypeVar("_E", bound=ReceivedEvent)
 
@@ -225,7 +234,7 @@ def search_after(search: PoisonSearch, count: int) -> PoisonSearch:
 
 def isolation_after_progress(isolation: Isolation) -> Isolation:
     """Return the isolation for a higher position: no event after it was delivered alone yet."""
-    return min(isolation, IN_PART)
+    return IN_PART if isolation.mode is IsolationMode.ALONE else isolation
 
 
 def isolation_at_rest(search: PoisonSearch) -> Isolation:

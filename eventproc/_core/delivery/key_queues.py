@@ -13,40 +13,42 @@ _E = TypeVar("_E")
 class KeyQueues(Generic[_E]):
     """Events waiting for a lane, in a queue for each key; keys are served in order of readiness.
 
-    A key is *ready* while it has waiting events, and none of its events is *out*: being handled.
+    A key is *ready* while it has waiting events, and none of its events is being handled.
     """
 
     def __init__(self) -> None:
-        self._queue_by_key: dict[Hashable, deque[_E]] = {}
+        self._waiting_by_key: dict[Hashable, list[_E]] = {}
+        """Of each key that is ready or being handled."""
+
         self._ready: deque[Hashable] = deque()
-        self._out: set[Hashable] = set()
 
     def __bool__(self) -> bool:
         """Whether some key is ready."""
         return bool(self._ready)
 
     def add(self, key: Hashable, event: _E) -> None:
-        """Append an event to the queue of its key."""
-        queue = self._queue_by_key.get(key)
-        if queue is not None:
-            queue.append(event)
-            return
-        self._queue_by_key[key] = deque((event,))
-        if key not in self._out:
-            self._ready.append(key)
+        """Append an event to the queue of its key.
 
-    def take(self, events_max: int) -> tuple[Hashable, list[_E]]:
+        Raises:
+            TypeError: the key is not hashable.
+        """
+        waiting = self._waiting_by_key.get(key)
+        if waiting is None:
+            self._waiting_by_key[key] = [event]
+            self._ready.append(key)
+        else:
+            waiting.append(event)
+
+    def take(self, events_max: int) -> tuple[Hashable, tuple[_E, ...]]:
         """Remove and return the oldest events of the key that has been ready for longest."""
         key = self._ready.popleft()
-        queue = self._queue_by_key[key]
-        events = [queue.popleft() for _ in range(min(events_max, len(queue)))]
-        if not queue:
-            del self._queue_by_key[key]
-        self._out.add(key)
-        return key, events
+        waiting = self._waiting_by_key[key]
+        self._waiting_by_key[key] = waiting[events_max:]
+        return key, tuple(waiting[:events_max])
 
     def finish(self, key: Hashable) -> None:
         """Note that the events taken of this key are not being handled any more."""
-        self._out.remove(key)
-        if key in self._queue_by_key:
+        if self._waiting_by_key[key]:
             self._ready.append(key)
+        else:
+            del self._waiting_by_key[key]

@@ -393,11 +393,12 @@ class PartitionProgress:
         Every batch that does not fail takes this path, so it does not look at each event. Returns
         how many events the position moved over.
         """
-        if not events or self._is_held or not self._is_above(events[-1].sequence_number):
+        if not events or self._is_held:
             return 0
-        if not self._window.drop_first(events):
+        last = events[-1]
+        if not self._is_above(last.sequence_number) or not self._window.drop_first(events):
             return 0
-        self._move(events[-1])
+        self.advance(last.sequence_number, last.offset, last.enqueued_time)
         return len(events) + (self._move_over_done() if self._window.done_count else 0)
 
     def _completed(self, handled: int) -> tuple[SequenceRange, ...]:

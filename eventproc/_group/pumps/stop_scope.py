@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import TracebackType
-from typing import Final
+from typing import Final, Protocol
 
 from eventproc._base.tasks import is_cancelled
 from eventproc.models import CloseReason
@@ -38,6 +38,13 @@ class PartitionStoppedError(Exception):
         self.reason = reason
 
 
+class Interruptible(Protocol):
+    """A wait or a call that the scope may end."""
+
+    def interrupt(self) -> None:
+        """Cancel it, if that was not done before."""
+
+
 class StopScope:
     """Holds whether, and why, a pump stops, and cancels its waits and calls then."""
 
@@ -45,8 +52,8 @@ class StopScope:
         """Begin; *remaining_s* returns for how long the lease is trusted: zero or less, not."""
         self._remaining_s = remaining_s
         # Not sets: the order of a set follows from addresses, and simulated worlds must repeat.
-        self._waits: dict[asyncio.Timeout, None] = {}
-        self._calls: dict[asyncio.Timeout, None] = {}
+        self._waits: dict[Interruptible, None] = {}
+        self._calls: dict[Interruptible, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._trust_timer: asyncio.TimerHandle | None = None
         """Set while a call may be under way."""
@@ -83,23 +90,23 @@ class StopScope:
         if self.reason is not None:
             return
         self.reason = reason
-        self._expire(self._waits)
+        self._interrupt(self._waits)
         if self._calls:
             self._timer = asyncio.get_running_loop().call_later(
-                call_budget.total_seconds(), lambda: self._expire(self._calls)
+                call_budget.total_seconds(), lambda: self._interrupt(self._calls)
             )
 
     def lose(self) -> None:
         """Stop at once and cancel calls under way: another processor owns the partition."""
         self.reason = CloseReason.OWNERSHIP_LOST
-        self._expire(self._waits)
-        self._expire(self._calls)
+        self._interrupt(self._waits)
+        self._interrupt(self._calls)
 
     def abort(self, reason: CloseReason) -> None:
         """Stop at once and cancel calls under way, although this processor owns the partition."""
         self.reason = self.reason or reason
-        self._expire(self._waits)
-        self._expire(self._calls)
+        self._interrupt(self._waits)
+        self._interrupt(self._calls)
 
     def conclude(self) -> CloseReason:
         """Return why the pump stops. After this call the pump counts as stopping.
@@ -139,6 +146,16 @@ class StopScope:
             self._check_trust_later()
         return Calling(self, self._calls)
 
+    def begin_call(self, call: Interruptible) -> None:
+        """Note a call, to be interrupted when its time is over or the lease is not trusted."""
+        self._calls[call] = None
+        if self._trust_timer is None:
+            self._check_trust_later()
+
+    def end_call(self, call: Interruptible) -> None:
+        """Note that the call has ended."""
+        del self._calls[call]
+
     async def until_trusted(self) -> bool:
         """Wait until the lease is trusted; return whether that needed a wait."""
         self.check()
@@ -167,32 +184,30 @@ class StopScope:
         if self._calls and self._remaining_s() > 0:
             self._check_trust_later()
         else:
-            self._expire(self._calls)
+            self._interrupt(self._calls)
 
     @staticmethod
-    def _expire(timeouts: Iterable[asyncio.Timeout]) -> None:
-        now_s = asyncio.get_running_loop().time()
-        for timeout in timeouts:
-            if not timeout.expired():
-                timeout.reschedule(now_s)
+    def _interrupt(blocks: Iterable[Interruptible]) -> None:
+        for block in tuple(blocks):
+            block.interrupt()
 
 
 class Calling:
-    """A handler call that the stop scope may cancel. One for each event, so not a generator."""
+    """A block that the stop scope may cancel."""
 
-    __slots__ = ("_stop_scope", "_timeout", "_timeouts")
+    __slots__ = ("_blocks", "_stop_scope", "_timeout")
 
-    def __init__(self, stop_scope: StopScope, timeouts: dict[asyncio.Timeout, None]) -> None:
-        """Prepare a block whose time-out is in *timeouts* while it runs."""
+    def __init__(self, stop_scope: StopScope, blocks: dict[Interruptible, None]) -> None:
+        """Prepare a block that is in *blocks* while it runs."""
         self._stop_scope = stop_scope
-        self._timeouts = timeouts
+        self._blocks = blocks
         self._timeout = asyncio.timeout(None)
 
     async def __aenter__(self) -> asyncio.Timeout:
         """Raise ``StoppedError`` if the pump is stopping already."""
         self._stop_scope.check()
         await self._timeout.__aenter__()
-        self._timeouts[self._timeout] = None
+        self._blocks[self] = None
         return self._timeout
 
     async def __aexit__(
@@ -202,8 +217,13 @@ class Calling:
         traceback: TracebackType | None,
     ) -> None:
         """Raise ``TimeoutError`` if the block was cancelled by the stop scope."""
-        del self._timeouts[self._timeout]
+        del self._blocks[self]
         await self._timeout.__aexit__(kind, error, traceback)
+
+    def interrupt(self) -> None:
+        """Cancel the block, if that was not done before."""
+        if not self._timeout.expired():
+            self._timeout.reschedule(asyncio.get_running_loop().time())
 
 
 class Waiting(Calling):

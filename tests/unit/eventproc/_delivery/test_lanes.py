@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import timedelta
 from math import inf
 from types import SimpleNamespace
@@ -12,7 +13,8 @@ import pytest
 
 from eventproc import EventProcessorConfig
 from eventproc._core.delivery.progress import PartitionProgress
-from eventproc._delivery.lanes import KeyLanes
+from eventproc._delivery.handler_calls import DONE
+from eventproc._delivery.lanes import CALLS_PER_TASK, KeyLanes
 from eventproc._group.pumps.stop_scope import StoppedError, StopScope
 from eventproc.errors import HandlerCancelledError
 from eventproc.models import CloseReason, ReceivedEvent, SequenceRange
@@ -25,7 +27,7 @@ class CallsThatIgnoreCancellation:
     def __init__(self):
         self.ended_at_s = []
 
-    async def deliver(self, events, lane, check):
+    async def call_once(self, events, lane, check):
         """Go on after every cancellation."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + 60
@@ -33,6 +35,7 @@ class CallsThatIgnoreCancellation:
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(left_s)
         self.ended_at_s.append(loop.time())
+        return DONE
 
 
 class CallsOfASecond:
@@ -41,10 +44,11 @@ class CallsOfASecond:
     def __init__(self):
         self.handled = []
 
-    async def deliver(self, events, lane, check):
+    async def call_once(self, events, lane, check):
         """Handle them."""
         await asyncio.sleep(1)
         self.handled += [event.sequence_number for event in events]
+        return DONE
 
 
 class NotedCalls:
@@ -57,7 +61,7 @@ class NotedCalls:
 
         self._is_done_at_once = is_done_at_once
 
-    async def deliver(self, events, lane, check):
+    async def call_once(self, events, lane, check):
         """Note the call, and that its events are done."""
         self.runs.append((numbers(events), check is not None))
         if not self._is_done_at_once:
@@ -66,6 +70,7 @@ class NotedCalls:
         lane.note_done(len(events))
         if self._is_done_at_once:
             await asyncio.sleep(1)
+        return DONE
 
 
 def own_key(event: ReceivedEvent) -> str:
@@ -81,10 +86,17 @@ def lanes_of(
     key_selector: Callable[[ReceivedEvent], Any] = own_key,
     note: Callable[[int], None] = lambda _: None,
     on_failure: Callable[[BaseException], None] = print,
+    max_in_flight_events: int = 4,
 ) -> KeyLanes:
     """Two lanes, with room for four events, in a partition of which only the calls matter."""
     parts: Any = SimpleNamespace(
-        of_lane=lambda note_done: SimpleNamespace(note_done=note_done, busy_since_s=None),
+        of_lane=lambda note_done: SimpleNamespace(
+            note_done=note_done,
+            busy_since_s=None,
+            enter=lambda: None,
+            interrupt=lambda: None,
+            variables=copy_context(),
+        ),
         progress=progress or PartitionProgress(),
         stop=stop or StopScope(lambda: inf),
         note=note,
@@ -93,7 +105,7 @@ def lanes_of(
     config = EventProcessorConfig(
         key_concurrency=2,
         key_selector=key_selector,
-        max_in_flight_events=4,
+        max_in_flight_events=max_in_flight_events,
         batch_size_max=4,
     )
     return KeyLanes(
@@ -170,6 +182,52 @@ async def test_the_wait_for_room_ends_when_a_call_has_made_some():
     assert (asyncio.get_running_loop().time(), sum(counts)) == (1, 2)
 
 
+async def test_the_wait_for_room_is_for_a_quarter_of_it_while_every_lane_has_work():
+    """To receive an event costs more than to handle it, so they are not received one by one."""
+    progress = admitted(12)
+
+    lanes = lanes_of(NotedCalls(progress), progress=progress, max_in_flight_events=12)
+    await lanes.take(events(range(12)))
+
+    assert (asyncio.get_running_loop().time(), lanes.room) == (2, 4)
+
+
+async def test_a_lane_without_work_is_not_kept_waiting_for_more_room():
+    """The next event may be of a key that has none under way."""
+    progress = admitted(12)
+    calls = NotedCalls(progress)
+
+    lanes = lanes_of(
+        calls,
+        progress=progress,
+        key_selector=lambda e: e.sequence_number == 0,
+        max_in_flight_events=12,
+    )
+    progress.done(events([10, 11]))
+    await lanes.take(events(range(2)))
+
+    assert (asyncio.get_running_loop().time(), lanes.room) == (1, 2)
+
+
+async def test_calls_that_wait_for_nothing_leave_the_event_loop_to_others():
+    """A lane that handled all that is queued would hold up the leases of this process."""
+    turns: list[None] = []
+
+    class CallsWithoutWait:
+        async def call_once(self, events, lane, check):
+            turns.append(None)
+            return DONE
+
+    progress = admitted(100)
+    lanes = lanes_of(CallsWithoutWait(), progress=progress, max_in_flight_events=1000)
+    await lanes.take(events(range(100)))
+    await asyncio.sleep(0)
+    first = len(turns)
+    await lanes.end()
+
+    assert (first <= 2 * CALLS_PER_TASK, len(turns)) == (True, 100)
+
+
 async def test_a_call_has_as_many_events_of_its_key_as_a_batch_may_have():
     """In order, and one call of a key at a time; afterwards its lane is free for more."""
     progress = admitted(7)
@@ -229,7 +287,7 @@ async def test_what_ends_a_lane_ends_the_pump_unless_it_is_a_stop(raised, is_sto
     failures: list[BaseException] = []
 
     class FailingCalls:
-        async def deliver(self, events, lane, check):
+        async def call_once(self, events, lane, check):
             await asyncio.sleep(1)
             raise raised
 
@@ -247,7 +305,7 @@ async def test_a_wait_for_the_calls_that_is_cancelled_cancels_them():
     """The time for them is over."""
 
     class LongCalls:
-        async def deliver(self, events, lane, check):
+        async def call_once(self, events, lane, check):
             await asyncio.sleep(1000)
 
     lanes = lanes_of(LongCalls())

@@ -74,9 +74,9 @@ def test_a_table_is_laid_out_as_rich_does(rows, width):
     slow.__class__ = Table
     texts = []
     for each in (table, slow):
-        console = Console(file=io.StringIO(), width=width, markup=False, emoji=False)
-        console.print(each)
-        texts.append(console.file.getvalue())
+        printed = io.StringIO()
+        Console(file=printed, width=width, markup=False, emoji=False).print(each)
+        texts.append(printed.getvalue())
 
     assert texts[0] == texts[1]
 

@@ -12,15 +12,15 @@ def test_a_key_waits_only_for_its_own_events():
     for event in ("a1", "a2", "b1", "a3", "b2"):
         queues.add(event[0], event)
 
-    assert queues.take(2) == ("a", ["a1", "a2"])
-    assert queues.take(9) == ("b", ["b1", "b2"])
+    assert queues.take(2) == ("a", ("a1", "a2"))
+    assert queues.take(9) == ("b", ("b1", "b2"))
     assert not queues
     queues.add("b", "b3")
     assert not queues
     queues.finish("b")
     queues.finish("a")
-    assert queues.take(9) == ("b", ["b3"])
-    assert queues.take(9) == ("a", ["a3"])
+    assert queues.take(9) == ("b", ("b3",))
+    assert queues.take(9) == ("a", ("a3",))
 
 
 @given(
