@@ -165,6 +165,17 @@ docs: .tools/docs/.done ## build the documentation with its API reference, in bu
 	@cp -r README.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md SECURITY.md LICENSE docs examples benchmarks dashboards deploy build/docs
 	@NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build
 
+.PHONY: package
+package: $(uv) ## build source distribution and wheel, in dist, and run the README's program with each
+	@rm -rf dist build/package
+	@$(uv) build --quiet --python "$(PYTHON)"
+	@for built in dist/*.whl dist/*.tar.gz; do \
+	    $(uv) venv --quiet --clear --python "$(PYTHON)" build/package && \
+	    $(uv) pip install --quiet --python build/package "$$built[cli,eventhubs]" && \
+	    build/package/bin/eventproc --help >build/package/help.txt && \
+	    build/package/bin/python bootstrap/try_package.py build/package/bin/python || exit 1; done
+	@ls -l dist
+
 .PHONY: diagrams
 diagrams: venv ## draw the diagrams of the documentation from their text, in docs/images
 	@$(run)/python docs/diagrams/draw.py

@@ -193,3 +193,13 @@ def test_the_image_names_what_there_is(root):
     assert user
     assert int(user[1]) > 0
     assert "KEY" not in text.upper().replace("KEYS", "")
+
+
+def test_the_image_gets_what_it_copies_and_no_more(root):
+    """``.dockerignore`` keeps back all but that, such as ``.venv`` and a file with secrets."""
+    ignored = (root / ".dockerignore").read_text("utf-8").splitlines()
+    text = (root / "deploy/Dockerfile").read_text("utf-8")
+    copied = " ".join(re.findall(r"^COPY (?!--from)(.+) \S+$", text, flags=re.MULTILINE)).split()
+
+    assert ignored[1] == "*"
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
