@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from eventproc.errors import ConfigurationError
 from eventproc.testing._azurite import ChildServer
 from tests.servers.ports import STOP_MAX_S, free_port, wait_for_end
 
@@ -51,8 +52,10 @@ def find_postgres() -> Path:
     """Return the directory with the programs ``postgres`` and ``initdb`` of ``pgserver``."""
     # Its import would create folders for the user, and only its programs are needed.
     package = find_spec("pgserver")
-    assert package is not None
-    assert package.origin is not None
+    if package is None or package.origin is None:
+        raise ConfigurationError(
+            "There is no PostgreSQL for this Python: `make venv` with Python 3.11 or 3.12"
+        )
     return Path(package.origin).parent / "pginstall/bin"
 
 
