@@ -333,6 +333,13 @@ _VERBS: Final[_Verbs] = {
         summary="Simulate a group, or its scaling: time to balance, moves, storage operations, "
         "monthly price.",
     ),
+    "rehearse": Verb(
+        "rehearse:rehearse",
+        "eventproc rehearse shop:Orders --ledger shop:charge --promise exactly-once",
+        "eventproc rehearse shop:Orders --fakes shop_fakes:FAKES --promise state --seeds 1000",
+        summary="Rehearse your handler: crashes, steals, freezes and outages on virtual time, "
+        "drawn by seed.",
+    ),
     "checkpoints": _CHECKPOINTS,
     "dead-letters": _DEAD_LETTERS,
     "store": _STORE,

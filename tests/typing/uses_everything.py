@@ -537,6 +537,15 @@ def test_handler() -> None:
         calls: Sequence[testing.HandlerCall] = harness.calls
         closings: Sequence[testing.Closing] = harness.closings
         print(calls, closings)
+    fakes = (
+        testing.Ledger("shop:charge", key=str),
+        testing.Database("shop:connect", "create table orders (id)"),
+        testing.Clock("shop:time.time"),
+    )
+    try:
+        testing.rehearse(Orders, *fakes, promises=[testing.Promise.IN_ORDER])
+    except testing.BrokenPromise as broken:
+        print(broken)
 
 
 def virtual() -> None:

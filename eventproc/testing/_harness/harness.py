@@ -89,6 +89,19 @@ class Owner:
         return not (self.process.is_paused or self.process.is_killed)
 
 
+async def abandon(owners: Sequence[Owner]) -> None:
+    """End every other task; those of the owners without any effect on the store."""
+    for owner in owners:
+        owner.store.is_out = True
+        owner.process.is_killed = True
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    for owner in owners:
+        owner.process.run_out()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
 def undone(view: HarnessView, record: Record, alive: Sequence[Owner]) -> list[str]:
     """Return a text for each call and partition that is not settled; none if all are settled.
 
@@ -471,18 +484,10 @@ class HandlerTestHarness(HarnessView):
         return undone(self, self._record, [owner for owner in self._owners if owner.is_alive])
 
     async def _end(self) -> None:
-        """Stop the live owners, then clean up the killed ones without any effect on the store."""
+        """Stop the live owners, then clean up."""
         stops = [o.process.spawn(o.processor.stop()) for o in self._owners if o.is_alive]
         results = await asyncio.gather(*stops, return_exceptions=True)
-        for owner in self._owners:
-            owner.store.is_out = True
-            owner.process.is_killed = True
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
-            task.cancel()
-        for owner in self._owners:
-            owner.process.run_out()
-        await asyncio.gather(*left, return_exceptions=True)
+        await abandon(self._owners)
         for result in results:
             if isinstance(result, BaseException):
                 raise result

@@ -1,0 +1,1 @@
+"""Rehearse a user's handler: drawn faults on virtual time, judged by what the user promises."""

@@ -1,0 +1,48 @@
+"""Handlers that no rehearsal can repeat."""
+
+import asyncio
+import socket
+import time
+from datetime import datetime
+from uuid import uuid4
+
+from eventproc import BlockingPartitionHandler, PartitionHandler
+
+
+async def ship(order):
+    """Ship an order."""
+
+
+class Sleeps(PartitionHandler):
+    async def process_event(self, context, event):
+        time.sleep(0.001)  # noqa: ASYNC251 - what is refused
+
+
+class Threads(PartitionHandler):
+    async def process_event(self, context, event):
+        await asyncio.to_thread(print)
+
+
+class Connects(PartitionHandler):
+    async def process_event(self, context, event):
+        socket.create_connection(("localhost", 1))
+
+
+class ReadsTheClock(PartitionHandler):
+    async def process_event(self, context, event):
+        self.at_s = time.time()
+
+
+class ReadsTheDate(PartitionHandler):
+    async def process_event(self, context, event):
+        self.at = datetime.now()  # noqa: DTZ005 - what is refused
+
+
+class Blocks(BlockingPartitionHandler):
+    def process_event(self, context, event):
+        pass
+
+
+class DrawsKeys(PartitionHandler):
+    async def process_event(self, context, event):
+        await ship(uuid4())

@@ -1,0 +1,122 @@
+"""Rehearsals find the faults of handlers, and have nothing to say about the same ones mended."""
+
+import re
+
+import pytest
+
+from eventproc import ConfigurationError
+from eventproc._command import main
+from eventproc.testing import BrokenPromise, Clock, Database, Ledger, Promise, rehearse
+from tests.scenarios import rehearsed
+
+HERE = "tests.scenarios.rehearsed"
+KEY = "idempotency_key"
+FAKES = (
+    Ledger(f"{HERE}:charge", key=lambda order, *_, **__: order, idempotent_by=KEY),
+    Ledger(f"{HERE}:reserve", key=lambda order, **_: order, idempotent_by=KEY),
+    Ledger(f"{HERE}:charge_all", key=lambda orders, **_: orders, idempotent_by=KEY),
+    Ledger(f"{HERE}:ship"),
+    Database(f"{HERE}:database", rehearsed.SCHEMA),
+)
+
+LEAST, ONCE = Promise.AT_LEAST_ONCE, Promise.EXACTLY_ONCE
+ORDER, STATE = Promise.IN_ORDER, Promise.STATE
+
+PAIRS = {
+    ("ChargesTwice", "ChargesByKey"): (ONCE, "charge: ", "happened twice"),
+    ("AddsBeforeItNotes", "AddsAndNotesAtOnce"): (STATE, "the database", "totals ('k"),
+    ("CountsInAGlobal", "CountsInItsState"): (STATE, "the state of partition", "the fold"),
+    ("CountsWhatFailed", "CountsWhatWasDone"): (STATE, "the state of partition", "the fold"),
+    ("SwallowsCancellation", "LetsCancellationThrough"): (LEAST, "ship(", "never happened"),
+    ("ShipsAtOnce", "ShipsInOrder"): (ORDER, "came after ship(", "have the key"),
+    ("ReturnsEarly", "ReturnsWhenDone"): (LEAST, "ship(", "never happened"),
+    ("CachesForEver", "CachesWhileItOwns"): (STATE, "the database", "totals ('k"),
+    ("NamesBatches", "NamesEvents"): (ONCE, "charge_all: ", " happened"),
+    ("RepeatsHalf", "RepeatsByName"): (ONCE, "reserve: ", " happened"),
+}
+"""A fault and its cure; the promise, and words of the sentence that tells the fault."""
+
+FIRST_SEEDS = dict(zip(PAIRS, (4, 4, 3, 16, 23, 24, 3, 49, 7, 2), strict=True))
+"""The first seeds that find each fault: the short tests begin there, so that they take a second."""
+
+
+def rehearsed_as(name, promise, **seeds):
+    rehearse(f"{HERE}:{name}", *FAKES, promises=[promise], **seeds)
+
+
+@pytest.mark.parametrize("is_from_zero", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0])
+def test_a_fault_is_found_and_told(pair, is_from_zero):
+    """In a sentence with the effect, how often it happened, and what brought it about."""
+    promise, *words = PAIRS[pair]
+    first_seed = 0 if is_from_zero else FIRST_SEEDS[pair]
+    with pytest.raises(BrokenPromise) as broken:
+        rehearsed_as(pair[0], promise, first_seed=first_seed)
+
+    sentence = str(broken.value).partition("\n")[0]
+    assert [word for word in words if word not in sentence] == []
+
+
+@pytest.mark.parametrize("seeds", [3, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1])
+def test_a_mended_handler_keeps_its_promise(pair, seeds):
+    """No seed is a false alarm."""
+    rehearsed_as(pair[1], PAIRS[pair][0], first_seed=FIRST_SEEDS[pair], seeds=seeds)
+
+
+def test_the_same_seed_tells_the_same():
+    """The message ends with the seed that shows it again."""
+    texts = set()
+    for _ in range(2):
+        with pytest.raises(BrokenPromise) as broken:
+            rehearsed_as("ChargesTwice", ONCE)
+        texts.add(str(broken.value))
+
+    (text,) = texts
+    assert "again: first_seed=" in text
+
+
+REFUSED = {
+    "Sleeps": "time.sleep()",
+    "Threads": "starts a thread",
+    "Connects": "a real socket",
+    "ReadsTheClock": "time.time()",
+    "ReadsTheDate": "datetime.now()",
+    "Blocks": "is a BlockingPartitionHandler",
+    "DrawsKeys": "does not do the same for the same events",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_repeated_is_refused_by_name(name):
+    """With the remedy."""
+    with pytest.raises(ConfigurationError, match=re.escape(REFUSED[name])):
+        rehearse(f"tests.scenarios.refused:{name}", Ledger("tests.scenarios.refused:ship"))
+
+
+def test_a_declared_clock_is_virtual():
+    """So its handler is not refused."""
+    rehearse(
+        "tests.scenarios.refused:ReadsTheClock",
+        Ledger("tests.scenarios.refused:ship"),
+        Clock("tests.scenarios.refused:time.time"),
+        seeds=2,
+    )
+
+
+def test_a_fake_that_replaces_nothing_is_an_error():
+    """Which says what there is."""
+    with pytest.raises(ConfigurationError, match="bill' is not there"):
+        rehearse(f"{HERE}:ShipsInOrder", Ledger(f"{HERE}:bill"))
+
+
+def test_the_verb_says_what_was_kept_or_broken(capsys):
+    """By its exit code, too."""
+    ledger = ["--ledger", f"{HERE}:charge", "--seeds", "20"]
+    kept = main(["rehearse", f"{HERE}:ChargesByKey", *ledger, "--seeds", "2"])
+    broken = main(["rehearse", f"{HERE}:ChargesTwice", *ledger, "--promise", "exactly-once"])
+    shown = capsys.readouterr().out
+
+    assert (kept, broken) == (0, 1)
+    assert "every promise kept: at-least-once" in shown
+    assert "happened twice" in shown
