@@ -55,6 +55,11 @@ class Call:
     context: PartitionContext
 
 
+def is_trusting(call: Call) -> bool:
+    """Whether a call goes on, and trusts its lease."""
+    return not call.actor.is_killed and call.context.is_owned
+
+
 @dataclass
 class Invariants:
     """Checks everything that happens; collects violations instead of raising them."""
@@ -191,6 +196,20 @@ class Invariants:
         else:
             self._holding.pop(partition_id, None)
             self._given_at_s[partition_id] = now_s
+
+    def check_taken_over(self, actor: Actor, after: PartitionOwnership) -> None:
+        """Check that an owner whose record expired does not trust its lease any more."""
+        partition_id, holding = after.partition_id, self._holding.get(after.partition_id)
+        is_taken = after.owner_id == actor.name and not actor.is_foreign
+        if not is_taken or holding is None or holding.actor.name == actor.name:
+            return
+        for call in self._calls.get(partition_id, ()):
+            if call.actor is holding.actor and is_trusting(call):
+                self.report(
+                    "overlap",
+                    f"{actor.name} takes over {partition_id}, and {call.actor.name} "
+                    "still trusts its lease",
+                )
 
     def announced(self, actor: Actor, member: Member) -> None:
         """*actor* wrote a member record."""

@@ -14,9 +14,9 @@ from eventproc import (
 from eventproc._group.config import GroupConfig
 from eventproc.models import ConsumerGroup
 from tests.simulation.actor import Actor
-from tests.simulation.invariants import Call, Invariants
+from tests.simulation.invariants import Call
 from tests.simulation.nodes import CheckedNode
-from tests.simulation.pairs.world import PairsWorld
+from tests.simulation.pairs.world import PairsInvariants, PairsWorld
 
 GROUP: Final = "keys"
 
@@ -37,7 +37,7 @@ class Held:
 
 
 @dataclass
-class HoldInvariants(Invariants):
+class HoldInvariants(PairsInvariants):
     """Each resource has one holder, and each holder a higher token than those before it."""
 
     _tokens: dict[str, tuple[int, Actor]] = field(default_factory=dict)

@@ -6,12 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from eventproc import Backoff, CheckpointPolicy, EventProcessorConfig, SourceUnavailableError
+from eventproc.models import PartitionOwnership
 from eventproc.ports import EventSource
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import Process
+from tests.simulation.actor import Actor
 from tests.simulation.checked_store import CheckedConnection
-from tests.simulation.invariants import Violation
+from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.pairs.points import Fault, Injector
 from tests.simulation.world import World
@@ -52,8 +54,26 @@ class PointSource(MemoryEventSource):
         return await super().open_receiver(consumer_group, partition_id, position)
 
 
+class PairsInvariants(Invariants):
+    """Clocks run as fast as the store's, so an owner may never trust a lease that has expired."""
+
+    def owned(
+        self,
+        actor: Actor,
+        before: PartitionOwnership | None,
+        after: PartitionOwnership,
+        *,
+        was_live: bool,
+    ) -> None:
+        if not was_live:
+            self.check_taken_over(actor, after)
+        super().owned(actor, before, after, was_live=was_live)
+
+
 class PairsWorld(World):
     """The world of one play."""
+
+    invariants_class = PairsInvariants
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from eventproc import CloseReason
 from eventproc.models import CheckpointUpdate, OwnershipClaim, PartitionOwnership, ReceivedEvent
 from tests.simulation.actor import Actor
 from tests.simulation.holding import Holding
-from tests.simulation.invariants import Call
+from tests.simulation.invariants import Call, is_trusting
 from tests.simulation.lanes import LaneInvariants
 from tests.simulation.small.paused import PauseInvariants
 
@@ -112,15 +112,8 @@ class SmallInvariants(PauseInvariants):
         is_moved = before is not None and before.owner_id != after.owner_id
         if is_moved and after.partition_id in self._edited_at_s:
             self._edited_at_s[after.partition_id] = self.now_s()
-        is_taken = after.owner_id == actor.name and not actor.is_foreign and not was_live
-        if is_taken and holding is not None and holding.actor.name != actor.name:
-            for call in self._calls.get(after.partition_id, ()):
-                if call.actor is holding.actor and self._is_trusting(call):
-                    self.report(
-                        "overlap",
-                        f"{actor.name} takes over {after.partition_id}, and {call.actor.name} "
-                        "still trusts its lease",
-                    )
+        if not was_live:
+            self.check_taken_over(actor, after)
         super().owned(actor, before, after, was_live=was_live)
 
     def asked(
@@ -144,10 +137,6 @@ class SmallInvariants(PauseInvariants):
             actor.unanswered.remove(partition_id)
         elif writer is actor and between_s < HURRIED_FRACTION * self.expiration.total_seconds():
             self.hurried.append(f"{actor.name} wrote {partition_id} again after {between_s} s")
-
-    @staticmethod
-    def _is_trusting(call: Call) -> bool:
-        return not call.actor.is_killed and call.context.is_owned
 
     def begun(self, call: Call, events: Sequence[ReceivedEvent]) -> None:
         """Note what a pump delivers."""
@@ -281,7 +270,7 @@ class SmallInvariants(PauseInvariants):
         return [
             f"{call.actor.name} handles {partition_id}"
             for call in self._calls.get(partition_id, ())
-            if self._is_trusting(call) and not self.is_held(partition_id, call.actor.name)
+            if is_trusting(call) and not self.is_held(partition_id, call.actor.name)
         ]
 
 
