@@ -21,6 +21,7 @@ LAST_LINES = {
     "orders.py": "",
     "own_source.py": "clauses of the contract are kept",
     "poison.py": "b'twelve': ValueError: invalid literal for int() with base 10: b'twelve'",
+    "rehearsal.py": "",
     "running_totals.py": "150 deliveries of 100 events, total 5050",
     "scheduled_job.py": "3 writers of 3 reports",
     "tenant_pollers.py": "polled: anz, apac, latam",
