@@ -49,7 +49,8 @@ def rehearse(
         str,
         typer.Option(
             metavar="MODULE:NAME",
-            help="A list of fakes in Python: ledgers with keys, databases, clocks.",
+            help="A list of fakes in Python: databases, clocks, ledgers with arguments such as "
+            "idempotent_by.",
         ),
     ] = "",
     promise: Annotated[
@@ -78,8 +79,9 @@ def rehearse(
     """Rehearse your handler: crashes, steals, freezes and outages on virtual time, drawn by seed.
 
     Each rehearsal is a group of simulated processes with real processors, each with your modules
-    imported afresh. The first seed that breaks a promise is shrunk and told. Threads, sockets and
-    real clocks are refused; what needs them is declared as a ledger, or by --fakes.
+    imported afresh. The first seed that breaks a promise is reduced to few events and faults, and
+    printed. Threads, sockets and real clocks are refused; what needs them is declared as a ledger,
+    or by --fakes.
 
     Exit codes: 0 every promise was kept, 1 one was broken, 2 an option is wrong, or the handler
     cannot be rehearsed.
