@@ -30,8 +30,10 @@ def eventhubs_emulator(request: pytest.FixtureRequest) -> Iterator["EventHubsEmu
     from eventproc.emulator import EventHubsEmulator  # noqa: PLC0415 - see above
 
     marker = request.node.get_closest_marker("eventhubs")
-    arguments = marker.args if marker is not None and marker.args else ({NAME: 4},)
+    arguments = marker.args if marker is not None else ()
     settings = marker.kwargs if marker is not None else {}
+    if not arguments:
+        settings = {"hubs": {NAME: 4}, **settings}
     with EventHubsEmulator(*arguments, **settings) as emulator:
         yield emulator
 

@@ -34,6 +34,12 @@ def test_a_marker_names_hubs_and_settings(eventhubs_emulator, eventhubs_connecti
     assert {hub.consumer_groups for hub in eventhubs_emulator.configuration.hubs} == {("billing",)}
 
 
+@pytest.mark.eventhubs(hubs={"orders": 2})
+def test_a_marker_takes_hubs_by_name(eventhubs_emulator):
+    """As its description, which pytest shows, spells them."""
+    assert eventhubs_emulator.partition_ids("orders") == ["0", "1"]
+
+
 @pytest.mark.eventhubs([HubConfiguration("prices", 4, is_compacted=True)])
 def test_a_marker_takes_configurations(eventhubs_emulator):
     """As the constructor of the emulator does."""
