@@ -256,15 +256,18 @@ class KeyLanes(Lanes):
         """
         lane.enter()
         with self._ending():
-            for _ in range(CALLS_PER_TASK):
+            for calls_before in range(CALLS_PER_TASK):
                 if not self._queues or self._stop_scope.reason is not None:
                     break
                 key, run = self._queues.take(self._config.batch_size_max)
                 check = self._checked_key if isinstance(key, Keyless) else None
                 first = await self._calls.call_once(run, lane, check)
                 if not first.is_done:
-                    if self._is_cancelled and is_cancellation(first):
-                        first = CANCELLED  # With the pump, and perhaps all tasks of the program.
+                    # The task may have been cancelled with the pump and all others of the program,
+                    # or by what an earlier call left behind, such as a time-out that it did not
+                    # end. A call that cancels itself does so again in the other task, and fails.
+                    if (self._is_cancelled or calls_before) and is_cancellation(first):
+                        first = CANCELLED
                     self._begin(self._go_on(lane, key, run, first), self._variables)
                     return
                 self._queues.finish(key)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -358,6 +359,33 @@ def test_a_call_that_cancels_its_task_and_catches_that_has_handled_its_event(lan
 
     assert sorted(setup.numbers()) == [0, 1, 2, 3, 4]
     assert (setup.checkpointed(), len(made)) == (4, 1)
+
+
+@BOTH
+def test_a_cancellation_that_comes_when_the_call_has_returned_is_no_failure_of_a_later_event(lanes):
+    """As that of a time-out that the handler did not end: the later event is not given up."""
+
+    class TimingOutLate(Noting):
+        async def process_events(self, context, events):
+            task = asyncio.current_task()
+            assert task is not None
+            if events[0].sequence_number == 0:
+                asyncio.get_running_loop().call_later(0.5, task.cancel)
+            else:
+                await asyncio.sleep(1)
+            await super().process_events(context, events)
+
+    sink = MemoryDeadLetterSink()
+    policy = replace(LETTER, attempts_max=1)
+    setup, made, _ = served(
+        TimingOutLate,
+        lanes=lanes,
+        sink=sink,
+        failure_policy=policy,
+        key_selector=lambda event: event.sequence_number,
+    )
+
+    assert (sorted(setup.numbers()), sink.letters, len(made)) == ([0, 1, 2, 3, 4], [], 1)
 
 
 INTERRUPTED = """
