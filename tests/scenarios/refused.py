@@ -4,6 +4,7 @@ import asyncio
 import socket
 import time
 from datetime import datetime
+from threading import Thread
 from uuid import uuid4
 
 from eventproc import BlockingPartitionHandler, PartitionHandler
@@ -21,6 +22,11 @@ class Sleeps(PartitionHandler):
 class Threads(PartitionHandler):
     async def process_event(self, context, event):
         await asyncio.to_thread(print)
+
+
+class StartsAThread(PartitionHandler):
+    async def process_event(self, context, event):
+        Thread(target=print).start()
 
 
 class Connects(PartitionHandler):

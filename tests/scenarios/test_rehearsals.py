@@ -79,6 +79,7 @@ def test_the_same_seed_tells_the_same():
 REFUSED = {
     "Sleeps": "time.sleep()",
     "Threads": "starts a thread",
+    "StartsAThread": "starts a thread",
     "Connects": "a real socket",
     "ReadsTheClock": "time.time()",
     "ReadsTheDate": "datetime.now()",

@@ -24,8 +24,10 @@ CLOCKS: Final[Mapping[object, Sequence[str]]] = {
     dt.date: ("today",),
 }
 
+THREAD: Final = "_thread.start_new_thread"
+
 REFUSED: Final = {
-    "_thread.start_new_thread": (
+    THREAD: (
         "starts a thread, which no rehearsal can order: await instead, or declare what starts it "
         "as a Ledger"
     ),
@@ -132,10 +134,18 @@ class Application:
             sys.addaudithook(_audit)
             _hooked.append(True)
         before, _watching = _watching, (threading.get_ident(), self._audit)
+        start = threading.Thread.start
+
+        def audited(thread: threading.Thread) -> None:
+            _audit(THREAD, ())  # Python 3.11 does not do so, and 3.13 by another name.
+            start(thread)
+
+        threading.Thread.start = audited  # type: ignore[method-assign]
         self._refused = None
         try:
             yield
         finally:
+            threading.Thread.start = start  # type: ignore[method-assign]
             _watching = before
             if self._refused is not None:
                 raise self._refused from None
@@ -147,7 +157,7 @@ class Application:
 
     def refuse_threads(self, *_: object) -> Any:  # noqa: ANN401 - it never returns
         """Stand in place of ``run_in_executor``."""
-        self._audit("_thread.start_new_thread")
+        self._audit(THREAD)
 
     def _audit(self, event: str) -> None:
         frame: FrameType | None = sys._getframe()  # noqa: SLF001 - documented
