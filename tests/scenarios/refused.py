@@ -1,6 +1,7 @@
 """Handlers that no rehearsal can repeat."""
 
 import asyncio
+import json
 import socket
 import time
 from datetime import datetime
@@ -52,3 +53,16 @@ class Blocks(BlockingPartitionHandler):
 class DrawsKeys(PartitionHandler):
     async def process_event(self, context, event):
         await ship(uuid4())
+
+
+class FailsAlways(PartitionHandler):
+    async def process_event(self, context, event):
+        await ship(json.loads(event.body)["total"])
+
+
+class NeedsMore(PartitionHandler):
+    def __init__(self, payments):
+        self.payments = payments
+
+    async def process_event(self, context, event):
+        await self.payments.charge(event.sequence_number)

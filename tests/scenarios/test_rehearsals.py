@@ -4,9 +4,18 @@ import re
 
 import pytest
 
-from eventproc import ConfigurationError
+from eventproc import (
+    CheckpointPolicy,
+    ConfigurationError,
+    EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
+)
 from eventproc._command import main
 from eventproc.testing import BrokenPromise, Clock, Database, Ledger, Promise, rehearse
+from eventproc.testing._rehearsal.application import Application
+from eventproc.testing._rehearsal.plan import Plan
+from eventproc.testing._rehearsal.world import Piece, played
 from tests.scenarios import rehearsed
 
 HERE = "tests.scenarios.rehearsed"
@@ -93,6 +102,39 @@ def test_what_cannot_be_repeated_is_refused_by_name(name):
     """With the remedy."""
     with pytest.raises(ConfigurationError, match=re.escape(REFUSED[name])):
         rehearse(f"tests.scenarios.refused:{name}", Ledger("tests.scenarios.refused:ship"))
+
+
+@pytest.mark.parametrize("attempts_max", [None, 1])
+@pytest.mark.parametrize(
+    ("name", "error"), [("FailsAlways", "KeyError('total')"), ("NeedsMore", "'payments'")]
+)
+def test_a_handler_that_fails_without_faults_keeps_no_promise(name, error, attempts_max):
+    """Nothing would happen in any rehearsal, so nothing would differ."""
+    policy = FailurePolicy(attempts_max=attempts_max, action=FailureAction.DEAD_LETTER)
+    config = EventProcessorConfig(failure_policy=policy)
+    with pytest.raises(ConfigurationError, match=re.escape(error)):
+        rehearse(
+            f"tests.scenarios.refused:{name}",
+            Ledger("tests.scenarios.refused:ship"),
+            config=config,
+            seeds=20,
+        )
+
+
+def test_a_host_that_was_asked_twice_to_stop_is_cleaned_up():
+    """In this seed; the first of its two stops ends, and the other one is under way for ever."""
+    rehearsed_as("AddsAndNotesAtOnce", STATE, first_seed=178, seeds=1)
+
+
+def test_every_host_may_be_gone_or_frozen_at_the_end():
+    """Then nobody writes a last checkpoint."""
+    piece = Piece(
+        application=Application(f"{HERE}:ShipsInOrder"),
+        fakes=(),
+        event=lambda _: ("k", b"{}"),
+        config=EventProcessorConfig(checkpoint_policy=CheckpointPolicy.manual()),
+    )
+    assert not played(piece, Plan(events=(1,), host_count=0)).is_complete
 
 
 def test_a_declared_clock_is_virtual():

@@ -42,6 +42,13 @@ class Expected:
     rows: Mapping[str, Sequence[str]]
     """What the databases have at the end, by their target."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left to compare: no effect, no state and no row."""
+        return not (
+            self.effects or any(self.state_by_partition.values()) or any(self.rows.values())
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breach:
@@ -69,6 +76,12 @@ def expected_of(worlds: Sequence[World]) -> Expected:
         state_by_partition=states,
         rows=_rows(worlds[-1]),
     )
+
+
+def remark_on_error(world: World) -> str:
+    """Return in parentheses what the handler raised last; nothing if it raised nothing."""
+    error = world.last_error and (world.last_error.__cause__ or world.last_error)
+    return "" if error is None else f" (the handler's last error was {error!r})"
 
 
 def breach_of(world: World, expected: Expected, promises: Collection[Promise]) -> Breach | None:
@@ -102,7 +115,7 @@ def _miscounted(world: World, expected: Expected) -> Iterator[Breach]:
         subject = what if place is None else f"{_event(place)}: {what}"
         if count < wanted:
             often = f"happened {count} of {wanted} times" if count else "never happened"
-            text = f"{subject} {often}{_error(world)}"
+            text = f"{subject} {often}{remark_on_error(world)}"
             yield Breach(promise=Promise.AT_LEAST_ONCE, what=text, place=place)
         if count > wanted:
             often = TIMES.get(count, f"{count} times")
@@ -160,8 +173,3 @@ def _disorder(
 
 def _event(place: Place) -> str:
     return f"event {place[1]} of partition {place[0]}"
-
-
-def _error(world: World) -> str:
-    error = world.last_error and (world.last_error.__cause__ or world.last_error)
-    return "" if error is None else f" (the handler's last error was {error!r})"

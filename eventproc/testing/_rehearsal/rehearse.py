@@ -18,8 +18,9 @@ from eventproc.testing._rehearsal.judgement import (
     Promise,
     breach_of,
     expected_of,
+    remark_on_error,
 )
-from eventproc.testing._rehearsal.plan import Plan, draw, simpler
+from eventproc.testing._rehearsal.plan import NO_EVENT, Plan, draw, simpler
 from eventproc.testing._rehearsal.world import Piece, World, played
 
 SHRINKS_MAX: Final = 200
@@ -86,7 +87,7 @@ class Rehearsal:
         """Return what is expected: from runs without faults, each with the events of a partition.
 
         Raises:
-            ConfigurationError: Two such runs have different effects.
+            ConfigurationError: Two such runs have different effects, or events are not handled.
         """
         calm = Plan(
             events=plan.events,
@@ -116,7 +117,15 @@ class Rehearsal:
         for own in by_partition.values():
             tables = worlds[-1].tables if worlds else {}
             worlds.append(self._play(replace(calm, events=tuple(own)), tables))
-        return expected_of(worlds)
+        expected = expected_of(worlds)
+        failed = [w for w in worlds if not w.is_complete or (w.last_error and expected.is_empty)]
+        if failed and calm.poison == NO_EVENT:
+            raise ConfigurationError(
+                f"{self.piece.application.name} does not handle its events without any fault"
+                f"{remark_on_error(failed[0])}: give it events= of its own, and declare what it "
+                "needs as fakes"
+            )
+        return expected
 
     def _shrunk(self, plan: Plan, breach: Breach) -> tuple[Plan, Breach]:
         """Return the simplest plan found that breaks the same promise."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc._delivery.config import EventProcessorConfig
-from eventproc._delivery.handler import PartitionContext
+from eventproc._delivery.handler import HandlerFactory, PartitionContext, PartitionHandler
 from eventproc.errors import SourceError, StoreError
 from eventproc.models import ConsumerGroup, OwnershipClaim, ReceivedEvent
 from eventproc.sources.memory import MemoryHub
@@ -91,6 +91,9 @@ class World(Record):
         self._moments = 0
         self._pending = 0
         self._is_over = False
+        self.is_complete = False
+        """Whether every event was handled or given up in time."""
+
         self._steals: list[asyncio.Task[None]] = []
         self._wire = Wire()
         self.effects: list[Effect] = []
@@ -119,12 +122,13 @@ class World(Record):
         until_s = self.now_s() + ENOUGH_S
         while not self._is_done() and self.now_s() < until_s:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(POLL_S)
+        self.is_complete = self._is_done()
         await asyncio.sleep(AFTERMATH_S)
         if self._config.checkpoint_policy.interval is None:  # the last one is written at the end
             stops = [
                 h.process.spawn(h.processor.stop()) for h in self._hosts.values() if h.is_alive
             ]
-            await asyncio.wait(stops)
+            await asyncio.gather(*stops, return_exceptions=True)
         self._is_over = True
         await abandon(list(self._hosts.values()))
 
@@ -166,12 +170,19 @@ class World(Record):
             owner_id,
             hub=self.hub,
             account=self._account,
-            handler=lambda: self._monitor.make(make, owner_id),
+            handler=lambda: self._make_handler(make, owner_id),
             dead_letters=self._letters,
             config=self._config,
         )
         host.process.spawn(self._run(host))
         return owner_id
+
+    def _make_handler(self, make: HandlerFactory, owner_id: str) -> PartitionHandler:
+        try:
+            return self._monitor.make(make, owner_id)
+        except Exception as error:
+            self.last_error = error
+            raise
 
     async def _run(self, host: Owner) -> None:
         while True:  # as a supervisor does
@@ -186,8 +197,9 @@ class World(Record):
         try:
             await host.processor.stop()
         finally:
-            host.process.kill()  # it exits, whatever it still has under way
-            self._wire.after(RESTART_S, self._start)
+            if not self._is_over:  # Otherwise its tasks are being cancelled, and have to end.
+                host.process.kill()  # it exits, whatever it still has under way
+                self._later(RESTART_S, self._start)
 
     # What happens in the handlers.
 
@@ -295,7 +307,7 @@ class World(Record):
                 self._tell(f"{owner_id} was killed {at}")
                 self.died(owner_id)
                 host.process.kill()
-                self._later(RESTART_S, self._start)
+                self._wire.after(RESTART_S, self._start)
             case Kind.FREEZE:
                 self._tell(f"{owner_id} froze for {span} {at}")
                 host.process.pause()
