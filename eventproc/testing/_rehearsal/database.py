@@ -2,14 +2,15 @@
 
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Self
 
 from eventproc.testing._rehearsal.fakes import Fake, Stage, wait
 
-PLACEHOLDER: Final = re.compile(r"%s|\$(\d+)")
+PLACEHOLDER: Final = re.compile(r"'[^']*'|%s|\$(\d+)")
+"""Also matches text in quotes, where there are none."""
 
 
 class SerializationError(Exception):
@@ -32,18 +33,18 @@ class Tables:
     """What is committed, shared by all processes."""
 
     def __init__(self, content: bytes) -> None:
-        self.connection = opened(content)
-        self.commit_count = 0
+        self.content = content
+        """A database, as SQLite serializes it; replaced by each change."""
 
     def rows(self) -> list[str]:
         """Return every row of every table, as text."""
         query = "select name from sqlite_master where type = 'table' order by name"
-        names = [name for (name,) in self.connection.execute(query)]
-        return sorted(
-            f"{name} {row}"
-            for name in names
-            for row in self.connection.execute(f"select * from {name}")  # noqa: S608
-        )
+        with opened(self.content) as connection:
+            return sorted(
+                f"{name} {row}"
+                for (name,) in connection.execute(query)
+                for row in connection.execute(f"select * from {name}")  # noqa: S608
+            )
 
 
 class Database(Fake):
@@ -63,9 +64,9 @@ class Database(Fake):
 
     def __init__(self, target: str, schema: str) -> None:
         super().__init__(target)
-        connection = sqlite3.connect(":memory:")
-        connection.executescript(schema)
-        self.content = connection.serialize()
+        with opened(b"") as connection:
+            connection.executescript(schema)
+            self.content = connection.serialize()
 
     def bind(self, stage: Stage, owner_id: str, original: object) -> object:  # noqa: ARG002
         """Return the connection of one process."""
@@ -102,15 +103,20 @@ class _Connection:
     async def execute(self, sql: str, *values: object) -> Rows:
         """Execute one statement; values as one sequence, or each by itself."""
         given: Any = values[0] if values and isinstance(values[0], (tuple, list, dict)) else values
-        sql = PLACEHOLDER.sub(lambda found: f"?{found[1] or ''}", sql)
+        sql = PLACEHOLDER.sub(
+            lambda found: found[0] if found[0][0] == "'" else f"?{found[1] or ''}", sql
+        )
         rows = Rows()
 
         def carry_out() -> None:
-            connection = self._open.get() or self._tables.connection
-            before = connection.total_changes
-            rows.extend(connection.execute(sql, given))
-            changed = connection.total_changes - before
-            self._tables.commit_count += bool(changed and connection is self._tables.connection)
+            private = self._open.get()
+            if private is not None:
+                rows.extend(private.execute(sql, given))
+                return
+            with opened(self._tables.content) as connection:
+                rows.extend(connection.execute(sql, given))
+                if (content := connection.serialize()) != self._tables.content:
+                    self._tables.content = content
 
         await self._request(sql.split(maxsplit=1)[0].lower(), carry_out)
         return rows
@@ -129,28 +135,32 @@ class _Connection:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
         """Commit what the block does at its end, or nothing of it."""
-        tables, began = self._tables, self._tables.commit_count
-        private = opened(tables.connection.serialize())
-        token = self._open.set(private)
-        try:
-            yield self
-        finally:
-            self._open.reset(token)
+        tables, began = self._tables, self._tables.content
+        with opened(began) as private:
+            token = self._open.set(private)
+            try:
+                yield self
+            finally:
+                self._open.reset(token)
+            content = private.serialize()
+            is_changed = content != began or private.total_changes > 0
 
         def commit() -> None:
-            if tables.commit_count != began:
+            if tables.content is not began:
                 raise SerializationError("another transaction was committed since this one began")
-            tables.connection, tables.commit_count = private, began + 1
+            tables.content = content
 
-        if private.total_changes:
+        if is_changed:
             await self._request("commit", commit)
 
     async def _request(self, name: str, carry_out: Callable[[], None]) -> None:
         await wait(self._stage.steps(self._owner_id, name, carry_out), lambda: None)
 
 
-def opened(content: bytes) -> sqlite3.Connection:
-    """Open a copy of a database; each statement is committed."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.deserialize(content)
-    return connection
+@contextmanager
+def opened(content: bytes) -> Iterator[sqlite3.Connection]:
+    """Open a copy of a database, or an empty one, for a block; each statement is committed."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        if content:
+            connection.deserialize(content)
+        yield connection

@@ -97,9 +97,7 @@ class World(Record):
         self._steals: list[asyncio.Task[None]] = []
         self._wire = Wire()
         self.effects: list[Effect] = []
-        self.tables = {
-            target: Tables(found.connection.serialize()) for target, found in (tables or {}).items()
-        }
+        self.tables = {target: Tables(found.content) for target, found in (tables or {}).items()}
         self.repeated: set[object] = set()
         self.told: list[tuple[str, str]] = []
         """The faults as they came about, and who took over, in words; each with its partition, if
