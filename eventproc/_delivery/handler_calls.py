@@ -78,7 +78,7 @@ class HandlerCalls:
             scope: Ends calls and waits when the pump stops; has the counters and the log.
             wait_s: Seconds to wait after the n-th failure in a row.
             pause_switch: Holds events back while the partition is paused; none: it never is.
-            report: Gets the calls with events.
+            report: Told of the beginning and end of each call with events.
         """
         self._handler = handler
         self._policy = policy
@@ -237,8 +237,8 @@ class HandlerCalls:
         self._stop_scope.check()
         if self._is_refused(part):
             await self._until_allowed(is_delivery=bool(part))
-        begun = self._call_in_task(context, call, part, asyncio.current_task())
-        outcome = await asyncio.get_running_loop().create_task(begun, context=context.variables)
+        calling = self._call_in_task(context, call, part, asyncio.current_task())
+        outcome = await asyncio.get_running_loop().create_task(calling, context=context.variables)
         if is_cancelled():
             raise asyncio.CancelledError
         if outcome is CANCELLED:
