@@ -162,9 +162,7 @@ def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
         # The database of a rehearsal is in memory.
         for name in guard.functions:
             if name.startswith("sqlite3."):
-                guard.functions[name].can_block_in(
-                    "_rehearsal/database.py", {"carry_out", "rows", "bind"}
-                )
+                guard.functions[name].can_block_in("_rehearsal/database.py", {"carry_out", "rows"})
         yield
 
 
