@@ -140,7 +140,7 @@ class Application:
             _audit(THREAD, ())  # Python 3.11 does not do so, and 3.13 by another name.
             start(thread)
 
-        threading.Thread.start = audited  # type: ignore[method-assign]
+        threading.Thread.start = audited  # type: ignore[method-assign, assignment]
         self._refused = None
         try:
             yield

@@ -99,7 +99,7 @@ def test_workers_share_the_partitions_and_one_log(command, supervise, hub):
     stop releases everything."""
     process = supervise()
     seen = handled(process)
-    names, until_s = [], time.monotonic() + TIMEOUT_S
+    code, names, until_s = 0, list[str](), time.monotonic() + TIMEOUT_S
     while len(names) < 2 and time.monotonic() < until_s:  # One may handle all before the other.
         code, out, _ = command.run("status", *HERE, "--format", "json", **hub)
         names = [member["owner_id"] for member in json.loads(out)["members"]]
