@@ -13,9 +13,11 @@ import re
 import signal
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from azure.core.exceptions import ResourceExistsError
 from azure.storage.blob import ContainerClient
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
@@ -220,7 +222,8 @@ def container(storage: str) -> Iterator[str]:
     """Yield the name of an empty container in ``storage``."""
     name = f"test-{uuid.uuid4().hex}"
     with ContainerClient.from_connection_string(storage, name) as client:
-        client.create_container()
+        with suppress(ResourceExistsError):  # The client asks again after a slow answer.
+            client.create_container()
         yield name
         client.delete_container()
 
