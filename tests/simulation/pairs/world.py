@@ -143,16 +143,3 @@ class PairsWorld(World):
                 raise Violation(f"no rest within {HEALED_WITHIN_S} s: {self.describe()}")
             if self.now_s < over_s or not self.is_at_rest:
                 calm_since_s = self.now_s
-
-    @property
-    def is_all_stored(self) -> bool:
-        """Whether the checkpoints cover every event."""
-        stored = self.records().checkpoint_by_partition
-        newest = {
-            p: self.hub.partition_properties(p).last_enqueued_sequence_number
-            for p in self.hub.partition_ids()
-        }
-        return all(
-            last < 0 or (p in stored and stored[p].sequence_number == last)
-            for p, last in newest.items()
-        )

@@ -354,16 +354,6 @@ class SmallWorld(World):
         self.behaviour.ignores_cancellation = False
         self.invariants.healed()
 
-    @property
-    def is_all_stored(self) -> bool:
-        """Whether the checkpoints cover every event."""
-        stored = self.records().checkpoint_by_partition
-        for p in self.hub.partition_ids():
-            newest = self.hub.partition_properties(p).last_enqueued_sequence_number
-            if newest >= 0 and (p not in stored or stored[p].sequence_number != newest):
-                return False
-        return True
-
 
 class SmallLanesWorld(SmallWorld):
     """The same with key lanes."""
