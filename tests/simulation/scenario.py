@@ -23,7 +23,6 @@ from eventproc import (
 from eventproc.testing import StoreFaults
 from tests.simulation.azure.systems import SYSTEMS
 from tests.simulation.faults import FAULTS, NOISES, Fault
-from tests.simulation.invariants import Violation
 from tests.simulation.placements import STRATEGIES, with_placement
 from tests.simulation.troubles import TROUBLES
 from tests.simulation.world import CLOCK_RATE_MAX, World
@@ -188,17 +187,11 @@ async def play_scenario(scenario: Scenario, make: type[World] = World) -> World:
         Violation: An invariant was violated.
     """
     world = world_of(scenario, make)
-    try:
+    with world.played():
         await _happen(scenario, world)
         if scenario.mode is Mode.LIVENESS:
             await _settle(scenario, world)
         await world.end()
-    except Violation as violation:
-        found = [*world.invariants.violations[:10], str(violation)]
-        raise Violation("\n".join(dict.fromkeys(found))) from violation
-    finally:
-        world.stop_publishing()
-        world.clean_up()
     return world
 
 

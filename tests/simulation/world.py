@@ -5,8 +5,8 @@ connection, and the hub is in memory.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from random import Random
 
@@ -374,6 +374,18 @@ class World(GroupView):
         """Raise the collected violations."""
         if self.invariants.violations:
             raise Violation("\n".join(self.invariants.violations[:10]))
+
+    @contextmanager
+    def played(self) -> Iterator[None]:
+        """Play a world in the block: a violation has those that were collected, too."""
+        try:
+            yield
+        except Violation as violation:
+            found = [*self.invariants.violations[:10], str(violation)]
+            raise Violation("\n".join(dict.fromkeys(found))) from violation
+        finally:
+            self.stop_publishing()
+            self.clean_up()
 
     def clean_up(self) -> None:
         """Run killed processes to their end, to clean up."""

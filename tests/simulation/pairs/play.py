@@ -64,7 +64,7 @@ async def _run(name: str, faults: Faults, worlds: list[PairsWorld], rest: list[i
     )
     worlds.append(world)
     world.behaviour.seconds_per_event = scenario.seconds_per_event
-    try:
+    with world.played():
         if scenario.members:
             world.join(*scenario.members, deployment_id=scenario.deployment_id)
             await world.until_rest()
@@ -82,12 +82,6 @@ async def _run(name: str, faults: Faults, worlds: list[PairsWorld], rest: list[i
         await world.until_rest()
         await world.rest(3)
         await world.end()
-    except Violation as violation:
-        found = [*world.invariants.violations[:10], str(violation)]
-        raise Violation("\n".join(dict.fromkeys(found))) from violation
-    finally:
-        world.stop_publishing()
-        world.clean_up()
 
 
 def faults_at(points: Iterable[Point]) -> Iterator[Fault]:

@@ -225,7 +225,7 @@ async def play_scenario(
     watch(world)
     operator = pauses.PausingOperator(world, Random(f"small operator/{scenario.seed}"))
     is_paused = "paused" in scenario.conditions
-    try:
+    with world.played():
         world.join(scenario.processor_count)
         for number, name in scenario.steps:
             await world.settle("healed", HEALED_WITHIN_S)
@@ -243,13 +243,6 @@ async def play_scenario(
         await world.settle("healed", HEALED_WITHIN_S)
         await operator.resume_all()
         await _finish(world, RESUMED_WITHIN_S if is_paused else STORED_WITHIN_S)
-    except Violation as violation:
-        found = [*world.invariants.violations[:10], str(violation)]
-        raise Violation("\n".join(dict.fromkeys(found))) from violation
-    finally:
-        world.heal()  # A handler that ignores cancellation would never end.
-        world.stop_publishing()
-        world.clean_up()
     return world
 
 

@@ -342,6 +342,10 @@ class SmallWorld(World):
         planned = self.planned(before.owners, without)
         return sum(before.owners[p] != owner_id for p, owner_id in planned.items())
 
+    def clean_up(self) -> None:
+        self.heal()  # A handler that ignores cancellation would never end.
+        super().clean_up()
+
     def heal(self) -> None:
         """End every fault of the store and of handlers."""
         self.set_faults(self.usual_faults)
