@@ -31,6 +31,8 @@ PARTITIONS: Final = 4
 CONSUMERS: Final = 2
 KEPT: Final = 20_000
 """Events that the hub keeps in each partition."""
+KILLS_MIN: Final = 4
+"""A storm goes on until as many consumers were ended, however fast the machine is."""
 
 _HANDLER: Final = """
     from eventproc import PartitionHandler
@@ -158,7 +160,8 @@ class Storm:
         aside.rename(file)
 
     def _is_complete(self) -> bool:
-        return all(end == self.per_partition for end in self.ends())
+        handled = all(end == self.per_partition for end in self.ends())
+        return handled and self.kill_count >= KILLS_MIN
 
     def ends(self) -> Sequence[int]:
         """Return for each partition the number after the last one that was handled.

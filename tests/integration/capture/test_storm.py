@@ -13,6 +13,5 @@ async def test_no_event_is_lost_between_the_files_and_the_hub(tmp_path):
     await storm.run()
 
     assert list(storm.ends()) == [250_000] * 4
-    assert storm.kill_count > 3
     # After each end of a process, no more than what had no checkpoint comes again.
     assert storm.repeated() < (storm.kill_count + storm.mischief_count + 1) * 4 * 5_000
