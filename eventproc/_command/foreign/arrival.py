@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from eventproc._base.tasks import together
+from eventproc._base.tasks import in_parts
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.foreign.found import FoundGroup, FoundPosition
 from eventproc._command.foreign.kafka import kafka_source, require_same_event, topic_at
@@ -122,7 +122,7 @@ class Arrival:
 
         kafka = self._kafka_beside(source)
         async with kafka or nullcontext():
-            return list(await together(*map(change, chosen)))
+            return await in_parts(change, chosen)
 
     def _require_protocol(self, source: EventSource) -> None:
         if self.kind.numbers is OffsetFormat.AMQP is not source.offset_format:

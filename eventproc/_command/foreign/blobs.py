@@ -13,7 +13,7 @@ from checkpointstores.blob import _layout as layout
 from checkpointstores.blob._container import BlobItem, Listing
 from checkpointstores.blob._layout import Position
 from eventproc._base.logs import printable
-from eventproc._base.tasks import together
+from eventproc._base.tasks import in_parts
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.foreign.container import ForeignContainer, container_at
 from eventproc._command.foreign.found import FoundGroup, FoundPosition
@@ -80,8 +80,11 @@ async def find_blobs(
                 owners.add(f"{printable(owner_id)} owns partition {printable(partition_id)}")
     held = _Newest()
     named = _lease_names(leases, items, group, prefix)
-    read = (container.read(name, body_bytes_max=_LEASE_BYTES_MAX) for _, name in named)
-    for (partition_id, name), lease in zip(named, await together(*read), strict=True):
+
+    async def read(found: tuple[str, str]) -> BlobItem | None:
+        return await container.read(found[1], body_bytes_max=_LEASE_BYTES_MAX)
+
+    for (partition_id, name), lease in zip(named, await in_parts(read, named), strict=True):
         if lease is None:
             continue
         held.add(partition_id, layout.legacy_position(lease.body), lease)

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from checkpointstores.blob import _layout as layout
 from checkpointstores.blob._container import BlobItem
 from eventproc._base.logs import printable
-from eventproc._base.tasks import together
+from eventproc._base.tasks import in_parts
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.arguments.options import ChangeMode
 from eventproc._command.foreign.blobs import find_blobs
@@ -90,7 +90,7 @@ class Departure:
     async def carry_out(self) -> dict[str, StoreError | None]:
         """Write what is needed; return an error, or ``None``, for each partition."""
         needed = [each for each in self.positions if each.is_needed]
-        errors = await together(*map(self._write, needed))
+        errors = await in_parts(self._write, needed)
         return {each.partition_id: e for each, e in zip(needed, errors, strict=True)}
 
     async def _write(self, position: Departing) -> StoreError | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from eventproc._base.tasks import together
+from eventproc._base.tasks import in_parts, together
 from eventproc._command.group.connection import (
     NO_POSITIONS,
     Connection,
@@ -251,7 +251,7 @@ async def plan_reset(
         )
     current = await read_group_state(connection, expiration)
     ids = await connection.partition_ids(wanted, list(current.records))
-    ends = await together(*(source.partition_properties(p) for p in ids))
+    ends = await in_parts(source.partition_properties, ids)
     through = lookup_group or connection.group.name
 
     async def change(end: PartitionProperties) -> Change:
@@ -266,7 +266,7 @@ async def plan_reset(
         )
         return current.change(move, end, source.created_at)
 
-    return list(await together(*map(change, ends)))
+    return await in_parts(change, ends)
 
 
 async def _position(
