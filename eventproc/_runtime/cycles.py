@@ -9,6 +9,7 @@ from typing import Final
 
 from eventproc._base.logs import ConditionLogger
 from eventproc._base.retries import Backoff, waits
+from eventproc._core.ownership.cycle import Actions
 from eventproc._group.balancer import CycleResult
 from eventproc._runtime.parts import MemberParts
 from eventproc.errors import StoreError
@@ -28,7 +29,10 @@ class Cycles:
         config = parts.config
         self._parts = parts
         self._wake = asyncio.Event()
-        self._stable_in_s = 0.0
+        self._acts_in_s = 0.0
+        """In how many seconds a poll lets this processor act, and no other has to poll before; or
+        0."""
+
         self._store_failure = ConditionLogger(parts.log, "store_failed", "store_recovered")
         self._store_wait_s = waits(
             Backoff(initial=config.rebalance_interval, maximum=config.load_balancing_interval),
@@ -63,8 +67,8 @@ class Cycles:
                 config.load_balancing_interval if self.is_balanced else config.rebalance_interval
             )
             pause_s = interval.total_seconds() * self._parts.rng.uniform(1 - JITTER, 1 + JITTER)
-            if self._stable_in_s and self._parts.store.tells_changes:
-                pause_s = min(pause_s, self._stable_in_s)  # The others have been told by now.
+            if self._acts_in_s:
+                pause_s = min(pause_s, self._acts_in_s)
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._wake.wait()
@@ -76,7 +80,7 @@ class Cycles:
         self._store_failure.end(failure_count=self._store_failure.count)
         self.store_error = None
         self.count += 1
-        self.seconds, self._stable_in_s = seconds, done.actions.stable_in_s
+        self.seconds, self._acts_in_s = seconds, self._may_act_in_s(done.actions)
         self.unplaced_count = len(done.actions.plan.unplaced)
         self.claim_count += len(done.claimed)
         self.steal_count += len(done.stolen)
@@ -89,6 +93,16 @@ class Cycles:
             self.is_balanced = done.actions.is_balanced
             log.info("balance_changed", is_balanced=self.is_balanced)
         log.debug("cycle_done", seconds=round(seconds, 6), conflicts=done.conflict_count)
+
+    def _may_act_in_s(self, actions: Actions) -> float:
+        """Return when the members have been the same for long enough, if others know them by then.
+
+        They do if they have been told, or if there are none.
+        """
+        if not actions.stable_in_s or self._parts.store.tells_changes:
+            return actions.stable_in_s
+        planned = set(actions.plan.owner_by_partition.values())
+        return actions.stable_in_s if planned == {self._parts.member.owner_id} else 0.0
 
     def note_failure(self, error: StoreError, seconds: float) -> None:
         """Note a cycle that the store has not let end."""

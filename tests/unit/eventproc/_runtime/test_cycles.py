@@ -1,10 +1,12 @@
 """When the next cycle begins."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from eventproc._core.ownership.stability import STABLE_AFTER_CYCLES
 from eventproc._runtime.cycles import PAUSE_MIN_S
 from tests.scenarios.group_setup import Setup, seconds
 
@@ -54,3 +56,19 @@ async def test_the_error_of_the_store_is_shown_for_as_long_as_it_lasts():
     before, during, after = shown
     assert during
     assert (before, after) == (None, None)
+
+
+async def test_a_processor_that_is_alone_claims_as_soon_as_it_may():
+    """No other has to poll before, so a new group does not wait for a whole interval."""
+    interval = timedelta(seconds=2)
+    setup, loop = Setup(), asyncio.get_running_loop()
+    async with setup.processor(
+        rebalance_interval=interval, load_balancing_interval=interval
+    ) as processor:
+        begun_s = loop.time()
+        while not processor.statistics().owned:
+            await seconds(PAUSE_MIN_S)
+        took_s = loop.time() - begun_s
+
+    least_s = STABLE_AFTER_CYCLES * interval.total_seconds()
+    assert least_s <= took_s < least_s + 4 * PAUSE_MIN_S
