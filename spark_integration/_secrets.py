@@ -1,12 +1,8 @@
-"""References to secrets, so that options and pickles need not contain the secrets.
+"""A reference to a secret, so that options and pickles need not contain the secret."""
 
-Rule: only ``Secret.read`` returns the secret, and nothing prints it.
-"""
-
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from eventproc._base.secrets import is_reference, read_secret
 from eventproc._base.settings import check_settings
 from eventproc.errors import ConfigurationError
 
@@ -15,7 +11,9 @@ from eventproc.errors import ConfigurationError
 class Secret:
     """An environment variable (``env:NAME``), a file (``file:PATH``), or the secret itself.
 
-    A reference is resolved where the secret is used: on the driver and on each executor.
+    The file has the secret in one line; the variable has the secret, or ``file:PATH``.
+
+    A reference is resolved where and when the secret is used: on the driver and on each executor.
     """
 
     __module__ = "spark_integration"
@@ -32,29 +30,18 @@ class Secret:
     @property
     def is_reference(self) -> bool:
         """Whether this is a reference, and not the secret itself."""
-        return self.reference.startswith(("env:", "file:"))
+        return is_reference(self.reference)
 
     def read(self) -> str:
         """Return the secret.
 
         Raises:
-            ConfigurationError: this machine does not have the variable or the file.
+            ConfigurationError: this machine does not have the variable, or not the file with one
+                line.
         """
-        kind, _, place = self.reference.partition(":")
-        if not self.is_reference:
-            return self.reference
-        if kind == "env":
-            value = os.environ.get(place)
-            if not value:
-                raise ConfigurationError(
-                    f"the environment variable {place!r} is not set in this process: set it on the "
-                    "driver and on every executor"
-                )
-            return value
         try:
-            return Path(place).read_text("utf-8").strip()
-        except OSError as error:
+            return read_secret(self.reference)
+        except ConfigurationError as error:
             raise ConfigurationError(
-                f"the secret's file {place!r} cannot be read: {error.strerror}. The driver and "
-                "every executor need it"
+                f"{error.message}. The driver and every executor need it"
             ) from error

@@ -13,6 +13,7 @@ import typer
 from eventproc._base.azure_storage.account import Service, account_url
 from eventproc._base.identity import Network
 from eventproc._base.network import HttpProxy
+from eventproc._base.secrets import read_secret
 from eventproc.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -34,6 +35,38 @@ KAFKA_ENDPOINT: Final = "kafka+"
 T = TypeVar("T")
 
 
+def secret_of_option(parameter: typer.CallbackParam, value: str) -> str:
+    """Return the secret for the value of an option or of its variable, which may be ``file:PATH``.
+
+    Raises:
+        ConfigurationError: The file has no secret.
+    """
+    try:
+        return read_secret(value)
+    except ConfigurationError as error:
+        raise ConfigurationError(error.message, setting=parameter.opts[0]) from error
+
+
+def secret_in_variable(what: str, name: str) -> str:
+    """Return the secret for the value of a variable, which may be ``file:PATH``.
+
+    *what* names the variable; it may itself be a secret that was mistaken for a name.
+
+    Raises:
+        ConfigurationError: It is no name of a variable, or there is no secret.
+    """
+    if not name.isidentifier():
+        raise ConfigurationError(
+            f"{what}: give the name of an environment variable, such as ORDERS_DSN, and put the "
+            "connection string there: it is a secret, and other users of the machine can see the "
+            "arguments of a process"
+        )
+    try:
+        return read_secret(f"env:{name}")
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{what}: {error.message}") from error
+
+
 class TransportName(StrEnum):
     """How Event Hubs are reached, by its option."""
 
@@ -51,8 +84,10 @@ class StorageAccess:
         typer.Option(
             envvar=[STORAGE_VARIABLE, "AZURE_STORAGE_CONNECTION_STRING"],
             metavar="TEXT",
+            callback=secret_of_option,
             help="The connection string of the storage account, for --store blob:CONTAINER and "
-            "tables:TABLE. It is a secret: prefer the environment variable.",
+            "tables:TABLE, or file:PATH. It is a secret: prefer the environment variable or a "
+            "file.",
         ),
     ] = field(default="", repr=False)
     storage_account: Annotated[
@@ -79,9 +114,10 @@ class StorageAccess:
         typer.Option(
             envvar="EVENTPROC_PROXY",
             metavar="http://HOST:PORT",
+            callback=secret_of_option,
             help="The HTTP proxy for connections to Azure. The hub is then read over WebSockets. A "
             "user is given as http://USER:PASSWORD@HOST:PORT; with one, prefer the environment "
-            "variable.",
+            "variable, or file:PATH.",
         ),
     ] = field(default="", repr=False)
 
@@ -145,12 +181,13 @@ class HubAccess(StorageAccess):
         typer.Option(
             envvar=HUB_VARIABLE,
             metavar="TEXT",
+            callback=secret_of_option,
             help="The connection string of the Event Hubs namespace or hub. With the prefix "
             "kafka+, the hub is read through its Kafka endpoint. For a Kafka broker, "
             "kafka://HOST:PORT; for RabbitMQ's partition queues, "
-            "amqp://USER:PASSWORD@HOST/?queues=COUNT. It is a secret: "
-            "prefer the environment variable, because other users of the machine can see the "
-            "arguments of a process.",
+            "amqp://USER:PASSWORD@HOST/?queues=COUNT; or file:PATH. It is a secret: "
+            "prefer the environment variable or a file, because other users of the machine can see "
+            "the arguments of a process.",
         ),
     ] = field(default="", repr=False)
     namespace: Annotated[

@@ -1,11 +1,10 @@
 """Make the store that ``--store`` names: in a SQLite file, blob storage, a table or PostgreSQL."""
 
-import os
 import re
 from pathlib import Path
 from typing import Final
 
-from eventproc._command.arguments.access import StorageAccess
+from eventproc._command.arguments.access import StorageAccess, secret_in_variable
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
 
@@ -28,7 +27,7 @@ def open_store(
             ``blob:CONTAINER?names=exact`` if they are not in lower case; ``tables:TABLE``;
             ``postgres:NAME``, or
             ``postgres:NAME?schema=SCHEMA``, where ``NAME`` is the environment variable that has
-            the connection string.
+            the connection string, or ``file:PATH``.
         storage: How to reach the storage account, for ``blob`` and ``tables``.
         creates: Whether ``blob`` may create its container, ``tables`` its table, and ``postgres``
             its tables.
@@ -113,23 +112,12 @@ def _tables(place: str, storage: StorageAccess, *, creates: bool) -> CheckpointS
 def _postgres(place: str, *, creates: bool) -> CheckpointStore:
     variable, question_mark, setting = place.partition("?")
     name, _, schema = setting.partition("=")
-    if not variable.isidentifier():  # It may have a password, so it is not quoted.
-        raise ConfigurationError(
-            "--store postgres: give the name of an environment variable, such as ORDERS_DSN, and "
-            "put the connection string there: it is a secret, and other users of the machine can "
-            "see the arguments of a process"
-        )
     if question_mark and (name != "schema" or not schema):
         raise ConfigurationError(
-            f"--store postgres:{place}: after the question mark, give schema=NAME, the schema that "
-            "has the tables"
+            "--store postgres: after the question mark, give schema=NAME, the schema that has the "
+            "tables"
         )
-    dsn = os.environ.get(variable)
-    if not dsn:
-        raise ConfigurationError(
-            f"--store postgres:{variable}: the environment variable {variable} is not set: set it "
-            "to the connection string, postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-        )
+    dsn = secret_in_variable("--store postgres", variable)
     from checkpointstores.postgres import PostgresCheckpointStore  # noqa: PLC0415 - it is an extra
 
     if not schema:

@@ -1,13 +1,12 @@
 """Parses ``KIND:PLACE?NAME=VALUE``, which says where another program keeps its positions."""
 
-import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import unquote
 
-from eventproc._command.arguments.access import HubAccess, StorageAccess
+from eventproc._command.arguments.access import HubAccess, StorageAccess, secret_in_variable
 from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 
@@ -56,18 +55,7 @@ class Place:
         variable = self.settings.get("connection")
         if variable is None:
             return None
-        if not variable.isidentifier():  # It may have a key, so it is not quoted.
-            raise ConfigurationError(
-                f"{self}: connection= takes the name of an environment variable, such as "
-                "OLD_STORAGE, that has the connection string: it is a secret, and other users of "
-                "the machine can see the arguments of a process"
-            )
-        if not os.environ.get(variable):
-            raise ConfigurationError(
-                f"{self}: the environment variable {variable} is not set: set it to the connection "
-                "string of that account or broker"
-            )
-        return os.environ[variable]
+        return secret_in_variable(f"{self}?connection=", variable)
 
 
 def parse_place(option: str, text: str, settings_by_kind: Mapping[str, Collection[str]]) -> Place:

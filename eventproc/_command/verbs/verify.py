@@ -9,7 +9,12 @@ from typing import Annotated
 import typer
 
 from eventproc._base.extras import needing
-from eventproc._command.arguments.access import HUB_VARIABLE, KAFKA_ENDPOINT, TransportName
+from eventproc._command.arguments.access import (
+    HUB_VARIABLE,
+    KAFKA_ENDPOINT,
+    TransportName,
+    secret_of_option,
+)
 from eventproc._command.arguments.address import HubAndStore
 from eventproc._command.arguments.sources import OTHER_BROKERS, make_source
 from eventproc._command.terminal.console import format_duration, standard_output
@@ -35,8 +40,10 @@ class EmptyHubAndContainer(HubAndStore):
         typer.Option(
             envvar=HUB_VARIABLE,
             metavar="TEXT",
+            callback=secret_of_option,
             help="The connection string of the Event Hubs namespace or hub, instead of --namespace "
-            "and an identity. It is a secret: prefer the environment variable.",
+            "and an identity, or file:PATH. It is a secret: prefer the environment variable or a "
+            "file.",
         ),
     ] = field(default="", repr=False)
     eventhub: Annotated[

@@ -3,6 +3,8 @@
 import pytest
 
 from eventproc._base.network import HttpProxy
+from eventproc._command import main
+from eventproc._command.app import app
 from eventproc._command.arguments.access import HubAccess, StorageAccess, TransportName
 from eventproc._command.arguments.sources import make_publisher, make_source
 from eventproc.errors import ConfigurationError
@@ -15,8 +17,40 @@ STORAGE_KEY = "DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=c2V
 KAFKA = TransportName.KAFKA
 
 
+SECRETS = {
+    "--connection-string": "EVENTPROC_CONNECTION_STRING",
+    "--storage-connection-string": "EVENTPROC_STORAGE_CONNECTION_STRING",
+    "--proxy": "EVENTPROC_PROXY",
+}
+
+
 def make(*arguments, **settings):
     return arguments, settings
+
+
+@pytest.mark.parametrize("option", SECRETS)
+@pytest.mark.parametrize("verb", ["run", "status", "scale", "verify"])
+def test_a_secret_may_be_in_a_file(tmp_path, monkeypatch, verb, option):
+    """Which the option names, or its variable."""
+    (tmp_path / "secret").write_text(f"{KEY}\n")
+    words = ["orders:Handler"] if verb == "run" else []
+    words += ["--store", "blob:checkpoints"]
+    given = [*words, option, f"file:{tmp_path}/secret"]
+    by_option = app.get_command(None, verb).make_context(verb, given)
+    monkeypatch.setenv(SECRETS[option], f"file:{tmp_path}/secret")
+    by_variable = app.get_command(None, verb).make_context(verb, words)
+    name = option.lstrip("-").replace("-", "_")
+
+    assert (by_option.params[name], by_variable.params[name]) == (KEY, KEY)
+
+
+@pytest.mark.parametrize("option", SECRETS)
+def test_a_file_without_a_secret_is_refused_by_the_name_of_the_option(option, monkeypatch, capsys):
+    """Before anything is connected; also if it is given by the variable."""
+    monkeypatch.setenv(SECRETS[option], "file:/nowhere/at/all")
+
+    assert main(["status", "--eventhub", "orders", "--store", "blob:checkpoints"]) == 2
+    assert f"{option}: the secret's file '/nowhere/at/all' does not" in capsys.readouterr().err
 
 
 def test_a_namespace_is_reached_with_the_identity_of_the_process():

@@ -86,7 +86,7 @@ def test_another_setting_of_a_container_is_refused(setting):
         ("sqlite:group.db?namespace=x", "no settings after a question mark"),
         ("tables:leases?namespace=x", "no settings after a question mark"),
         ("postgres:", "give sqlite:PATH"),
-        ("postgres:NOT_SET_DSN", "the environment variable NOT_SET_DSN is not set"),
+        ("postgres:NOT_SET_DSN", "the environment variable 'NOT_SET_DSN' is not set"),
         ("postgres:EMPTY_DSN?name=x", "give schema=NAME"),
         ("sqlite:/nowhere/at/all/group.db", "there is no folder /nowhere/at/all"),
     ],
@@ -118,6 +118,14 @@ def test_a_postgres_store_is_the_name_of_a_variable(monkeypatch):
     assert "db.example.com:5432, database 'orders', schema 'eventproc'" in repr(default)
     assert "schema 'group_b'" in repr(other)
     assert "hush" not in repr(default)
+
+
+def test_the_variable_of_postgres_may_name_a_file(monkeypatch, tmp_path):
+    """As with each connection string."""
+    (tmp_path / "dsn").write_text("postgresql://u:hush@db.example.com/orders\n")
+    monkeypatch.setenv("ORDERS_DSN", f"file:{tmp_path}/dsn")
+
+    assert "db.example.com" in repr(open_store("postgres:ORDERS_DSN", StorageAccess()))
 
 
 @pytest.mark.parametrize("spec", ["postgres://u:hush@h/d", "postgresql://u:hush@h/d"])
