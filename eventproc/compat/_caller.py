@@ -70,7 +70,9 @@ class LoopCaller(Caller):
 class ThreadCaller(Caller):
     """Calls functions in the thread that runs ``work``: one at a time for all partitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, slice_s: float = SLICE_S) -> None:
+        """Handle each partition for *slice_s* while others wait."""
+        self._slice_s = slice_s
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
 
     def work(self, whole: Future[None]) -> None:
@@ -94,7 +96,7 @@ class ThreadCaller(Caller):
         function, context = delivery.function, delivery.context
 
         def handle_some() -> int:
-            until_s = time.monotonic() + SLICE_S
+            until_s = time.monotonic() + self._slice_s
             for at in range(begin, len(events)):
                 if current.is_ending or self.is_over:
                     return len(events)

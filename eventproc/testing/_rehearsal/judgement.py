@@ -168,7 +168,7 @@ def _disorder(
                 f"and both have the key {key!r}",
                 place=place,
             )
-        newest[key] = max((place, what), (before, other))
+        newest[key] = place, what
 
 
 def _event(place: Place) -> str:

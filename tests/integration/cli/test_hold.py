@@ -57,7 +57,8 @@ def test_names_are_held_shown_and_released(command):
     shown = json.loads(out)
     _, table, _ = command.run("status", "--resources", "keys", "--store", "sqlite:group.db")
     holding.send_signal(signal.SIGTERM)
-    holding.communicate(timeout=40)
+    _, err = holding.communicate(timeout=40)
+    events = {json.loads(line)["event"] for line in err.splitlines()}
     _, after, _ = command.run(
         "status", "--resources", "keys", "--store", "sqlite:group.db", "--format", "json"
     )
@@ -70,6 +71,7 @@ def test_names_are_held_shown_and_released(command):
     assert "resources of group keys" in table
     assert "a/1" in table
     assert [row["owner_id"] for row in json.loads(after)["resources"]] == [None, None]
+    assert {"signal_received", "resource_taken", "processor_stopped"} <= events
 
 
 def test_the_table_of_an_unknown_group_says_that_it_has_no_records(command):

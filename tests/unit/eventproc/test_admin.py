@@ -315,3 +315,24 @@ async def test_a_move_that_only_creates_keeps_a_checkpoint_that_exists():
     assert repeated.checkpoint.sequence_number == 5
     assert found is not None
     assert found.sequence_number == 5
+
+
+def test_the_owner_is_notified_with_the_epoch_that_it_has():
+    """Fencing tokens never fall, also not until the owner has claimed its partition again."""
+
+    async def scenario():
+        setup = Setup()
+        setup.publish(COUNT)
+
+        def epoch() -> int:
+            return setup.account.records(setup.group).ownership_by_partition["0"].epoch
+
+        async with setup.processor():
+            await seconds(30)
+            before = epoch()
+            await move(setup, 4)
+            return before, epoch()
+
+    before, after = run_virtual(scenario())
+
+    assert before == after > 0

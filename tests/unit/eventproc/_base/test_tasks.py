@@ -5,7 +5,14 @@ from contextlib import suppress
 
 import pytest
 
-from eventproc._base.tasks import PART_MAX, cancellation_kept, end, in_parts, together
+from eventproc._base.tasks import (
+    PART_MAX,
+    CancellableBlock,
+    cancellation_kept,
+    end,
+    in_parts,
+    together,
+)
 
 
 async def give(value: int, after_s: float = 0.0) -> int:
@@ -133,3 +140,31 @@ async def test_a_block_that_is_not_cancelled_keeps_its_error():
     with cancellation_kept():
         async with asyncio.timeout(0):
             assert await suppress_cancellation() == "result"
+
+
+@pytest.mark.parametrize("is_cancelled_before", [False, True])
+@pytest.mark.parametrize("is_cancelled_by_others", [False, True])
+async def test_a_block_knows_whether_it_was_cancelled_by_what_it_needs(
+    is_cancelled_before, is_cancelled_by_others
+):
+    """Also in a task that went on after an earlier cancellation, as Azure's client may."""
+
+    async def run() -> bool:
+        task = asyncio.current_task()
+        assert task is not None
+        block = CancellableBlock()
+        if is_cancelled_before:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        block.enter()
+        block.cancel()
+        if is_cancelled_by_others:
+            task.cancel()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError as error:
+            return await block.leave(error)
+        raise AssertionError("the block was not cancelled")
+
+    assert await asyncio.create_task(run()) is not is_cancelled_by_others

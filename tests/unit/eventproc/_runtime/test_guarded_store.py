@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
-from eventproc import CheckpointPolicy, ConsumerGroup, StoreError
+from eventproc import CheckpointPolicy, ConsumerGroup, StoreError, StoreUnavailableError
 from eventproc._base.logs import get_logger
 from eventproc._runtime.guarded_store import GuardedStore
 from eventproc.testing._virtual_time import run_virtual
@@ -162,3 +162,24 @@ async def test_a_cancellation_that_a_store_swallows_still_cancels_its_caller():
         await asyncio.wait([call])
 
     assert call.cancelled()
+
+
+async def test_a_store_that_could_not_be_opened_may_be_given_to_another_processor():
+    """A program makes a new processor after a start that failed, and keeps its store."""
+
+    class Late(MemoryCheckpointStore):
+        is_there = False
+
+        async def open(self):
+            if not self.is_there:
+                raise StoreUnavailableError("no answer")
+            await super().open()
+
+    store = Late()
+    group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+    first, second = (GuardedStore(store, get_logger("test")) for _ in range(2))
+    with pytest.raises(StoreUnavailableError):
+        await first.open()
+    store.is_there = True
+    async with second:
+        assert (await second.list_members(group)).members == ()

@@ -78,6 +78,21 @@ def test_a_call_that_outlives_its_lease_is_not_owned_by_a_later_one():
     assert run_virtual(scenario()) == (True, False, 2, True)
 
 
+async def test_a_partition_that_is_new_is_claimed_as_soon_as_it_is_seen():
+    """No processor waits for its next cycle."""
+    setup, often = Setup(1), timedelta(seconds=1)
+    async with setup.processor(partition_ids_interval=often) as processor:
+        await seconds(100)
+        cycles = processor.statistics().cycle_count
+        while processor.statistics().cycle_count == cycles:
+            await seconds(0.1)
+        setup.hub.grow(2)
+        await seconds(2)
+        owned = processor.statistics().owned
+
+    assert owned == ("0", "1")
+
+
 LOG = get_logger("eventproc.processor")
 
 

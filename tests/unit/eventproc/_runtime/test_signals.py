@@ -1,9 +1,10 @@
-"""What a stop by a signal leaves behind in a program that goes on."""
+"""Signals before, during and after a stop: what they do to a program."""
 
+import signal
 import subprocess
 import sys
 
-from eventproc._runtime.signals import OVERRUN_CODE
+from eventproc._runtime.signals import OVERRUN_CODE, StopSignals
 
 PROGRAM = """
 import signal, threading, time
@@ -54,3 +55,38 @@ def test_a_process_that_hangs_in_a_log_call_is_ended_in_time():
     )
 
     assert (done.returncode, done.stdout) == (OVERRUN_CODE, ""), done.stderr
+
+
+OTHER_SIGNAL = """
+import os, signal
+from datetime import timedelta
+from eventproc._base.logs import get_logger
+from eventproc._runtime.signals import stop_signals
+
+with stop_signals(timedelta(minutes=1), get_logger("test")):
+    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGINT)
+print("it lives")
+"""
+
+
+def test_ctrl_c_after_sigterm_kills_the_process_at_once():
+    """Any second signal does, also one of the other kind."""
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_SIGNAL],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, ""), done.stderr
+
+
+async def test_a_signal_before_the_event_loop_is_passed_on_as_soon_as_somebody_asks():
+    """It may come while the loop is being set up, or while the source is imported."""
+    signals, seen = StopSignals(), list[str]()
+    signals.receive("SIGTERM")
+    signals.subscribe(seen.append)
+
+    assert seen == ["SIGTERM"]

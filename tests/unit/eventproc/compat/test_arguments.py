@@ -111,10 +111,12 @@ def test_interval_and_expiration():
     """The expiration is six intervals by default; a short one shortens the interval."""
     receive = Receive.of({})
     default, short = settings_of(), settings_of(partition_ownership_expiration_interval=12)
+    frequent = settings_of(load_balancing_interval=5)
 
     assert default.config(receive).ownership_expiration == timedelta(seconds=180)
     assert default.config(receive).load_balancing_interval == timedelta(seconds=30)
     assert short.config(receive).load_balancing_interval == timedelta(seconds=4)
+    assert frequent.config(receive).ownership_expiration == timedelta(seconds=30)
 
 
 def test_stores():

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from checkpointstores.memory import MemoryCheckpointStore
+from eventproc._command.arguments.options import ChangeMode
 from eventproc._command.group.changes import Change, carry_out, plan_reset
 from eventproc._command.group.connection import Connection
 from eventproc._command.group.records import (
@@ -20,6 +21,8 @@ from eventproc._command.group.records import (
 )
 from eventproc._command.group.shown_changes import changes_json, changes_table, warnings_for
 from eventproc._command.group.targets import parse_target
+from eventproc._command.terminal.exits import FAILED
+from eventproc._command.verbs.checkpoints import _change
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc.admin import CheckpointMoved
 from eventproc.errors import ConfigurationError
@@ -363,3 +366,20 @@ def test_a_moved_checkpoint_names_the_notified_owner():
         return result.notified_owner_id if isinstance(result, CheckpointMoved) else None
 
     assert with_group(scenario) == "a"
+
+
+def test_an_owner_whose_checkpoint_could_not_be_moved_is_not_said_to_begin_again(capsys):
+    """Somebody else wrote the checkpoint between the plan and the move."""
+
+    async def scenario(_, connection):
+        await own(connection)
+        changes = await plan(connection, "latest")
+        await checkpoint(connection, 3)
+        return await _change(connection, changes, LIFE, ChangeMode(yes=True), replaces=False)
+
+    code = with_group(scenario)
+    shown = capsys.readouterr()
+
+    assert code == FAILED
+    assert shown.out.splitlines()[-1] == "0 of 1 moved."
+    assert "give --overwrite to replace it" in shown.err

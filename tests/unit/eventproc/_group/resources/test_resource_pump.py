@@ -256,3 +256,15 @@ async def test_a_cancelled_error_of_the_users_own_is_a_failure():
     assert not fixture.running.done()
     fixture.pump.lose()
     await fixture.running
+
+
+@virtual
+async def test_a_hold_that_ends_in_time_is_not_logged_as_overdue(caplog):
+    """Not later either."""
+    fixture = PumpFixture()
+    await seconds(10)
+    fixture.pump.end(CloseReason.HANDED_OVER, within=timedelta(seconds=20))
+    await fixture.running
+    await seconds(60)
+
+    assert not [r for r in caplog.records if vars(r).get("event") == "hold_overdue"]

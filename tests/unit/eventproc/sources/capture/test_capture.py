@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -290,6 +290,13 @@ async def test_since_leaves_older_files_out():
     history = captured(since=NOON + timedelta(days=1))
 
     assert await read(history) == list(range(50, 300))
+
+
+async def test_since_may_be_a_time_of_any_zone():
+    """There the day may be another one; the names of files have UTC."""
+    history = captured(since=NOON.astimezone(timezone(timedelta(hours=14))))
+
+    assert await read(history) == list(range(300))
 
 
 async def test_retention_that_overtakes_the_link_is_noticed_and_files_are_looked_at():

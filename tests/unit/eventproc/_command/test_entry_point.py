@@ -1,0 +1,28 @@
+"""Which command lines run until a signal ends them: then an early signal is no failure."""
+
+import pytest
+
+from eventproc._command.entry_point import _is_serving
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run orders:Handler --store sqlite:group.db",
+        "hold keys:Key --group keys",
+        "emulator --hub orders:8",
+        "dashboard --eventhub orders",
+        "scale --watch --eventhub orders",
+        "scale --http=8080",
+        "scale --grpc 0.0.0.0:6000",
+    ],
+)
+def test_a_verb_that_serves_is_known_before_its_module_is_imported(line):
+    assert _is_serving(line.split())
+
+
+@pytest.mark.parametrize(
+    "line", ["", "--help", "status --watch", "scale --eventhub orders", "checkpoints list", "demo"]
+)
+def test_a_verb_that_ends_by_itself_is_interrupted_by_an_early_signal(line):
+    assert not _is_serving(line.split())

@@ -1,0 +1,45 @@
+"""The thread that called ``receive`` makes the callbacks, a slice of time for each partition."""
+
+import asyncio
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+from eventproc.compat._caller import Delivery, ThreadCaller
+from eventproc.compat._checkpoints import Checkpoints
+from eventproc.compat._partition import Partition
+from tests.unit.eventproc._core.events import events
+
+
+def delivery(function: Any, store: Checkpoints, partition_id: str, count: int) -> Delivery:
+    current: Any = SimpleNamespace(is_ending=False)
+    partition = Partition(partition_id, store)
+    return Delivery(function, partition_id, partition, events(range(count)), current)
+
+
+async def called(*counts: int, slice_s: float) -> list[tuple[str, int]]:
+    """Return partition and number of each call, for partitions with so many events each."""
+    calls: list[tuple[str, int]] = []
+    caller, whole = ThreadCaller(slice_s=slice_s), Future[None]()
+    store: Any = None
+    working = asyncio.create_task(asyncio.to_thread(caller.work, whole))
+
+    def note(partition_id: str, event: Any) -> None:
+        calls.append((partition_id, event.sequence_number))
+
+    deliveries = [delivery(note, store, str(n), count) for n, count in enumerate(counts)]
+    await asyncio.gather(*map(caller.each, deliveries))
+    whole.set_result(None)
+    await working
+    return calls
+
+
+async def test_partitions_take_turns_after_each_slice_and_every_event_comes_once():
+    """Each event takes longer than a slice here, as with a slow callback."""
+    calls = await called(3, 2, slice_s=-1)
+
+    assert calls == [("0", 0), ("1", 0), ("0", 1), ("1", 1), ("0", 2)]
+
+
+async def test_a_partition_is_handled_to_its_end_within_a_slice():
+    assert await called(2, 2, slice_s=60) == [("0", 0), ("0", 1), ("1", 0), ("1", 1)]
