@@ -1,90 +1,65 @@
 """Columns of Capture files, without an event for each record."""
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
-from typing import Any, Final, overload
+from typing import Final
 
 import pyarrow as pa
 
 from eventproc.columns import COLUMNS, schema_of
 from eventproc.columns._events import map_array, without_own_column
 from eventproc.columns._schema import PUBLISHER
-from eventproc.models import EventBatch, ReceivedEvent
+from eventproc.models import EventBatch
 from eventproc.sources._amqp.fields import to_text
-from eventproc.sources.capture._avro import Record
 from eventproc.sources.capture._events import (
     ENQUEUED_MS,
-    event_of,
+    CapturedEvents,
     properties_of,
     system_properties_of,
     time_of,
 )
 
 
-class CapturedBatch(EventBatch):
-    """Records of a partition, in order."""
+class CapturedBatch(CapturedEvents, EventBatch):
+    """Events of a partition, also as columns."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
-        self._records = records
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @overload
-    def __getitem__(self, index: int) -> ReceivedEvent: ...
-    @overload
-    def __getitem__(self, index: slice) -> "CapturedBatch": ...
-    def __getitem__(self, index: int | slice) -> "ReceivedEvent | CapturedBatch":
-        if isinstance(index, slice):
-            if index.step not in {None, 1}:
-                raise ValueError("a batch has no slices with a step")
-            return CapturedBatch(self._records[index])
-        return event_of(self._records[index])
-
-    @property
-    def body_byte_count(self) -> int:
-        return sum(len(record["Body"] or b"") for record in self._records)
+    __slots__ = ()
 
     def columns(self, names: Sequence[str], partition_id: str) -> pa.RecordBatch:
         arrays = [
-            pa.array([partition_id] * len(self._records), COLUMNS[name])
+            pa.array([partition_id] * len(self), COLUMNS[name])
             if name == "partition"
-            else _ARRAYS[name](self._records)
+            else _ARRAYS[name](self)
             for name in names
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema_of(names))
 
 
-def _field(
-    column: str, value_of: Callable[[Record], Any]
-) -> Callable[[Sequence[Record]], pa.Array]:
-    return lambda records: pa.array(list(map(value_of, records)), COLUMNS[column])
+def _annotations(batch: CapturedBatch, name: str) -> pa.Array:
+    return pa.array([to_text(each.get(name)) for each in batch.system], pa.string())
 
 
-def _annotation(column: str, name: str) -> Callable[[Sequence[Record]], pa.Array]:
-    return _field(column, lambda record: to_text((record["SystemProperties"] or {}).get(name)))
-
-
-def _times(records: Sequence[Record]) -> pa.Array:
+def _times(batch: CapturedBatch) -> pa.Array:
     """Return the times; they are made one by one only if the files have them in seconds."""
-    found = [(record["SystemProperties"] or _NOTHING).get(ENQUEUED_MS) for record in records]
-    if all(isinstance(value, int) for value in found):
+    found = [each.get(ENQUEUED_MS) for each in batch.system]
+    if set(map(type, found)) == {int}:
         milliseconds = pa.array(found, pa.timestamp("ms", tz="UTC"))
         return milliseconds.cast(COLUMNS["enqueuedTime"])
-    return pa.array(list(map(time_of, records)), COLUMNS["enqueuedTime"])
+    times = list(map(time_of, batch.numbers, batch.time_texts, batch.system))
+    return pa.array(times, COLUMNS["enqueuedTime"])
 
 
-_NOTHING: Final[Mapping[str, Any]] = {}
+def _system_properties(batch: CapturedBatch) -> pa.Array:
+    found = map(system_properties_of, batch.system, batch.properties)
+    return map_array(list(map(without_own_column, found)))
 
-_ARRAYS: Final[Mapping[str, Callable[[Sequence[Record]], pa.Array]]] = {
-    "body": _field("body", lambda record: record["Body"] or b""),
-    "offset": _field("offset", itemgetter("Offset")),
-    "sequenceNumber": _field("sequenceNumber", itemgetter("SequenceNumber")),
+
+_ARRAYS: Final[Mapping[str, Callable[[CapturedBatch], pa.Array]]] = {
+    "body": lambda batch: pa.array([body or b"" for body in batch.bodies], pa.binary()),
+    "offset": lambda batch: pa.array(batch.offsets, pa.string()),
+    "sequenceNumber": lambda batch: pa.array(batch.numbers, pa.int64()),
     "enqueuedTime": _times,
-    "publisher": _annotation("publisher", PUBLISHER),
-    "partitionKey": _annotation("partitionKey", "x-opt-partition-key"),
-    "properties": lambda records: map_array(list(map(properties_of, records))),
-    "systemProperties": lambda records: map_array(
-        [without_own_column(system_properties_of(record)) for record in records]
-    ),
+    "publisher": lambda batch: _annotations(batch, PUBLISHER),
+    "partitionKey": lambda batch: _annotations(batch, "x-opt-partition-key"),
+    "properties": lambda batch: map_array(list(map(properties_of, batch.properties))),
+    "systemProperties": _system_properties,
 }

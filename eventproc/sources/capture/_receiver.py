@@ -12,11 +12,9 @@ Rule 4: a task reads ahead into a bounded buffer, so a cancelled call loses no e
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import dropwhile, islice
-from operator import itemgetter
 from typing import Final
 
 from eventproc._base.capture_names import CapturedFile
@@ -25,19 +23,14 @@ from eventproc._base.logs import Logger, error_text
 from eventproc.errors import SourceError, SourceRejectedError, SourceUnavailableError
 from eventproc.models import EventPosition, LastEnqueued, PartitionProperties, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.sources.capture._avro import DamagedFileError, Record
-from eventproc.sources.capture._events import event_of, number_of, time_of
+from eventproc.sources.capture._avro import DamagedFileError
+from eventproc.sources.capture._events import CapturedEvents
 from eventproc.sources.capture._search import IsBefore, PartitionFiles
 
 _DOWNLOAD_BYTES: Final = 4 * 1024 * 1024
-_SLICE: Final = 512
-"""Events that are decoded without a pause for other tasks."""
-
 _ROOM: Final = 16 * 1024
 _ROOM_BYTES: Final = 32 * 1024 * 1024
-"""Most events and bytes of bodies that are read ahead, except for a slice."""
-
-_NUMBER: Final = itemgetter("SequenceNumber")
+"""Most events and bytes of bodies that are read ahead, except for a batch of ``AvroFile``."""
 
 SAME_TIME: Final = timedelta(seconds=1)
 """Some files have times in seconds only."""
@@ -94,8 +87,8 @@ class CapturedReceiver(PartitionReceiver):
         self._log = log
         self._clock = asyncio.get_running_loop().time
         self._note_properties(properties)
-        self._buffer: deque[tuple[CapturedFile, Sequence[Record], int]] = deque()
-        """A file, the next of its records, and the bytes of their bodies."""
+        self._buffer: deque[tuple[CapturedFile, CapturedEvents]] = deque()
+        """Files, each with the next of its events."""
 
         self._held: Sequence[ReceivedEvent] = ()
         """Events of the hub that were received in a call that was cancelled."""
@@ -103,13 +96,13 @@ class CapturedReceiver(PartitionReceiver):
         self._count = self._byte_count = 0
         self._changed = asyncio.Event()
         self._has_room = asyncio.Event()
-        self._make: Callable[[Sequence[Record]], Sequence[ReceivedEvent]] = _events
+        self._kind: type[CapturedEvents] = CapturedEvents
         self._takes_columns = False
         self._error: SourceError | None = None
         self._link: PartitionReceiver | None = None
         self._task: asyncio.Task[None] | None = None
         self._next = self._expected = number
-        self._last_kept: Record | None = None
+        self._last_kept: ReceivedEvent | None = None
         self._lowest: int | None = None
         self._may_begin_late = False
         self._is_compacted = False
@@ -152,7 +145,7 @@ class CapturedReceiver(PartitionReceiver):
         with needing("columns"):
             from eventproc.sources.capture._columns import CapturedBatch  # noqa: PLC0415
 
-        self._make = CapturedBatch
+        self._kind = CapturedBatch
         self._takes_columns = True
         if self._link is not None:
             self._link.read_columns()
@@ -227,22 +220,24 @@ class CapturedReceiver(PartitionReceiver):
     async def _read_file(self, file: CapturedFile, is_before: IsBefore) -> None:
         if self._clock() > self._asked_s + _ASK_EVERY_S:
             self._note_properties(await self._live.partition_properties(self._partition_id))
-        async for events in self._files.content(file, _DOWNLOAD_BYTES):
-            while part := list(islice(events, _SLICE)):
-                if self._last_kept is None:
-                    part = list(dropwhile(is_before, part))
-                await self._keep(file, part)
+        async for batches in self._files.content(file, _DOWNLOAD_BYTES):
+            for batch in batches:
+                if self._last_kept is not None:
+                    await self._keep(file, batch)
+                elif not is_before(batch[-1]):
+                    begin = next(at for at, event in enumerate(batch) if not is_before(event))
+                    await self._keep(file, batch[begin:])
 
-    async def _keep(self, file: CapturedFile, records: Sequence[Record]) -> None:
-        """Put the records into the buffer that continue what is there."""
-        numbers = list(map(_NUMBER, records))
+    async def _keep(self, file: CapturedFile, batch: CapturedEvents) -> None:
+        """Put the events into the buffer that continue what is there."""
+        numbers = batch.numbers
         begin = 0
         while begin < len(numbers):
             first = numbers[begin]
             if self._next is None:
                 self._next = first
             if first < self._next:
-                self._check_overlap(file, records[begin])
+                self._check_overlap(file, batch[begin])
                 begin += 1
                 continue
             if first > self._next:
@@ -251,60 +246,62 @@ class CapturedReceiver(PartitionReceiver):
                 self._lose(f"file {file.name} goes on with {first}", first)
                 self._next = first
             end = len(numbers)
-            if numbers[begin:] != list(range(first, first + end - begin)):
+            if numbers[begin:] != tuple(range(first, first + end - begin)):
                 end = begin + 1
                 while numbers[end] == first + end - begin:
                     end += 1
-            await self._put(file, records[begin:end])
+            await self._put(file, batch[begin:end])
             self._next = first + end - begin
-            self._last_kept = records[end - 1]
+            self._last_kept = batch[end - 1]
             begin = end
 
-    def _check_overlap(self, file: CapturedFile, record: Record) -> None:
+    def _check_overlap(self, file: CapturedFile, event: ReceivedEvent) -> None:
         """Refuse an event that is no copy of one before: it is newer and has a lower number."""
         newest = self._last_kept
-        if newest is not None and time_of(record) > time_of(newest) + SAME_TIME:
+        if newest is not None and event.enqueued_time > newest.enqueued_time + SAME_TIME:
             raise SourceRejectedError(
-                f"Capture file {file.name} has event {number_of(record)}, which is newer than "
-                f"event {number_of(newest)}: the hub was deleted and created again in between. "
-                "Give the time of that as `since`, to leave the files of the former hub out"
+                f"Capture file {file.name} has event {event.sequence_number}, which is newer "
+                f"than event {newest.sequence_number}: the hub was deleted and created again in "
+                "between. Give the time of that as `since`, to leave the files of the former hub "
+                "out"
             )
 
-    async def _put(self, file: CapturedFile, records: Sequence[Record]) -> None:
+    async def _put(self, file: CapturedFile, batch: CapturedEvents) -> None:
         while self._count >= _ROOM or self._byte_count >= _ROOM_BYTES:
             self._has_room.clear()
             await self._has_room.wait()
-        byte_count = _body_bytes(records)
-        self._buffer.append((file, records, byte_count))
-        self._count += len(records)
-        self._byte_count += byte_count
+        self._buffer.append((file, batch))
+        self._count += len(batch)
+        self._byte_count += batch.body_byte_count
         self._changed.set()
         await asyncio.sleep(0)
 
     def _take(self, events_max: int) -> Sequence[ReceivedEvent]:
         """Return the next events of the files, as far as there is no gap between them."""
-        taken: list[Record] = []
         name = self._buffer[0][0].name
-        while self._buffer and len(taken) < events_max:
-            file, records, byte_count = self._buffer[0]
-            if taken and number_of(records[0]) != number_of(taken[-1]) + 1:
+        parts: list[CapturedEvents] = []
+        while self._buffer and events_max:
+            file, batch = self._buffer[0]
+            if parts and batch.numbers[0] != parts[-1].numbers[-1] + 1:
                 break  # The next call has a ``first_sequence_number`` of its own.
-            part = records[: events_max - len(taken)]
-            taken += part
             self._buffer.popleft()
-            self._byte_count -= byte_count
-            if len(part) < len(records):
-                left = records[len(part) :]
-                byte_count = _body_bytes(left)
-                self._byte_count += byte_count
-                self._buffer.appendleft((file, left, byte_count))
+            if len(batch) > events_max:
+                self._buffer.appendleft((file, batch[events_max:]))
+                batch = batch[:events_max]
+            parts.append(batch)
+            events_max -= len(batch)
+        taken = self._kind.joined(parts)
         self._count -= len(taken)
+        self._byte_count -= taken.body_byte_count
         self._has_room.set()
-        if self._expected is not None and number_of(taken[0]) > self._expected:
-            self._lowest = number_of(taken[0])
-        self._expected = number_of(taken[-1]) + 1
+        first = taken.numbers[0]
+        if self._expected is not None and first > self._expected:
+            self._lowest = first
+        self._expected = taken.numbers[-1] + 1
+        if self._takes_columns:
+            return taken
         try:
-            return self._make(taken)
+            return list(taken)
         except (ValueError, TypeError, OverflowError) as error:
             raise DamagedFileError(name, f"an event cannot be read ({error})") from error
 
@@ -410,11 +407,3 @@ def lost(
         "place; to go on without them, set skips_lost (in the command --capture ...&lost=skip), or "
         f"move the checkpoint to {found - 1} (`eventproc checkpoints reset`)"
     )
-
-
-def _events(records: Sequence[Record]) -> Sequence[ReceivedEvent]:
-    return list(map(event_of, records))
-
-
-def _body_bytes(records: Sequence[Record]) -> int:
-    return sum([len(record["Body"] or b"") for record in records])  # Faster than a generator.

@@ -11,7 +11,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from eventproc._base.capture_names import CapturedFile, FileNames
 from eventproc.errors import SourceUnavailableError
-from eventproc.sources.capture._avro import AvroFile, Record
+from eventproc.models import ReceivedEvent
+from eventproc.sources.capture._avro import AvroFile
+from eventproc.sources.capture._events import CapturedEvents
 from eventproc.sources.capture._files import CaptureFiles
 
 _HEAD_BYTES: Final = 64 * 1024
@@ -22,10 +24,10 @@ _REMEMBERED_MAX: Final = 1000
 
 _DAY: Final = timedelta(days=1)
 
-FirstEvent: TypeAlias = tuple[CapturedFile, Record]
+FirstEvent: TypeAlias = tuple[CapturedFile, ReceivedEvent]
 """A file and its first event."""
 
-IsBefore: TypeAlias = Callable[[Record], bool]
+IsBefore: TypeAlias = Callable[[ReceivedEvent], bool]
 """Whether an event comes before the position that is looked for."""
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ class PartitionFiles:
         self._capture = capture
         self._names = names
         self._partition_id = partition_id
-        self._first_events: dict[CapturedFile, Record | None] = {}
+        self._first_events: dict[CapturedFile, ReceivedEvent | None] = {}
         self._empty_sizes: set[int] = set()
 
     @property
@@ -67,7 +69,7 @@ class PartitionFiles:
         if first is None or not is_before(first[1]):
             return first and first[0]
 
-        async def day_at(place: int, end: int) -> tuple[int, Record] | None:
+        async def day_at(place: int, end: int) -> tuple[int, ReceivedEvent] | None:
             found = await self._first_from(date.fromordinal(place), date.fromordinal(end - 1))
             return found and (found[0].at.date().toordinal(), found[1])
 
@@ -75,7 +77,7 @@ class PartitionFiles:
         day = await _last_before(begin, end, day_at, is_before)
         files = await self._day(date.fromordinal(day))
 
-        async def file_at(place: int, end: int) -> tuple[int, Record] | None:
+        async def file_at(place: int, end: int) -> tuple[int, ReceivedEvent] | None:
             for index in range(place, end):
                 event = await self.first_event(files[index])
                 if event is not None:
@@ -101,7 +103,7 @@ class PartitionFiles:
 
     async def content(
         self, file: CapturedFile, bytes_at_once: int
-    ) -> AsyncIterator[Iterator[Record]]:
+    ) -> AsyncIterator[Iterator[CapturedEvents]]:
         """Return the events of a file, some with each download; they are decoded when read.
 
         A file without events is a head, which is the same in all files of a writer. So a file of
@@ -172,7 +174,7 @@ class PartitionFiles:
             day = (day + 31 * _DAY).replace(day=1)
         return day
 
-    async def first_event(self, file: CapturedFile) -> Record | None:
+    async def first_event(self, file: CapturedFile) -> ReceivedEvent | None:
         """Return the first event of a file; ``None`` if it has none.
 
         Raises:
@@ -184,17 +186,17 @@ class PartitionFiles:
             self._first_events[file] = await self._read_first_event(file)
         return self._first_events[file]
 
-    async def _read_first_event(self, file: CapturedFile) -> Record | None:
-        async for events in self.content(file, _HEAD_BYTES):
-            for event in events:
-                return event
+    async def _read_first_event(self, file: CapturedFile) -> ReceivedEvent | None:
+        async for batches in self.content(file, _HEAD_BYTES):
+            for batch in batches:
+                return batch[0]
         return None
 
 
 async def _last_before(
     begin: int,
     end: int,
-    event_at: Callable[[int, int], Awaitable[tuple[int, Record] | None]],
+    event_at: Callable[[int, int], Awaitable[tuple[int, ReceivedEvent] | None]],
     is_before: IsBefore,
 ) -> int:
     """Return the last place whose first event is before a position; *begin* if none is.

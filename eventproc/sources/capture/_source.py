@@ -8,10 +8,8 @@ from eventproc._base.capture_names import FileNames, namespace_in_names
 from eventproc._base.logs import get_logger
 from eventproc._base.settings import checked
 from eventproc.errors import ConfigurationError, SourceRejectedError
-from eventproc.models import EventPosition, OffsetFormat, PartitionProperties
+from eventproc.models import EventPosition, OffsetFormat, PartitionProperties, ReceivedEvent
 from eventproc.ports import EventSource, PartitionReceiver
-from eventproc.sources.capture._avro import Record
-from eventproc.sources.capture._events import number_of, offset_of, time_of
 from eventproc.sources.capture._files import CaptureFiles
 from eventproc.sources.capture._receiver import (
     SAME_TIME,
@@ -105,9 +103,11 @@ class CapturedHub(EventSource):
     async def _with_files(self, properties: PartitionProperties) -> PartitionProperties:
         """Return the properties with the first event of the files, if it is lower."""
         first = await self._files_of(properties.partition_id).first()
-        if first is None or number_of(first[1]) >= first_in(properties):
+        if first is None or first[1].sequence_number >= first_in(properties):
             return properties
-        return replace(properties, beginning_sequence_number=number_of(first[1]), is_empty=False)
+        return replace(
+            properties, beginning_sequence_number=first[1].sequence_number, is_empty=False
+        )
 
     async def open_receiver(
         self, consumer_group: str, partition_id: str, position: EventPosition
@@ -156,21 +156,21 @@ class CapturedHub(EventSource):
             self._log.warning("capture_missing", partition_id=partition_id, prefix=files.place)
             return None
         first = await files.first()
-        if first is None or number_of(first[1]) >= live_first:
+        if first is None or first[1].sequence_number >= live_first:
             return None
         self._check_age(await files.first_event(file), file.name)
-        return Start(file=file, first=number_of(first[1]), is_before=is_before)
+        return Start(file=file, first=first[1].sequence_number, is_before=is_before)
 
-    def _check_age(self, record: Record | None, name: str) -> None:
+    def _check_age(self, event: ReceivedEvent | None, name: str) -> None:
         """Refuse events that are older than the hub, unless ``since`` says that they are its own.
 
         Raises:
             SourceRejectedError: the file is of a hub that was deleted.
         """
         created_at = self._live.created_at
-        if record is None or created_at is None or self._capture.since is not None:
+        if event is None or created_at is None or self._capture.since is not None:
             return
-        if time_of(record) + SAME_TIME < created_at:
+        if event.enqueued_time + SAME_TIME < created_at:
             raise SourceRejectedError(
                 f"Capture file {name} is of a hub that was deleted: the hub of today was created "
                 f"at {created_at:%Y-%m-%dT%H:%M:%SZ}, after its events. Give that time as `since` "
@@ -192,11 +192,25 @@ def _first_wanted(position: EventPosition) -> int | None:
 def _is_before(position: EventPosition, number: int | None) -> IsBefore | None:
     """Return whether an event comes before a position; ``None`` if only the hub can tell."""
     if number is not None:
-        return lambda record: number_of(record) < number
+        return lambda event: event.sequence_number < number
     time, offset = position.enqueued_time, position.offset
     if time is not None:
-        return lambda record: time_of(record) < time
+        return lambda event: event.enqueued_time < time
     if offset is None or not offset.isdecimal():
         return None
     least = int(offset) + (not position.is_inclusive)
-    return lambda record: offset_of(record) < least
+    return lambda event: _offset_of(event) < least
+
+
+def _offset_of(event: ReceivedEvent) -> int:
+    """Return the offset as a number, to look for one.
+
+    Raises:
+        SourceRejectedError: offsets are no numbers, as in a geo-replicated namespace.
+    """
+    if not event.offset.isdecimal():
+        raise SourceRejectedError(
+            f"Capture files cannot be searched for an offset, because theirs are no numbers "
+            f"({event.offset!r}): give the sequence number of the event"
+        )
+    return int(event.offset)

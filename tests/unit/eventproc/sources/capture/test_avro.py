@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from io import BytesIO
 
@@ -12,7 +13,7 @@ import pytest
 
 from eventproc.models import REPLAYED_FROM, ReceivedEvent
 from eventproc.sources.capture._avro import AvroFile, DamagedFileError
-from eventproc.sources.capture._events import event_of, time_of
+from eventproc.sources.capture._events import CapturedEvents
 from tests.servers.capture import SCHEMA, file_of, record_of
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -43,11 +44,22 @@ def by_apache(codec: str) -> bytes:
         return out.getvalue()
 
 
+def events(file: AvroFile, data: bytes) -> list[ReceivedEvent]:
+    """Return the events that these bytes complete."""
+    return [event for batch in file.feed(data) for event in batch]
+
+
+def event_of(record: Mapping[str, object]) -> ReceivedEvent:
+    batch = CapturedEvents.of([record])
+    assert batch is not None
+    return batch[0]
+
+
 def read(data: bytes, *sizes: int) -> list[int]:
     """Return the numbers of the events of a file whose bytes come in pieces of these sizes."""
     file, at, found = AvroFile("a.avro", len(data)), 0, []
     for size in [*sizes, len(data) - sum(sizes)]:
-        found += [event_of(each).sequence_number for each in file.feed(data[at : at + size])]
+        found += [event.sequence_number for event in events(file, data[at : at + size])]
         at += size
     return found
 
@@ -64,8 +76,7 @@ def test_events_are_complete_however_the_bytes_arrive(codec, writer):
 
 
 def test_an_event_has_the_fields_that_it_has_in_the_hub():
-    (record,) = AvroFile("a.avro", len(data := file_of(RECORDS[1:2]))).feed(data)
-    found = event_of(record)
+    (found,) = events(AvroFile("a.avro", len(data := file_of(RECORDS[1:2]))), data)
 
     assert found.system_properties["x-opt-enqueued-time"] == round(AT.timestamp() * 1000)
     assert found == ReceivedEvent(
@@ -97,15 +108,24 @@ def test_a_replayed_event_says_so_and_hides_the_property():
     ],
 )
 def test_without_an_annotation_the_time_is_read_from_its_text(text, expected):
-    assert time_of({**RECORDS[0], "SystemProperties": {}, "EnqueuedTimeUtc": text}) == expected
+    found = event_of({**RECORDS[0], "SystemProperties": {}, "EnqueuedTimeUtc": text})
+
+    assert found.enqueued_time == expected
 
 
 def test_a_file_without_events_has_none():
     data = file_of([])
     file = AvroFile("a.avro", len(data))
 
-    assert list(file.feed(data)) == []
+    assert events(file, data) == []
     assert file.is_empty
+
+
+def marker_lost() -> bytes:
+    """Return a file of several blocks, the first of which does not end with the marker."""
+    data = file_of(RECORDS, block_bytes=999)
+    at = data.index(data[-16:], data.index(data[-16:]) + 16)
+    return data[:at] + bytes(16) + data[at + 16 :]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +133,10 @@ def test_a_file_without_events_has_none():
     [
         (b"", "no content"),
         (b"PAR1" + bytes(600), "does not begin as Avro does"),
-        (file_of(RECORDS)[:-30], "longer than the file"),
-        (file_of([])[:-3], "ends too early"),
-        (file_of(RECORDS)[:-1] + b"?", "does not end where it says"),
+        (file_of(RECORDS)[:-30], "ends within a block"),
+        (file_of([])[:-3], "its head"),
+        ((data := file_of(RECORDS))[:-1] + bytes([data[-1] ^ 1]), "ends within a block"),
+        (marker_lost(), "sync marker"),
         (file_of(RECORDS).replace(b"Offset", b"Onsets"), "records lack Offset"),
         (file_of(RECORDS).replace(b'"type": "record"', b'"type": "rekord"'), "schema"),
         (file_of(RECORDS, codec="deflate")[:-200] + bytes(184) + file_of([])[-16:], "damaged"),
@@ -125,6 +146,7 @@ def test_a_file_without_events_has_none():
         "parquet",
         "cut in a block",
         "cut in the head",
+        "last marker",
         "marker",
         "fields",
         "schema",
@@ -133,12 +155,23 @@ def test_a_file_without_events_has_none():
 )
 def test_a_damaged_file_is_named_with_the_reason(data, why):
     with pytest.raises(DamagedFileError, match=rf"a\.avro is damaged.*{why}|{why}"):
-        list(AvroFile("a.avro", len(data)).feed(data))
+        events(AvroFile("a.avro", len(data)), data)
 
 
-def test_a_block_that_claims_to_be_longer_than_the_file_is_not_waited_for():
-    data = file_of(RECORDS)
-    file = AvroFile("a.avro", 1000)
+def test_the_events_before_a_damage_come_first():
+    data = file_of(RECORDS, block_bytes=999)[:-1]
+    batches = AvroFile("a.avro", len(data)).feed(data)
 
-    with pytest.raises(DamagedFileError, match="longer than the file"):
-        file.feed(data[:900])
+    found = [event.sequence_number for event in next(batches)]
+    with pytest.raises(DamagedFileError, match="within a block"):
+        next(batches)
+    assert found == list(range(len(found)))
+    assert 150 < len(found) < 200
+
+
+def test_a_block_that_claims_to_be_longer_than_it_is_ends_at_the_next_marker():
+    head = file_of([])
+    data = head + b"\x02\xfe\xff\xff\xff\x0f" + b"a" * 99 + head[-16:]
+
+    with pytest.raises(DamagedFileError, match="damaged"):
+        events(AvroFile("a.avro", 1_000_000_000), data + bytes(16 * 1024))
