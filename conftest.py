@@ -117,6 +117,7 @@ QUICK = (
     "tests/integration/rabbitmq_pods/",
     "tests/integration/sources/test_rabbitmq",
     "tests/integration/spark_integration/test_filters.py",
+    "tests/integration/spark_integration/test_stream_reader.py",
     "tests/integration/stores/",
     "tests/spark/test_columns.py",
 )

@@ -177,6 +177,21 @@ async def test_a_pause_during_a_back_off_does_not_touch_the_link_that_failed():
     assert (await reading, asyncio.get_running_loop().time()) == ([1], 30.5)
 
 
+async def test_a_failure_before_a_pause_does_not_count_after_it():
+    """The hub was not asked meanwhile, so nobody knows how long it was away."""
+    fixture = ReaderFixture(BROKEN, BROKEN, [1])
+    await fixture.source.open()
+    reading = asyncio.ensure_future(fixture.next())
+    await seconds(0.5)
+    fixture.pause.pause()
+    await seconds(30)
+    fixture.pause.resume()
+    await seconds(0.5)
+    failing_s = fixture.link.failures.failing_s
+
+    assert (failing_s, await reading) == (0.5, [1])
+
+
 async def test_a_link_that_is_slow_to_end_may_be_interrupted_twice():
     """By a restart, and by a pause while it still ends."""
     fixture = ReaderFixture()

@@ -3,12 +3,13 @@
 import asyncio
 import sys
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from eventproc.models import ClaimResult, WriteOutcome
+from eventproc.models import CheckpointResult, ClaimResult, WriteOutcome
 from eventproc.telemetry._reporting import Instrumentation
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, seconds
@@ -137,6 +138,34 @@ async def test_counters_equal_the_statistics_and_never_decrease(sdk):
     assert seen[1] == (8, 2)
     assert seen[2] == (12, 2)
     assert true[1][0] == 6, "the statistics are of the newest start"
+
+
+async def test_a_counter_stays_while_a_reading_has_less(sdk):
+    """A reading in another thread may leave out a pump that is being replaced."""
+    setup = sdk.setup()
+    newest = replace(setup.processor().statistics(), claim_count=5)
+    reported = Instrumentation(sdk.telemetry, setup.group, lambda: newest)
+    reported.begin()
+    seen = [sdk.value("eventproc.claims")]
+    for count in (4, 6):
+        newest = replace(newest, claim_count=count)
+        seen.append(sdk.value("eventproc.claims"))
+
+    assert seen == [5, 5, 6]
+
+
+@pytest.mark.parametrize("outcome", [WriteOutcome.LOST, WriteOutcome.UNKNOWN])
+async def test_a_checkpoint_that_was_not_written_has_its_outcome_as_error_type(sdk, outcome):
+    async def write(_):
+        return CheckpointResult(outcome=outcome)
+
+    setup = sdk.setup()
+    reported = Instrumentation(sdk.telemetry, setup.group, setup.processor().statistics)
+    update: Any = None
+    await reported.write(write, "0")(update)
+
+    name = "messaging.client.operation.duration"
+    assert sdk.count(name, error_type=outcome.value) == 1
 
 
 async def test_the_duration_of_cycles_is_measured_even_if_they_fail(sdk):

@@ -1,10 +1,11 @@
-"""Work in a thread beside a block, and what garbage collection leaves out."""
+"""Work in a thread beside a block, a loop in a thread, and what garbage collection leaves out."""
 
+import asyncio
 import subprocess
 import sys
 import threading
 
-from eventproc._base.threads import Background
+from eventproc._base.threads import Background, LoopThread
 
 
 class Work(Background):
@@ -28,6 +29,29 @@ def test_a_block_has_a_thread_of_its_own():
 
     assert work.has_ended.wait(10)
     assert (work.thread.name, work.thread.daemon) == ("work", True)
+
+
+def test_a_generator_that_was_left_open_is_closed_on_the_loop_that_ends():
+    """What it holds is released there, and not in the thread of a later collection."""
+    ended = []
+
+    async def numbers():
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            ended.append(threading.current_thread().name)
+
+    left_open = numbers()
+
+    async def begin():
+        return await anext(left_open)
+
+    thread = LoopThread("loop")
+    first = thread.call(begin())
+    thread.close()
+
+    assert (first, ended) == (1, ["loop"])
 
 
 PROGRAM = """

@@ -1,16 +1,20 @@
-"""What a call of ``receive`` tells the program of outages."""
+"""What a call of ``receive`` tells of outages, and when it serves a failed partition again."""
 
 import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from azure.core.credentials import AzureNamedKeyCredential
 
+from eventproc._base.tasks import end
 from eventproc.compat._caller import LoopCaller
 from eventproc.compat._partition import AioContext
 from eventproc.compat._receive import Receive, callbacks_of
-from eventproc.compat._receiving import LINK_FAILING_S, Receiving
+from eventproc.compat._receiving import LINK_FAILING_S, WATCH_INTERVAL_S, Receiving
 from eventproc.compat._settings import ClientSettings
 from eventproc.models._statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
+from eventproc.testing._virtual_time import run_virtual
 
 
 def statistics(*failing: str, store_error: str | None = None) -> ProcessorStatistics:
@@ -48,17 +52,22 @@ def statistics(*failing: str, store_error: str | None = None) -> ProcessorStatis
     )
 
 
+def receiving_with(on_error: Any) -> Receiving:
+    """A call of ``receive`` that was not begun."""
+    key = AzureNamedKeyCredential("name", "key")
+    callbacks = callbacks_of(on_error, {"on_error": on_error}, LoopCaller(), takes_batches=False)
+    settings = ClientSettings("namespace", "hub", "$Default", key, {})
+    home = asyncio.get_running_loop()
+    return Receiving(settings, Receive.of({}), callbacks, AioContext, home=home)
+
+
 async def test_an_outage_is_told_once_and_the_next_one_again():
     told: list[tuple[str | None, str]] = []
 
     async def on_error(context: Any, error: Exception) -> None:
         told.append((context and context.partition_id, type(error).__name__))
 
-    key = AzureNamedKeyCredential("name", "key")
-    callbacks = callbacks_of(on_error, {"on_error": on_error}, LoopCaller(), takes_batches=False)
-    settings = ClientSettings("namespace", "hub", "$Default", key, {})
-    home = asyncio.get_running_loop()
-    receiving = Receiving(settings, Receive.of({}), callbacks, AioContext, home=home)
+    receiving = receiving_with(on_error)
     for now in (
         statistics("1"),
         statistics("1", store_error="no answer"),
@@ -69,3 +78,24 @@ async def test_an_outage_is_told_once_and_the_next_one_again():
 
     lost = ("1", "ConnectionLostError")
     assert told == [lost, (None, "StoreUnavailableError"), lost]
+
+
+def test_a_partition_whose_callback_failed_is_served_again_after_its_pause():
+    """The others are not touched."""
+
+    async def scenario() -> dict[str, float]:
+        clock, resumed = asyncio.get_running_loop().time, dict[str, float]()
+        receiving: Any = receiving_with(None)
+        receiving._processor = SimpleNamespace(
+            statistics=lambda: replace(statistics(), stopped=("0", "1")),
+            resume=lambda partition_id: resumed.setdefault(partition_id, clock()),
+        )
+        began_s = clock()
+        receiving._context("0")[0].resume_at_s = began_s + 3 * WATCH_INTERVAL_S
+        receiving._context("1")[0].resume_at_s = began_s + 60
+        watching = asyncio.ensure_future(receiving._watch())
+        await asyncio.sleep(30)
+        await end([watching])
+        return {partition_id: at_s - began_s for partition_id, at_s in resumed.items()}
+
+    assert run_virtual(scenario()) == {"0": 3 * WATCH_INTERVAL_S}

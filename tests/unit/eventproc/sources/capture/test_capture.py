@@ -207,6 +207,17 @@ async def test_lost_events_are_left_out_if_that_is_wanted_and_the_receiver_says_
     assert 150 in lowest
 
 
+async def test_a_gap_that_comes_later_is_looked_for_in_files_again():
+    """Losses are accepted, and these events may be in a file that is written just now."""
+    history = captured(kept=5)
+    async with reading(history, skips_lost=True) as receiver:
+        await numbers(receiver)
+        history.publish(50)
+        history.expire(340)
+        with pytest.raises(SourceUnavailableError, match="looked for in Capture files"):
+            await receiver.receive(events_max=10, wait_max=MINUTE)
+
+
 @pytest.mark.parametrize("damage", ["cut", "empty"])
 async def test_a_damaged_file_is_named_after_the_events_before_it(damage):
     history = captured()

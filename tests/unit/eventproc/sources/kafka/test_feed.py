@@ -80,3 +80,13 @@ def test_bytes_that_wait_are_those_of_messages_that_were_not_taken():
         left.append(feed._bytes)
 
     assert left == [110 + 2 * OVERHEAD_BYTES, 100 + OVERHEAD_BYTES, 0]
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(0, 4), (3, 4), (4, None)])
+def test_the_leaders_epoch_is_known_up_to_the_next_message(offset, epoch):
+    """A later leader says where the log of that one ended; beyond it, it says nothing."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9, leader_epoch=1)
+    feed.put([FakeMessage(n) for n in range(3)])
+    feed.leader_epoch = 4
+
+    assert feed.leader_epoch_before(offset) == epoch
