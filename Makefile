@@ -16,6 +16,7 @@ javascript := tests/integration/emulator/javascript
 java := tests/integration/emulator/java
 go := tests/integration/emulator/go
 keda := tests/integration/autoscaling/go
+kustomize := tests/integration/kubernetes/go
 positions := tests/integration/positions
 typing := tests/typing
 run := .venv/bin
@@ -189,7 +190,7 @@ venv: .venv/.done ## fetch Python packages into .venv
 azurite: azurite/node_modules/.done ## fetch Azurite (and Node.js when there is none)
 
 .PHONY: clients
-clients: $(javascript)/node_modules/.done $(addsuffix /.done,$(addprefix .tools/,azure_java azure_eph azure_go dapr keda)) ## fetch and build Azure's clients for JavaScript, Java and Go, Dapr's and KEDA's
+clients: $(javascript)/node_modules/.done $(addsuffix /.done,$(addprefix .tools/,azure_java azure_eph azure_go dapr keda kustomize)) ## fetch and build Azure's clients for JavaScript, Java and Go, Dapr's and KEDA's, and kustomize
 
 .PHONY: rabbitmq
 rabbitmq: .tools/rabbitmq/.done ## fetch RabbitMQ and Erlang from Debian's packages (60 MB)
@@ -261,10 +262,12 @@ build_java = $(run)/python bootstrap/maven.py $< $(@D)/jars && \
 .tools/go/bin/go: bootstrap/go.sh | venv
 	@bootstrap/go.sh $(uv) || echo '>> Go cannot be had here' >&2
 
+# Go in folder $(1).
+go_in = cd $(1) && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -modcacherw' CGO_ENABLED=0 \
+    GOPATH="$(CURDIR)/$(@D)/path" GOCACHE="$(CURDIR)/$(@D)/cache" "$(CURDIR)/.tools/go/bin/go"
+
 # Builds the program in folder $(1) as .tools/NAME/client.
-build_go = cd $(1) && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -modcacherw' CGO_ENABLED=0 \
-    GOPATH="$(CURDIR)/$(@D)/path" GOCACHE="$(CURDIR)/$(@D)/cache" \
-    "$(CURDIR)/.tools/go/bin/go" build -trimpath -o "$(CURDIR)/$(@D)/client" . && \
+build_go = $(call go_in,$(1)) build -trimpath -o "$(CURDIR)/$(@D)/client" . && \
     rm -rf "$(CURDIR)/$(@D)/path" "$(CURDIR)/$(@D)/cache" && touch "$(CURDIR)/$@"
 
 .tools/azure_go/.done: $(go)/go.mod $(go)/go.sum $(go)/main.go .tools/go/bin/go
@@ -278,6 +281,14 @@ build_go = cd $(1) && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -modcacherw' CGO_
 .tools/keda/.done: $(keda)/go.mod $(keda)/go.sum $(keda)/main.go .tools/go/bin/go
 	$(say) "KEDA's client of an external scaler (a minute)"
 	@$(call build_go,$(keda)) || echo ">> KEDA's client cannot be had here" >&2
+
+# With what the modules of KEDA and of Prometheus' operator say of their objects.
+.tools/kustomize/.done: $(wildcard $(kustomize)/*.* $(kustomize)/crds/*) .tools/go/bin/go
+	$(say) "kustomize (a minute)"
+	@( $(call go_in,$(kustomize)/crds) mod download ) && \
+	    cp $(@D)/path/pkg/mod/github.com/*/*/v*/config/crd/bases/keda.sh_scaledobjects.yaml \
+	    $(@D)/path/pkg/mod/github.com/*/*/example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml $(@D) && \
+	    $(call build_go,$(kustomize)) || echo '>> kustomize cannot be had here' >&2
 
 # Spark gives its Python processes PySpark as a zip of sources, which each of them compiles.
 # This SPARK_HOME has no such zip, so they import the installed package, which is compiled.

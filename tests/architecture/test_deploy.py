@@ -8,41 +8,38 @@ import subprocess
 import tomllib
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]
+import jsonschema  # type: ignore[import-untyped]
 import pytest
-import yaml
 
 from eventproc._command.app import app
 from eventproc._command.arguments.modules import parse_placement
 from eventproc._command.keda import processes_per_pod
+from eventproc._core.watching.health import RECEIVER_PATIENCE_S
 from eventproc._delivery.config import EventProcessorConfig
+from tests.integration.kubernetes.manifests import (
+    FOLDER,
+    Part,
+    only,
+    pods_of,
+    rendered,
+    validate,
+)
 
 SHUTDOWN_S = EventProcessorConfig().shutdown_timeout.total_seconds()
 LAST_WORDS_S = 3
 """After ``--shutdown-timeout`` the process ends within these seconds."""
 
-WORKLOADS = ("deployment", "deployment-roster", "statefulset")
-MANIFESTS = (*WORKLOADS, "autoscaling")
-TOGETHER = ("placement", "deployment_id", "static_membership")
-KEDA_FIELDS = {
-    "scaleTargetRef",
-    "minReplicaCount",
-    "maxReplicaCount",
-    "cooldownPeriod",
-    "triggers",
-    "advanced",
+KINDS = {"deployment": (), "ring": ("ring",), "statefulset": ("statefulset",)}
+ADDED = ("keda", "workload-identity", "pod-monitor", "network-policy")
+CHOICES = {
+    **KINDS,
+    **{name: (name,) for name in ADDED},
+    **{f"{name} with all": (*components, *ADDED) for name, components in KINDS.items()},
 }
-"""Those used here, of ``spec`` in KEDA 2.0; later releases keep them. No package has the schema."""
+"""Components of ``orders``, in the order that it names."""
 
-
-def parts_of(root: Any, name: str) -> list[dict[str, Any]]:
-    """Return the objects of a manifest."""
-    return list(yaml.safe_load_all((root / f"deploy/kubernetes/{name}.yaml").read_text("utf-8")))
-
-
-def pods_of(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the specs of all pods in a manifest."""
-    return [p["spec"]["template"]["spec"] for p in parts if "template" in p.get("spec", {})]
+TOGETHER = ("placement", "deployment_id", "static_membership")
+SECRETS = "/run/secrets/consumer/"
 
 
 def parse(words: list[str]) -> dict[str, Any]:
@@ -53,29 +50,89 @@ def parse(words: list[str]) -> dict[str, Any]:
     return dict(command.make_context(verb, rest).params)
 
 
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_manifests_are_valid(root, name):
-    """By the schemas that Kubernetes publishes, strictly: no unknown field."""
-    for part in parts_of(root, name):
-        if part["kind"] == "ScaledObject":
-            assert set(part["spec"]) <= KEDA_FIELDS
-        else:
-            kubernetes_validate.validate(part, kubernetes_validate.latest_version(), strict=True)
+@pytest.fixture(name="parts", params=CHOICES)
+def _parts(request):
+    """Return what is applied with some components."""
+    return rendered(*CHOICES[request.param])
 
 
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_commands_of_manifests_are_todays(root, name):
-    """Verb and options, and settings that go together; no option has a secret."""
-    for pod in pods_of(parts_of(root, name)):
-        (container,) = pod["containers"]
-        words = [*container["command"], *container["args"]]
-        given = parse(words)
+@pytest.fixture(name="kind", params=KINDS)
+def _kind(request):
+    """Return what is applied with each kind of workload."""
+    return rendered(*KINDS[request.param])
+
+
+def workload_of(parts: tuple[Part, ...]) -> Part:
+    """Return the Deployment or the StatefulSet of the consumers."""
+    return only(parts, "Deployment", "StatefulSet")
+
+
+def test_manifests_are_valid(parts):
+    """By the schemas that Kubernetes, KEDA and Prometheus' operator publish: no unknown field.
+
+    All objects are in the namespace of ``orders``.
+    """
+    for part in parts:
+        validate(part)
+
+    assert {part["metadata"]["namespace"] for part in parts} == {"orders"}
+
+
+def test_every_component_is_tried():
+    """And those that ``orders`` names are there."""
+    folders = {each.name for each in (FOLDER / "components").iterdir()}
+    text = (FOLDER / "orders/kustomization.yaml").read_text("utf-8")
+
+    assert {*KINDS, *ADDED, "roster"} - {"deployment"} == folders
+    assert set(re.findall(r"\.\./components/([a-z-]+)", text)) == folders - {"roster"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value"),
+    [
+        ("ScaledObject", "maxReplicas", 3),
+        ("ScaledObject", "maxReplicaCount", "many"),
+        ("PodMonitor", "podMetricsEndpoint", []),
+    ],
+)
+def test_a_wrong_field_would_be_noticed(kind, path, value):
+    """So the test of the schemas can fail."""
+    part = only(rendered(*ADDED), kind)
+    with pytest.raises(jsonschema.ValidationError, match=path if value != "many" else "many"):
+        validate({**part, "spec": {**part["spec"], path: value}})
+
+
+def test_commands_of_manifests_are_todays(parts, monkeypatch):
+    """Verb, options and variables, and settings that go together; no secret among them."""
+    shown = only_config(parts)
+    for pod in pods_of(parts):
+        (container,) = pod["spec"]["containers"]
+        variables = shown | {each["name"]: "x-0" for each in container.get("env", ())}
+        secrets = {name: value for name, value in variables.items() if "CONNECTION" in name}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, "x" if name in secrets else value)
+        words = " ".join([*container["command"], *container["args"]])
+        for name, value in variables.items():
+            words = words.replace(f"$({name})", value)
+        given = parse(words.split())
         settings = {name: given[name] for name in TOGETHER if given.get(name)}
         if isinstance(rule := settings.get("placement"), str):
             settings["placement"] = parse_placement("--placement", rule)
         EventProcessorConfig(**settings)
 
-        assert "connection-string" not in " ".join(words)
+        assert (given["eventhub"], given["store"]) == ("orders", "blob:checkpoints")
+        assert all(value.startswith(f"file:{SECRETS}") for value in secrets.values())
+        assert secrets
+        monkeypatch.undo()
+
+
+def only_config(parts: tuple[Part, ...]) -> dict[str, str]:
+    """Return the variables of the ConfigMap, whose name each pod has."""
+    (found,) = (part for part in parts if part["kind"] == "ConfigMap")
+    for pod in pods_of(parts):
+        (container,) = pod["spec"]["containers"]
+        assert container["envFrom"] == [{"configMapRef": {"name": found["metadata"]["name"]}}]
+    return dict(found["data"])
 
 
 def test_a_wrong_option_would_be_noticed():
@@ -84,16 +141,14 @@ def test_a_wrong_option_would_be_noticed():
         parse(["eventproc", "scale", "--no-such=1"])
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_a_pod_has_time_to_stop_and_probes_of_its_endpoints(root, name):
+def test_a_pod_has_time_to_stop_and_probes_of_its_endpoints(kind):
     """Kubernetes kills it later than it ends by itself; the port is the one that it serves."""
-    parts = parts_of(root, name)
-    (pod,) = pods_of(parts)
+    workload = workload_of(kind)
+    pod = workload["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    probes = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("liveness", "readiness")}
-    budget = next(part for part in parts if part["kind"] == "PodDisruptionBudget")
-    workload = next(part for part in parts if part["kind"] in {"Deployment", "StatefulSet"})
+    probes = {name: container[f"{name}Probe"]["httpGet"] for name in ("liveness", "readiness")}
+    budget = only(kind, "PodDisruptionBudget")
 
     assert pod["terminationGracePeriodSeconds"] > SHUTDOWN_S + LAST_WORDS_S
     assert probes["liveness"] == {"path": "/live", "port": "http"}
@@ -103,33 +158,96 @@ def test_a_pod_has_time_to_stop_and_probes_of_its_endpoints(root, name):
     assert budget["spec"]["selector"] == workload["spec"]["selector"]
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_a_pod_has_a_temporary_folder(root, name):
+def test_a_rollout_stops_at_a_version_that_cannot_serve(kind):
+    """It waits until a pod would be unready, and takes none away before there is another one."""
+    spec = workload_of(kind)["spec"]
+    pod = spec["template"]["spec"]
+    probes = {name: pod["containers"][0][f"{name}Probe"] for name in ("startup", "readiness")}
+    longest_s = {name: p["periodSeconds"] * p["failureThreshold"] for name, p in probes.items()}
+
+    assert spec["minReadySeconds"] >= SHUTDOWN_S + RECEIVER_PATIENCE_S + longest_s["readiness"]
+    if workload_of(kind)["kind"] == "Deployment":
+        assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+        assert spec["progressDeadlineSeconds"] > (
+            longest_s["startup"] + spec["minReadySeconds"] + pod["terminationGracePeriodSeconds"]
+        )
+
+
+def test_each_rollout_of_a_deployment_has_an_id_of_its_own():
+    """So partitions move once. Rosters have the names of pods instead."""
+    for components in KINDS.values():
+        (container,) = workload_of(rendered(*components))["spec"]["template"]["spec"]["containers"]
+        fields = {each["name"]: each["valueFrom"]["fieldRef"] for each in container["env"]}
+
+        assert fields == (
+            {"POD_NAME": {"fieldPath": "metadata.name"}}
+            if components
+            else {"EVENTPROC_DEPLOYMENT_ID": {"fieldPath": "metadata.labels['pod-template-hash']"}}
+        )
+
+
+def test_a_pod_has_a_temporary_folder_and_its_secrets(kind):
     """Workers with ``--http`` need one for their sockets, and the root filesystem is read-only."""
-    (pod,) = pods_of(parts_of(root, name))
+    pod = workload_of(kind)["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     folders = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
     volumes = {each["name"]: each for each in pod["volumes"]}
 
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert volumes[folders["/tmp"]]["emptyDir"] == {}
+    assert volumes[folders[SECRETS.rstrip("/")]]["secret"] == {"secretName": "consumer"}
 
 
-def test_the_autoscaler_has_the_bounds_of_its_object(root):
+@pytest.mark.parametrize("components", KINDS.values(), ids=KINDS)
+def test_with_an_identity_no_pod_has_a_secret(components):
+    """Each pod has the label by which the webhook finds it, and the account the client id."""
+    parts = rendered(*components, *ADDED)
+    account = only(parts, "ServiceAccount")
+    pods = pods_of(parts)
+
+    assert len(pods) == 2
+    for pod in pods:
+        assert pod["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+        assert pod["spec"]["serviceAccountName"] == "consumer"
+        assert not [each for each in pod["spec"].get("volumes") or () if "secret" in each]
+        assert SECRETS.rstrip("/") not in {
+            each["mountPath"] for each in pod["spec"]["containers"][0].get("volumeMounts") or ()
+        }
+    assert account["metadata"]["annotations"] == {"azure.workload.identity/client-id": "CLIENT-ID"}
+
+
+@pytest.mark.parametrize("components", KINDS.values(), ids=KINDS)
+def test_the_autoscaler_has_the_bounds_of_its_object(components):
     """And the Service that the object names has the port of the votes."""
-    parts = {part["kind"]: part for part in parts_of(root, "autoscaling")}
-    (pod,) = pods_of(list(parts.values()))
-    args = pod["containers"][0]["args"]
-    scaled, service = parts["ScaledObject"]["spec"], parts["Service"]
+    parts = rendered(*components, *ADDED)
+    workload, service = workload_of(parts), only(parts, "Service", name="consumer-scale")
+    scale = only(parts, "Deployment", name="consumer-scale")["spec"]["template"]["spec"]
+    args = scale["containers"][0]["args"]
+    scaled = only(parts, "ScaledObject")["spec"]
     metadata = scaled["triggers"][0]["metadata"]
     address, per_pod = metadata["scalerAddress"], processes_per_pod(metadata)
-    named, port = address.partition(".")[0], int(address.rpartition(":")[2])
+    host, port = address.partition(":")[0], int(address.rpartition(":")[2])
 
+    assert scaled["scaleTargetRef"] == {"kind": workload["kind"], "name": "consumer"}
+    assert "replicas" not in workload["spec"]
     assert f"--min={scaled['minReplicaCount'] * per_pod}" in args
     assert f"--max={scaled['maxReplicaCount'] * per_pod}" in args
-    assert named == service["metadata"]["name"]
+    assert host == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
     assert port in {each["port"] for each in service["spec"]["ports"]}
     assert f"--grpc=0.0.0.0:{port}" in args
+
+
+def test_monitor_and_policy_name_the_port_and_the_pods():
+    """Those of the consumers, and the path of the metrics."""
+    parts = rendered(*ADDED)
+    workload = workload_of(parts)["spec"]
+    ports = {each["name"] for each in workload["template"]["spec"]["containers"][0]["ports"]}
+    monitor, policy = only(parts, "PodMonitor")["spec"], only(parts, "NetworkPolicy")["spec"]
+    (endpoint,), (rule,) = monitor["podMetricsEndpoints"], policy["ingress"]
+
+    assert monitor["selector"] == policy["podSelector"] == workload["selector"]
+    assert endpoint["path"] == "/metrics"
+    assert {endpoint["port"]} == {each["port"] for each in rule["ports"]} == ports
 
 
 @pytest.fixture(name="unit")
