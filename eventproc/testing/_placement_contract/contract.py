@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from eventproc._core.placement.answer import Answer, answer, answer_pickled
 from eventproc._core.placement.placement import GroupState, MemberFacts, Placement
 from eventproc._core.placement.plan import plan
 from eventproc.testing._placement_contract.drawing import (
@@ -27,10 +28,8 @@ from eventproc.testing._placement_contract.drawing import (
 )
 from eventproc.testing._placement_contract.promises import (
     PROMISES,
-    Answer,
     BrokenPromiseError,
     Case,
-    answer,
     quotas_are_counts,
     require_equal,
 )
@@ -106,10 +105,14 @@ def shortest_ms(states: Sequence[GroupState], placement: Placement) -> float:
     return 1000 * min(took_s)
 
 
-CANNOT_IMPORT: Final = 3
-"""Exit code of a process that does not find the placement's class."""
+PROGRAM: Final = f"""
+import sys
+from {answer_pickled.__module__} import answer_pickled
 
-PROGRAM: Final = f"from {__name__} import serve; serve()"
+out = sys.stdout.buffer
+sys.stdout = sys.stderr  # what the placement's module prints is no part of the answer
+out.write(answer_pickled(sys.stdin.buffer.read()))
+"""
 
 
 def answers_elsewhere(
@@ -143,24 +146,10 @@ def answers_elsewhere(
         check=False,
         env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
     )
-    if done.returncode == CANNOT_IMPORT:
-        return None
     if done.returncode:
         raise RuntimeError(done.stderr.decode(errors="replace").strip())
-    found: list[Answer] = pickle.loads(done.stdout)  # noqa: S301 - from the process started here
+    found: list[Answer] | None = pickle.loads(done.stdout)  # noqa: S301 - from the process started here
     return found
-
-
-def serve() -> None:
-    """Answer the request of the process that started this one."""
-    out = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what the placement's module prints is no part of the answer
-    try:
-        placement, states = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process above
-    except (ImportError, AttributeError):
-        sys.exit(CANNOT_IMPORT)
-    out.write(pickle.dumps([answer(state, placement) for state in states]))
-    out.flush()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

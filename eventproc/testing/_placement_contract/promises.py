@@ -18,6 +18,7 @@ from random import Random
 from types import FrameType, ModuleType
 from typing import Final, TypeAlias
 
+from eventproc._core.placement.answer import Answer, answer
 from eventproc._core.placement.placement import GroupState, Placement
 from eventproc._core.placement.plan import plan
 from eventproc.testing._placement_contract.drawing import with_members, with_owners
@@ -91,15 +92,6 @@ class BrokenPromiseError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The quotas and orders that a placement returns for a group, and the plan from them."""
-
-    quotas: Mapping[str, int | None]
-    order_by_resource: Mapping[str, Sequence[str]]
-    plan: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A placement, a group, and the first answer for it."""
 
@@ -124,16 +116,6 @@ class Case:
 
 
 Promise: TypeAlias = Callable[[Case], None]
-
-
-def answer(state: GroupState, placement: Placement) -> Answer:
-    """Call a placement with a group that has members."""
-    order = placement.order(state)
-    return Answer(
-        quotas=dict(placement.quotas(state)),
-        order_by_resource={resource: tuple(order(resource)) for resource in state.resources},
-        plan=plan(state, placement),
-    )
 
 
 def quotas_are_counts(state: GroupState, placement: Placement) -> None:

@@ -73,7 +73,7 @@ class CheckpointHistory:
             found = self._setup.checkpoint()
             if found is not None and (not self.seen or self.seen[-1].etag != found.etag):
                 self.seen.append(found)
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.005)
 
     def after_the_move(self) -> list[tuple[bool, int | None]]:
         """From the operator's write on: whether each is the operator's, and its position."""
