@@ -56,6 +56,7 @@ STARTS_CLUSTERS = (
 )
 LONG = (
     *STARTS_CLUSTERS,
+    "docs/rehearse.md",
     "docs/spark-fleet.md",
     "docs/spark-publish.md",
     "tests/integration/cli/test_credentials.py",
@@ -92,10 +93,11 @@ WITH_MANY_CASES = (
     "tests/scenarios/test_deploys.py",
     "tests/scenarios/test_recorded_cycles.py",
     "tests/scenarios/test_simulated_",
+    "tests/simulation/test_known.py::test_drawn_stories",
     "tests/unit/eventproc/_core/scaling/test_decision.py::test_ten_times_the_load",
     "tests/unit/eventproc/testing/_placement_contract/",
 )
-"""Tests of whole groups, a second each: of each test ``make test`` runs the first case."""
+"""Tests of whole groups, up to a second each: of each test ``make test`` runs the first case."""
 
 QUICK = (
     "tests/integration/cli/test_import.py",
@@ -154,6 +156,9 @@ RUNS_ALL_AT_ONCE = "tests/integration/compat/test_pairs.py"
 RUNS_BESIDE_OTHERS = ("tests/simulation/", "tests/scenarios/", "tests/unit/")
 """Tests that a busy machine does not disturb: most of them run on virtual time."""
 
+QUICK_FILES = ("tests/scenarios/", "tests/unit/")
+"""Files of quick tests: one process runs a file, because to begin one takes longer than a test."""
+
 SPARK_TIMEOUT_S = 900
 """A longer timeout than usual, because to interrupt a call to Java breaks the connection to it for
 all tests that follow."""
@@ -176,7 +181,9 @@ def scope_of(nodeid: str) -> str:
         return "kafka"
     if nodeid.startswith(READS_EVERY_FILE):
         return "architecture"
-    return document if place.startswith("line:") else nodeid  # Its blocks build on each other.
+    builds_on = place.startswith("line:")  # Blocks of a page build on each other.
+    are_quick = nodeid.startswith(QUICK_FILES) and not nodeid.startswith((*WITH_MANY_CASES, *LONG))
+    return document if builds_on or are_quick else nodeid
 
 
 def turn_of(item: pytest.Item) -> int:

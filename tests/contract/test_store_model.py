@@ -212,6 +212,7 @@ class PostgresMachine(StoreMachine):
         ]
 
 
+@pytest.mark.long
 def test_postgres_has_the_results_of_the_model(postgres):
     """The PostgreSQL store, on a real server."""
     run_state_machine_as_test(

@@ -27,7 +27,7 @@ from eventproc.sources.eventhubs import EventHubSource
 # Azure's client does not close the connection of a link that was stolen.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-PARTITION_COUNT = 7
+PARTITION_COUNT = 5
 EVENTS_PER_PARTITION = 40
 INTERVAL_S = 0.5
 EXPIRATION_S = 12

@@ -37,6 +37,7 @@ def test_the_data_file_has_the_genuine_flights():
     }
 
 
+@pytest.mark.long
 def test_all_flights_can_be_read():
     """The option's limit is the number of flights that took place."""
     assert sum(1 for _ in read_flights(find_data_file(), FLIGHT_COUNT_MAX + 1)) == FLIGHT_COUNT_MAX
