@@ -50,7 +50,8 @@ SEEDS_OF_QUICK_TESTS = 3
 settings.register_profile(
     "dev", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, derandomize=True)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
+settings.register_profile("ci-long", settings.get_profile("ci"), max_examples=200)
 settings.register_profile("night", settings.get_profile("dev"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
