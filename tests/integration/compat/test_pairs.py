@@ -114,7 +114,13 @@ def check(name: str, observations: Observations) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.smoke if name == "recv_in_a_thread" else ())
+        for name in QUICK
+    ],
+)
 def test_a_program_observes_the_same(name: str, quick: Observations) -> None:
     """The same, or what ``BETTER`` says."""
     check(name, quick)

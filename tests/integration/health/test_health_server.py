@@ -312,6 +312,7 @@ def own_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("eventproc-")]
 
 
+@pytest.mark.smoke
 async def test_a_processor_does_not_start_without_its_port():
     """The error names what was given; the next start works, and no thread is left."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -363,6 +364,7 @@ class ReadProvider(MeterProvider):
         self.readers.discard(metric_reader)
 
 
+@pytest.mark.smoke
 async def test_the_metrics_have_no_reader_after_a_run_whether_or_not_its_stop_was_cancelled():
     """The provider outlives each run, and would keep what every reader has collected."""
     setup, provider, seen = Setup(), ReadProvider(), []
