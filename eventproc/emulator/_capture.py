@@ -96,14 +96,22 @@ class CaptureWriter:
         if hub.name not in self._names:
             text = check_format(self._configuration.name_format)
             self._names[hub.name] = FileNames(text, self._host, hub.name)
-        name = self._names[hub.name].name(partition.partition_id, at)
-        path = self._configuration.folder / name
-        self._last_names[partition] = at
+        names, folder = self._names[hub.name], self._configuration.folder
         events = waiting.take()
+
+        def write() -> datetime:
+            """Write a file with the first name that no other has; return the time in it."""
+            free = at
+            while (path := folder / names.name(partition.partition_id, free)).exists():
+                free += _SECOND  # An emulator that ended just now has this one.
+            _write(path, events, self._configuration.is_deflated)
+            return free
+
         try:
-            await asyncio.to_thread(_write, path, events, self._configuration.is_deflated)
+            self._last_names[partition] = await asyncio.to_thread(write)
         except OSError as error:
             waiting.put_back(events)
+            path = folder / names.name(partition.partition_id, at)
             self._log.warning("capture_failed", file=str(path), error=str(error))
 
 

@@ -162,6 +162,20 @@ async def test_a_stop_waits_for_the_file_that_is_being_written(tmp_path):
         assert event_count(folder) == 1
 
 
+async def test_files_of_an_emulator_that_ended_in_the_same_second_are_kept(tmp_path):
+    """Names have whole seconds."""
+    folder = tmp_path / "captured"
+    capture = CaptureConfiguration(folder=folder, interval=timedelta(hours=1))
+    configuration = EmulatorConfiguration(hubs=hubs_of({"orders": 1}), port=0, capture=capture)
+    for _ in range(3):
+        async with EmulatorServer(configuration, clock=lambda: 1_000_000_000_000) as server:
+            server.namespace.hub("orders").partitions[0].publish(
+                [EventDraft(b"", b"", 0, BODY, None)]
+            )
+
+    assert event_count(folder) == file_count(folder) == 3
+
+
 async def test_what_a_directory_kept_is_captured_again_and_read_once(tmp_path):
     """After a restart of the emulator's process."""
     folder = tmp_path / "captured"
