@@ -7,17 +7,18 @@ group's processes.
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from checkpointstores._fields import require_partition_id
 from eventproc._command.group.records import Record
 from eventproc.admin import CheckpointMove
 from eventproc.errors import ConfigurationError, StateUnreadableError
-from eventproc.models import ConsumerGroup, SequenceRange
+from eventproc.models import Checkpoint, ConsumerGroup, SequenceRange
 from eventproc.state import JsonCodec
 
 FORMAT: Final = "eventproc-checkpoints"
@@ -84,12 +85,12 @@ class ExportedGroup:
 
 
 _CODEC: Final = JsonCodec(ExportedGroup, indent=2)
+_END: Final = "\n  ]\n}\n"
+"""The end of a file, after the last checkpoint."""
 
 
-def exported(
-    group: ConsumerGroup, records: Mapping[str, Record], *, exported_at: datetime
-) -> ExportedGroup:
-    """Make the contents of a file.
+def require_exportable(group: ConsumerGroup, records: Collection[Record]) -> None:
+    """Refuse what must not be exported.
 
     Raises:
         ConfigurationError: A state is damaged: exporting without it would lose it unnoticed. Or
@@ -101,31 +102,60 @@ def exported(
             "checkpoints in this store, so nothing was exported: check the names of group, hub and "
             "store"
         )
-    damaged = [p for p, record in records.items() if record.is_damaged]
+    damaged = [record.checkpoint.partition_id for record in records if record.is_damaged]
     if damaged:
         raise ConfigurationError(
             f"the state of partition {damaged[0]} is damaged: restore its blob, or drop the state "
             f"with `eventproc checkpoints reset --partition {damaged[0]} --to +0`"
         )
-    return ExportedGroup(
+
+
+async def write_exported(
+    out: TextIO,
+    group: ConsumerGroup,
+    parts: AsyncIterator[Sequence[Record]],
+    *,
+    exported_at: datetime,
+) -> int:
+    """Write the contents of a file; return the number of checkpoints.
+
+    Each part is written before the next one is read: all states together may exceed the memory.
+
+    Raises:
+        ConfigurationError: as ``require_exportable``; what was written until then is no JSON.
+    """
+    empty = ExportedGroup(
         format=FORMAT,
         version=VERSION,
         namespace=group.fully_qualified_namespace,
         eventhub=group.eventhub_name,
         consumer_group=group.name,
         exported_at=exported_at,
-        checkpoints=[
-            ExportedCheckpoint(
-                partition_id=found.partition_id,
-                offset=found.offset,
-                sequence_number=found.sequence_number,
-                state=found.state,
-                state_sequence_number=found.state_sequence_number,
-                completed=[(done.first, done.last) for done in found.completed],
-                last_modified=found.last_modified,
-            )
-            for found in (record.checkpoint for record in records.values())
-        ],
+        checkpoints=[],
+    )
+    begin = as_text(empty).removesuffix("]\n}\n")
+    count = 0
+    async for records in parts:
+        require_exportable(group, records)
+        checkpoints = [_exported(record.checkpoint) for record in records]
+        text = as_text(replace(empty, checkpoints=checkpoints)).removesuffix(_END)
+        out.write("," + text.removeprefix(begin) if count else text)
+        count += len(records)
+    if not count:
+        require_exportable(group, ())
+    out.write(_END)
+    return count
+
+
+def _exported(found: Checkpoint) -> ExportedCheckpoint:
+    return ExportedCheckpoint(
+        partition_id=found.partition_id,
+        offset=found.offset,
+        sequence_number=found.sequence_number,
+        state=found.state,
+        state_sequence_number=found.state_sequence_number,
+        completed=[(done.first, done.last) for done in found.completed],
+        last_modified=found.last_modified,
     )
 
 
@@ -162,15 +192,22 @@ class ReadFile:
         return moves
 
 
-def write_file(path: Path, text: str, *, overwrites: bool) -> None:
-    """Write what ``as_text`` returned.
+@contextmanager
+def new_file(path: Path, *, overwrites: bool) -> Iterator[TextIO]:
+    """Open a file to write. If the block fails, what was at the path before is there again.
 
     Raises:
         ConfigurationError: The file cannot be written; or it exists, and is not to be replaced.
     """
+    written = path.with_name(f"{path.name}.part") if overwrites else path
     try:
-        with path.open("w" if overwrites else "x", encoding="utf-8") as file:
-            file.write(text)
+        with written.open("w" if overwrites else "x", encoding="utf-8") as file:
+            try:
+                yield file
+            except BaseException:
+                written.unlink()
+                raise
+        written.replace(path)
     except FileExistsError as error:
         raise ConfigurationError(
             f"{path} exists already, and may be the only copy of other checkpoints: give another "

@@ -1,6 +1,6 @@
 """Checkpoints as they are stored, and how far they are behind the hub; nothing here writes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eventproc._base.tasks import in_parts
+from eventproc._base.tasks import PART_MAX, in_parts, together
 from eventproc._command.group.connection import Connection, first_event
 from eventproc._command.group.view import in_order, lag_of
 from eventproc._command.terminal.console import Fields, cell, format_duration, plain_table
@@ -58,6 +58,14 @@ RECORD_FIELDS: Final[Fields[Record]] = {
 
 async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> dict[str, Record]:
     """Read the group's checkpoints with their states, ordered by partition."""
+    parts = [part async for part in records_in_parts(connection, wanted)]
+    return {record.checkpoint.partition_id: record for part in parts for record in part}
+
+
+async def records_in_parts(
+    connection: Connection, wanted: Sequence[str] = ()
+) -> AsyncIterator[Sequence[Record]]:
+    """Read them as ``read_records``, some at a time, because of the states."""
     listed = {c.partition_id: c for c in await connection.store.list_checkpoints(connection.group)}
     ids = in_order([p for p in listed if not wanted or p in wanted])
 
@@ -68,7 +76,8 @@ async def read_records(connection: Connection, wanted: Sequence[str] = ()) -> di
             return Record(checkpoint=listed[partition_id], is_damaged=True)
         return Record(checkpoint=found or listed[partition_id])
 
-    return dict(zip(ids, await in_parts(whole, ids), strict=True))
+    for begin in range(0, len(ids), PART_MAX):
+        yield await together(*map(whole, ids[begin : begin + PART_MAX]))
 
 
 def title_of(group: ConsumerGroup, remark: str = "") -> Text:

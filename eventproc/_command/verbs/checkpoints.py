@@ -3,10 +3,11 @@
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -27,7 +28,13 @@ from eventproc._command.group.changes import (
     read_group_state,
 )
 from eventproc._command.group.connection import Connection, connect
-from eventproc._command.group.file import ReadFile, as_text, exported, read_file, write_file
+from eventproc._command.group.file import (
+    ReadFile,
+    new_file,
+    read_file,
+    require_exportable,
+    write_exported,
+)
 from eventproc._command.group.records import (
     LAG_FIELDS,
     RECORD_FIELDS,
@@ -36,6 +43,7 @@ from eventproc._command.group.records import (
     lags_table,
     read_lags,
     read_records,
+    records_in_parts,
     records_table,
 )
 from eventproc._command.group.shown_changes import changes_json, changes_table, warnings_for
@@ -259,20 +267,27 @@ async def export(
         raise ConfigurationError("--dry-run, --yes and --format are only for --to: leave them out")
     place = parse_place("--to", to, settings_by_departure()) if to else None
     async with connect(address) as connection:
-        records = await read_records(connection)
-        contents = exported(connection.group, records, exported_at=datetime.now(UTC))
         if place is not None:
             from eventproc._command.foreign.departure import depart  # noqa: PLC0415 - an extra
 
+            records = await read_records(connection)
+            require_exportable(connection.group, records.values())
             live = sorted((await read_group_state(connection, expiration)).live)
             return await depart(
                 connection, place, address, records, live, mode, overwrites=overwrite
             )
-    if file == "-":
-        sys.stdout.write(as_text(contents))
-        return OK
-    write_file(Path(file), as_text(contents), overwrites=overwrite)
-    print(f"{len(contents.checkpoints)} checkpoints written to {file}")
+        target: AbstractContextManager[TextIO] = nullcontext(sys.stdout)
+        if file != "-":
+            target = new_file(Path(file), overwrites=overwrite)
+        with target as out:
+            count = await write_exported(
+                out,
+                connection.group,
+                records_in_parts(connection),
+                exported_at=datetime.now(UTC),
+            )
+    if file != "-":
+        print(f"{count} checkpoints written to {file}")
     return OK
 
 

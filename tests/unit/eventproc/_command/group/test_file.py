@@ -1,12 +1,23 @@
 """A file of checkpoints: invalid values are refused before any checkpoint is moved."""
 
+import json
 from datetime import UTC, datetime
+from io import StringIO
 
 import pytest
 
 from eventproc import ConfigurationError
-from eventproc._command.group.file import ExportedCheckpoint, exported, read_file, write_file
-from eventproc.models import ConsumerGroup, SequenceRange
+from eventproc._command.group.file import (
+    ExportedCheckpoint,
+    new_file,
+    read_file,
+    write_exported,
+)
+from eventproc._command.group.records import Record
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import Checkpoint, ConsumerGroup, SequenceRange
+
+GROUP = ConsumerGroup(fully_qualified_namespace="host", eventhub_name="orders", name="biling")
 
 
 @pytest.mark.parametrize(
@@ -44,18 +55,74 @@ def test_a_valid_checkpoint_is_moved_with_its_completed_ranges():
     assert move.completed == (SequenceRange(9, 11),)
 
 
+def write(path, text, *, overwrites):
+    with new_file(path, overwrites=overwrites) as file:
+        file.write(text)
+
+
 def test_a_file_that_exists_is_replaced_only_on_demand(tmp_path):
     """It may be the only copy of the checkpoints of another group."""
     path = tmp_path / "orders.json"
-    write_file(path, "first", overwrites=False)
+    write(path, "first", overwrites=False)
     with pytest.raises(ConfigurationError, match=r"exists already, .* or --overwrite to replace"):
-        write_file(path, "second", overwrites=False)
+        write(path, "second", overwrites=False)
     assert path.read_text() == "first"
 
-    write_file(path, "3", overwrites=True)
+    write(path, "3", overwrites=True)
     assert path.read_text() == "3"
     with pytest.raises(ConfigurationError, match="cannot be written: Is a directory"):
-        write_file(tmp_path, "4", overwrites=True)
+        write(tmp_path, "4", overwrites=True)
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, overwrites):
+    """Half a file must not be taken for a copy, nor replace an older one."""
+    path = tmp_path / "orders.json"
+    if overwrites:
+        path.write_text("older")
+
+    def write_half():
+        with new_file(path, overwrites=overwrites) as file:
+            file.write("half")
+            raise StoreUnavailableError("gone")
+
+    with pytest.raises(StoreUnavailableError):
+        write_half()
+    assert [found.read_text() for found in tmp_path.iterdir()] == ["older"] * overwrites
+
+
+async def parts_of(*parts):
+    for part in parts:
+        yield [Record(checkpoint=checkpoint) for checkpoint in part]
+
+
+def checkpoint_of(number, **more):
+    return Checkpoint(
+        partition_id=str(number),
+        offset=str(10 * number),
+        sequence_number=number,
+        writer="w",
+        etag="e",
+        last_modified=datetime(2026, 1, 31, tzinfo=UTC),
+        **more,
+    )
+
+
+async def test_the_text_does_not_depend_on_the_parts():
+    """They only bound the memory."""
+    checkpoints = [
+        checkpoint_of(0, state=b"s", state_sequence_number=0),
+        *map(checkpoint_of, (1, 2)),
+    ]
+    texts = []
+    for parts in ([checkpoints], [checkpoints[:1], checkpoints[1:]]):
+        out = StringIO()
+        count = await write_exported(out, GROUP, parts_of(*parts), exported_at=datetime.now(UTC))
+        assert count == len(checkpoints)
+        texts.append(json.loads(out.getvalue()) | {"exported_at": None})
+
+    assert texts[0] == texts[1]
+    assert [c["sequence_number"] for c in texts[0]["checkpoints"]] == [0, 1, 2]
 
 
 NONE_EXPORTED = (
@@ -64,12 +131,10 @@ NONE_EXPORTED = (
 )
 
 
-def test_a_group_without_checkpoints_is_not_exported():
+async def test_a_group_without_checkpoints_is_not_exported():
     """A mistyped name would look like a copy that is done."""
-    group = ConsumerGroup(fully_qualified_namespace="host", eventhub_name="orders", name="biling")
-
     with pytest.raises(ConfigurationError, match="'biling' of event hub 'orders' has no checkpoi"):
-        exported(group, {}, exported_at=datetime.now(UTC))
+        await write_exported(StringIO(), GROUP, parts_of(), exported_at=datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
