@@ -44,7 +44,9 @@ def secret_of_option(parameter: typer.CallbackParam, value: str) -> str:
     try:
         return read_secret(value)
     except ConfigurationError as error:
-        raise ConfigurationError(error.message, setting=parameter.opts[0]) from error
+        variables = parameter.envvar or ()
+        shown = variables if isinstance(variables, str) else " or ".join(variables)
+        raise ConfigurationError(error.message, setting=f"{parameter.opts[0]} ({shown})") from error
 
 
 def secret_in_variable(what: str, name: str) -> str:

@@ -27,16 +27,18 @@ Part = dict[str, Any]
 
 @cache
 def rendered(*components: str) -> tuple[Part, ...]:
-    """Return the objects of ``orders`` with these components in place of none."""
+    """Return the objects of ``orders`` with these of its components."""
     if not (TOOLS / "client").exists():
         pytest.skip("kustomize is not built: `make clients`")
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(shutil.copytree(FOLDER, Path(folder, "kubernetes")), "orders")
         file = copied / "kustomization.yaml"
         text = file.read_text("utf-8")
-        named = "".join(f"\n  - ../components/{name}" for name in components)
-        assert "\ncomponents: []" in text
-        file.write_text(text.replace("\ncomponents: []", f"\ncomponents:{named or ' []'}"), "utf-8")
+        for name in components:
+            commented = f"\n  # - ../components/{name} "
+            assert commented in text
+            text = text.replace(commented, commented.replace("# ", "", 1))
+        file.write_text(text, "utf-8")
         done = subprocess.run(
             [TOOLS / "client", copied], capture_output=True, text=True, check=False
         )

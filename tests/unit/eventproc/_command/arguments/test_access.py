@@ -50,7 +50,9 @@ def test_a_file_without_a_secret_is_refused_by_the_name_of_the_option(option, mo
     monkeypatch.setenv(SECRETS[option], "file:/nowhere/at/all")
 
     assert main(["status", "--eventhub", "orders", "--store", "blob:checkpoints"]) == 2
-    assert f"{option}: the secret's file '/nowhere/at/all' does not" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"eventproc: {option} ({SECRETS[option]}")
+    assert "): the secret's file '/nowhere/at/all' does not exist" in shown
 
 
 def test_a_namespace_is_reached_with_the_identity_of_the_process():
