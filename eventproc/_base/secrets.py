@@ -11,6 +11,7 @@ from eventproc.errors import ConfigurationError
 
 _VARIABLE: Final = "env:"
 _FILE: Final = "file:"
+_PEM: Final = "-----BEGIN "
 
 
 def is_reference(text: str) -> bool:
@@ -22,8 +23,9 @@ def read_secret(text: str) -> str:
     """Return the secret, as it is now: whoever keeps it does not see a later change.
 
     Args:
-        text: ``file:PATH``, a file that has the secret in one line; ``env:NAME``, an environment
-            variable that has the secret or ``file:PATH``; or the secret itself.
+        text: ``file:PATH``, a file that has the secret in one line, or a key or certificate in
+            PEM; ``env:NAME``, an environment variable that has the secret or ``file:PATH``; or the
+            secret itself.
 
     Raises:
         ConfigurationError: This process does not have the variable, or the file is missing, empty,
@@ -60,6 +62,6 @@ def _read_file(path: str) -> str:
         raise ConfigurationError(f"{file} is no text in UTF-8: write the secret anew") from None
     if not secret:
         raise ConfigurationError(f"{file} is empty: write the secret into it")
-    if len(secret.splitlines()) > 1:
+    if len(secret.splitlines()) > 1 and not secret.startswith(_PEM):
         raise ConfigurationError(f"{file} has several lines: leave the one that is the secret")
     return secret

@@ -7,6 +7,7 @@ import pytest
 from eventproc._base.secrets import read_secret
 from eventproc.errors import ConfigurationError
 
+PEM = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----"
 KEY = "Endpoint=sb://h/;SharedAccessKey=c2VjcmV0"
 
 
@@ -19,6 +20,13 @@ def test_a_secret_is_the_line_of_a_file(tmp_path, monkeypatch, content):
     assert read_secret(f"file:{tmp_path}/hub") == KEY
     assert read_secret("env:HUB") == KEY
     assert read_secret(KEY) == KEY
+
+
+def test_a_key_in_pem_has_several_lines(tmp_path):
+    """Such as ``ssl.key.pem`` of a Kafka client."""
+    (tmp_path / "key").write_text(f"{PEM}\n")
+
+    assert read_secret(f"file:{tmp_path}/key") == PEM
 
 
 def test_a_file_is_read_anew_each_time(tmp_path):
