@@ -1,14 +1,16 @@
 """Converts received events to Arrow columns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from eventproc.columns._schema import COLUMNS, PUBLISHER, WITH_OWN_COLUMN, schema_of, to_json
 from eventproc.models import EventBatch, ReceivedEvent
+
+Rows = TypeVar("Rows", bound=Sized)
 
 # The first call imports pandas if it is installed. Call it at import, not at the first batch.
 pa.array(())
@@ -32,13 +34,23 @@ def to_columns(
     """
     if isinstance(events, EventBatch):
         return events.columns(names, partition_id)
-    arrays = [
-        pa.array([partition_id] * len(events), COLUMNS[name])
+    return made_of(events, _ARRAYS, names, partition_id)
+
+
+def made_of(
+    rows: Rows,
+    arrays: Mapping[str, Callable[[Rows], pa.Array]],
+    names: Sequence[str],
+    partition_id: str,
+) -> pa.RecordBatch:
+    """Return these columns, each made of the rows by its function; ``partition`` needs none."""
+    made = [
+        pa.array([partition_id] * len(rows), COLUMNS[name])
         if name == "partition"
-        else _ARRAYS[name](events)
+        else arrays[name](rows)
         for name in names
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(names))
+    return pa.RecordBatch.from_arrays(made, schema=schema_of(names))
 
 
 def map_array(maps: Sequence[Mapping[str, object]]) -> pa.Array:

@@ -5,8 +5,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from eventproc.columns import COLUMNS, schema_of
-from eventproc.columns._events import map_array, without_own_column
+from eventproc.columns import COLUMNS
+from eventproc.columns._events import made_of, map_array, without_own_column
 from eventproc.columns._schema import PUBLISHER
 from eventproc.models import EventBatch
 from eventproc.sources._amqp.fields import to_text
@@ -25,13 +25,7 @@ class CapturedBatch(CapturedEvents, EventBatch):
     __slots__ = ()
 
     def columns(self, names: Sequence[str], partition_id: str) -> pa.RecordBatch:
-        arrays = [
-            pa.array([partition_id] * len(self), COLUMNS[name])
-            if name == "partition"
-            else _ARRAYS[name](self)
-            for name in names
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema_of(names))
+        return made_of(self, _ARRAYS, names, partition_id)
 
 
 def _annotations(batch: CapturedBatch, name: str) -> pa.Array:
