@@ -1,7 +1,7 @@
 """``eventproc run``: run the user's handler in a processor, one for each process."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
@@ -126,7 +126,11 @@ def run(
     process.prepare()
     exclude_imports_from_collections()
     processor.run()
-    abandoned = processor.statistics().abandoned
+    return _exit_code(processor.statistics().abandoned)
+
+
+def _exit_code(abandoned: Sequence[str]) -> int:
+    """Return the exit code of a stop, and name the partitions whose last checkpoint is missing."""
     if abandoned:
         print_error(
             "stopped, and the last checkpoint could not be stored for partition"

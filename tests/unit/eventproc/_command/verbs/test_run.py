@@ -1,8 +1,9 @@
-"""The failure policy of the command line, and whether an event could ever be given up."""
+"""The failure policy of the command line, and the exit code of a stop."""
 
 import pytest
 
-from eventproc._command.verbs.run import GiveUp, _failure_policy
+from eventproc._command.terminal.exits import FAILED, OK
+from eventproc._command.verbs.run import GiveUp, _exit_code, _failure_policy
 from eventproc._delivery.config import FailureAction, FailurePolicy
 from eventproc._delivery.handler import BlockingPartitionHandler, PartitionHandler
 from eventproc.decoders import JsonDecoder
@@ -56,3 +57,13 @@ def test_without_a_decoder_or_a_limit_no_event_would_be_given_up(give_up, dead_l
 
     policy = _failure_policy(FailurePolicy(attempts_max=3), give_up, dead_letters, Plain)
     assert policy.attempts_max == 3
+
+
+@pytest.mark.parametrize(
+    ("abandoned", "code", "words"),
+    [((), OK, ""), (("3",), FAILED, "partition 3:"), (("0", "3"), FAILED, "partitions 0, 3:")],
+)
+def test_a_stop_without_all_checkpoints_has_failed(abandoned, code, words, capsys):
+    """Events of these partitions are delivered again."""
+    assert _exit_code(abandoned) == code
+    assert words in capsys.readouterr().err
