@@ -49,6 +49,9 @@ QUICK = (
 )
 """They take some ten seconds together."""
 
+SMOKE = ("recv", "recv_in_a_thread", "checkpoint_by_event_count")
+"""Either client and the blob store, once, in ``make test``."""
+
 BETTER: dict[str, tuple[Any, Any]] = {
     "error_without_checkpoint_from_latest": ([1, 2, 4], [1, 2, 1, 2, 3, 4]),
     "checkpoint_going_back": ("0", "2"),
@@ -116,10 +119,7 @@ def check(name: str, observations: Observations) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.smoke if name == "recv_in_a_thread" else ())
-        for name in QUICK
-    ],
+    [pytest.param(name, marks=pytest.mark.smoke if name in SMOKE else ()) for name in QUICK],
 )
 def test_a_program_observes_the_same(name: str, quick: Observations) -> None:
     """The same, or what ``BETTER`` says."""

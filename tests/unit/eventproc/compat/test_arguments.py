@@ -210,6 +210,16 @@ async def test_the_blob_store_takes_azures_arguments():
         pass
 
 
+async def test_a_credential_and_certificates_beside_a_connection_string_are_used():
+    """The credential wins over the key in the string; a file that is not there is refused."""
+    certificates = {"connection_verify": "/nowhere/certificates.pem"}
+    given = BlobCheckpointStore.from_connection_string(STORAGE, "container", KEY, **certificates)
+
+    assert given._arguments[-1] is KEY
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        await given.new_store().open()
+
+
 @pytest.mark.parametrize("arguments", [{"proxies": {}}, {"connection_verify": False}])
 def test_the_blob_store_refuses_what_it_cannot_keep(arguments):
     """By name."""

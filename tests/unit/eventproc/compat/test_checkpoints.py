@@ -1,5 +1,7 @@
 """Only ``update_checkpoint`` of the program moves a position."""
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ from eventproc._core.delivery.checkpoints import (
     initial_checkpoint,
     operators_writer,
 )
-from eventproc.compat._checkpoints import Checkpoints, Move
+from eventproc.compat._checkpoints import OPTIONS, Checkpoints, Move
 from eventproc.errors import OwnershipLostError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
@@ -186,3 +188,29 @@ async def test_a_write_without_an_answer_is_raised_in_the_end():
         await group.read()
         with pytest.raises(StoreUnavailableError):
             await group.checkpoints.move(move_to(3))
+
+
+class Options(ForwardingStore):
+    """A store that notes the program's keyword arguments."""
+
+    seen: Mapping[str, object] | None = None
+
+    async def update_checkpoint(self, group, update):
+        self.seen = OPTIONS.get()
+        return await super().update_checkpoint(group, update)
+
+
+async def test_keyword_arguments_of_the_program_reach_its_store():
+    async with Group(Options) as group:
+        await group.read()
+        await group.checkpoints.move(replace(move_to(3), options={"timeout": 7}))
+
+        assert group.checkpoints.store.seen == {"timeout": 7}
+
+
+async def test_a_store_that_is_closed_belongs_to_no_loop():
+    """A checkpoint that comes later waits for nothing."""
+    async with Group() as group:
+        assert group.checkpoints.loop is asyncio.get_running_loop()
+
+    assert group.checkpoints.loop is None

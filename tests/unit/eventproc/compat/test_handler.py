@@ -1,15 +1,17 @@
-"""How long a partition waits after its callback failed."""
+"""Which callback is called with what, and how long a partition waits after one has failed."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from azure.eventhub import CloseReason as AzureCloseReason
 
 from eventproc._delivery.handler import BatchError
 from eventproc.compat._caller import LoopCaller
 from eventproc.compat._handler import CallbackHandler
 from eventproc.compat._partition import Partition
 from eventproc.compat._receive import callbacks_of
+from eventproc.models import CloseReason
 from tests.unit.eventproc._core.events import events
 
 
@@ -44,3 +46,59 @@ async def test_the_pause_after_a_failure_doubles_until_the_failed_event_is_handl
     await fail(7)
 
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30, 1]
+
+
+class Program:
+    """Callbacks that note their calls, and the handler that makes them."""
+
+    def __init__(self, *, takes_batches: bool = False) -> None:
+        checkpoints: Any = None
+        self.seen: list[tuple[object, ...]] = []
+        self.partition = Partition("0", checkpoints)
+        self.context: Any = SimpleNamespace(partition_id="0", is_ending=False, is_owned=True)
+        names = ("on_error", "on_partition_initialize", "on_partition_close")
+        options: Any = {name: self.noting(name) for name in names}
+        callbacks = callbacks_of(
+            self.noting("on_events"), options, LoopCaller(), takes_batches=takes_batches
+        )
+        self.handler = CallbackHandler(
+            callbacks, lambda _: (self.partition, "context"), clock=lambda: 0.0
+        )
+
+    def noting(self, name: str) -> Any:
+        async def note(context: object, *args: object) -> None:
+            assert context == "context"
+            self.seen.append((name, *args))
+            if name == "on_partition_initialize":
+                raise KeyError("not ready")
+
+        return note
+
+
+async def test_an_error_in_on_partition_initialize_is_told_and_ends_nothing():
+    program = Program()
+    await program.handler.initialize(program.context)
+
+    (begun, (name, error)) = program.seen
+    assert (begun, name) == (("on_partition_initialize",), "on_error")
+    assert isinstance(error, KeyError)
+    assert program.partition.is_owned
+
+
+@pytest.mark.parametrize(("takes_batches", "nothing"), [(False, None), (True, [])])
+async def test_without_events_the_callback_gets_none_or_an_empty_batch(takes_batches, nothing):
+    program = Program(takes_batches=takes_batches)
+    await program.handler.on_idle(program.context)
+
+    assert program.seen == [("on_events", nothing)]
+
+
+@pytest.mark.parametrize("reason", CloseReason)
+async def test_only_a_stop_of_this_process_is_azures_shutdown(reason):
+    """Azure's class has two reasons. Whatever else ends a partition, another process gets it."""
+    program = Program()
+    await program.handler.close(program.context, reason)
+
+    is_stop = reason is CloseReason.SHUTDOWN
+    azures = AzureCloseReason.SHUTDOWN if is_stop else AzureCloseReason.OWNERSHIP_LOST
+    assert program.seen == [("on_partition_close", azures)]

@@ -1,5 +1,6 @@
 """What one partition keeps over a change of its owner."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,3 +20,43 @@ def test_a_new_ownership_has_no_newest_event_before_one_is_delivered():
 
     assert partition.store(None, {}) is None
     assert partition.delivered == -1
+
+
+class Refusing:
+    """Where no checkpoint may arrive."""
+
+    loop = object()
+
+
+def test_a_checkpoint_without_ownership_changes_nothing_and_waits_for_nothing():
+    """The program may keep its context, and the call of ``receive`` may have ended."""
+    lost: Any = SimpleNamespace(is_owned=False, owner_id="a")
+    checkpoints: Any = Refusing()
+    partition = Partition("0", checkpoints)
+    partition.begin(lost)
+    newest: Any = event(7)
+
+    assert partition.store(newest, {}) is None
+
+
+def test_the_newest_event_of_the_partition_is_told_with_times():
+    """The service gives milliseconds, and names in bytes."""
+    found = {
+        b"last_enqueued_sequence_number": 41,
+        b"last_enqueued_offset": b"4100",
+        b"last_enqueued_time_utc": 1_767_225_600_500,
+        b"runtime_info_retrieval_time_utc": 1_767_225_601_000,
+    }
+    checkpoints: Any = None
+    partition = Partition("0", checkpoints)
+    message = SimpleNamespace(delivery_annotations=found)
+    newest: Any = SimpleNamespace(raw_amqp_message=message)
+    before, partition.newest = partition.last_enqueued, newest
+
+    assert before is None
+    assert partition.last_enqueued == {
+        "sequence_number": 41,
+        "offset": "4100",
+        "enqueued_time": datetime(2026, 1, 1, 0, 0, 0, 500_000, UTC),
+        "retrieval_time": datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC),
+    }

@@ -99,3 +99,22 @@ def test_a_partition_whose_callback_failed_is_served_again_after_its_pause():
         return {partition_id: at_s - began_s for partition_id, at_s in resumed.items()}
 
     assert run_virtual(scenario()) == {"0": 3 * WATCH_INTERVAL_S}
+
+
+async def test_a_cancelled_call_hands_out_no_more_events():
+    """What waits in the partitions is for whoever owns them next."""
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    async def stop() -> None:
+        """Has nothing to stop."""
+
+    receiving: Any = receiving_with(None)
+    receiving._processor = SimpleNamespace(start=wait, stop=stop)
+    running = asyncio.create_task(receiving.run())
+    await asyncio.sleep(0)
+    was_over = receiving._callbacks.caller.is_over
+    await end([running])
+
+    assert (was_over, receiving._callbacks.caller.is_over) == (False, True)
