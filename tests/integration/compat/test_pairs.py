@@ -49,8 +49,8 @@ QUICK = (
 )
 """They take some ten seconds together."""
 
-SMOKE = ("recv", "recv_in_a_thread", "checkpoint_by_event_count")
-"""Either client and the blob store, once, in ``make test``."""
+SMOKE = ("recv_in_a_thread", "checkpoint_by_event_count")
+"""Beside the first one: the client for threads and the blob store, once, in ``make test``."""
 
 BETTER: dict[str, tuple[Any, Any]] = {
     "error_without_checkpoint_from_latest": ([1, 2, 4], [1, 2, 1, 2, 3, 4]),
