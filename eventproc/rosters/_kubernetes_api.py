@@ -14,8 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
-from kubernetes import client as kubernetes_client
-from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.client import ApiClient, ApiException, AppsV1Api, Configuration, CoreV1Api
 from kubernetes.config import load_incluster_config, load_kube_config
 from urllib3.exceptions import HTTPError
 
@@ -113,7 +112,7 @@ class KubernetesApi:
         """
         spec = await self._get(
             "spec",
-            lambda client: kubernetes_client.AppsV1Api(client).read_namespaced_stateful_set_scale,
+            AppsV1Api(self._client).read_namespaced_stateful_set_scale,
             stateful_set,
             what=f"the scale of the StatefulSet {stateful_set!r}",
             right=("apps", "statefulsets/scale", ["get"]),
@@ -127,13 +126,9 @@ class KubernetesApi:
             ConfigurationError: there is none, or it may not be read.
             RosterUnavailableError: no answer.
         """
-        found = await self._get(
-            "metadata",
-            lambda client: kubernetes_client.CoreV1Api(client).read_namespaced_pod,
-            name,
-            what=f"the pod {name!r}",
-            right=("", "pods", ["get", "list"]),
-        )
+        read = CoreV1Api(self._client).read_namespaced_pod
+        right = ("", "pods", ["get", "list"])
+        found = await self._get("metadata", read, name, what=f"the pod {name!r}", right=right)
         return dict(found)
 
     async def pods(self, labels: Mapping[str, str]) -> Sequence[Json]:
@@ -145,7 +140,7 @@ class KubernetesApi:
         """
         found = await self._get(
             "items",
-            lambda client: kubernetes_client.CoreV1Api(client).list_namespaced_pod,
+            CoreV1Api(self._client).list_namespaced_pod,
             what="pods",
             right=("", "pods", ["get", "list"]),
             label_selector=",".join(f"{name}={value}" for name, value in labels.items()),
@@ -155,20 +150,16 @@ class KubernetesApi:
     async def _get(
         self,
         part: str,
-        reader: Callable[[ApiClient | None], Callable[..., Any]],
+        read: Callable[..., Any],
         *names: str,
         what: str,
         right: tuple[str, str, list[str]],
         **arguments: str,
     ) -> Any:  # noqa: ANN401 - JSON
-        """Send one request, in a thread; return a part of the answer, as JSON.
-
-        There the client imports its module for the resource, which takes half a second of CPU.
-        """
-        client = self._client
+        """Send one request, in a thread; return a part of the answer, as JSON."""
 
         def request() -> Any:  # noqa: ANN401 - JSON
-            response = reader(client)(
+            response = read(
                 *names,
                 namespace=self.namespace,
                 _preload_content=False,
