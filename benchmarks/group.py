@@ -3,6 +3,7 @@
     python benchmarks/group.py                   # a table: both, and the ratio
     python benchmarks/group.py --rounds 3        # medians of three pairs
     python benchmarks/group.py --only backlog
+    python benchmarks/group.py --only rest --partitions 32 --interval 10 --expiration 60 --rest 30
     python benchmarks/group.py --drop-in         # the same program on eventproc.compat
     python benchmarks/group.py --format json     # for programs
     python benchmarks/group.py --quick
@@ -13,8 +14,8 @@ and the same Azurite, and have the same interval, expiration, prefetch, batch si
 policy; settings without a counterpart on the other side have their defaults.
 
 - *backlog*: one process reads a full hub, reads each event's body, and stores its progress;
-- *at rest*: a steady trickle, nothing changes: the time from publishing to the handler, processor
-  time of the whole fleet, requests to storage;
+- *at rest*: a steady trickle (``--rate``), nothing changes: the time from publishing to the
+  handler, processor time of the whole fleet, requests to storage;
 - *start*, *join*, *stop*, *kill*: all start at once; one more joins; one is stopped; one is
   killed. Seconds until every partition is served by exactly one process and all shares are even;
   the longest time that an event waited for its handler; events that were handled again.
@@ -38,7 +39,6 @@ from eventproc.testing._azurite import Azurite
 
 SIDES: Final = ("eventproc", "azure")
 TIMEOUT_S: Final = 120.0
-EVENTS_PER_S: Final = 100
 
 Measures = dict[str, float | None]
 """The results of one run of one side; the names are those of ``MEASURES``."""
@@ -94,21 +94,24 @@ def backlog(settings: Settings, partition_count: int, event_count: int) -> Measu
 class FleetRun:
     """One side's fleet from its start to its end, under a steady trickle of events."""
 
-    def __init__(self, settings: Settings, partition_count: int) -> None:
+    def __init__(self, settings: Settings, partition_count: int, events_per_s: float) -> None:
         self._settings = settings
+        self._events_per_s = events_per_s
         self._partition_count = partition_count
         self._hold_s = 3 * settings.interval_s
         self._fleet = Fleet(settings, partition_count)
         self._measures: Measures = {}
 
-    def run(self, process_count: int, rest_s: float) -> Measures:
+    def run(self, process_count: int, rest_s: float, *, only_rest: bool) -> Measures:
         """Start all, rest, add one, stop one, kill one; return the measures."""
         fleet = self._fleet
         first, second = fleet.spawn(process_count), fleet.spawn(1)
-        publisher = Publisher(self._settings.hub, self._partition_count, EVENTS_PER_S)
+        publisher = Publisher(self._settings.hub, self._partition_count, self._events_per_s)
         try:
             self._note("start", fleet.join(first))
             self._measure_rest(rest_s)
+            if only_rest:
+                return self._measures
             self._note("join", fleet.join(second))
             leaver, victim = first[0], first[1]
             episode = fleet.end_member(leaver, signal.SIGTERM)
@@ -187,13 +190,16 @@ class Pairs:
         """Measure one side and then the other."""
         given = self._given
         found: dict[str, Measures] = {side: {} for side in SIDES}
-        for side in SIDES if given.only != "changes" else ():
+        for side in SIDES if given.only in {None, "backlog"} else ():
             print_progress(f"{side}: backlog of {given.events:,} events")
             full = self.settings(side, f"{side}-full-{number}", is_timed=False)
             found[side] |= backlog(full, given.partitions, given.events)
         for side in SIDES if given.only != "backlog" else ():
-            fleet_run = FleetRun(self.settings(side, f"{side}-{number}"), given.partitions)
-            found[side] |= fleet_run.run(given.processes, given.rest)
+            settings = self.settings(side, f"{side}-{number}")
+            fleet_run = FleetRun(settings, given.partitions, given.rate)
+            found[side] |= fleet_run.run(
+                given.processes, given.rest, only_rest=given.only == "rest"
+            )
         return found
 
 
@@ -234,7 +240,7 @@ def _ratio(sides: Mapping[str, float | None], *, is_more_better: bool) -> float 
 
 def main() -> None:
     parser = options(__doc__)
-    parser.add_argument("--only", choices=("backlog", "changes"))
+    parser.add_argument("--only", choices=("backlog", "rest", "changes"))
     parser.add_argument(
         "--drop-in",
         action="store_true",
@@ -246,6 +252,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--events", type=int, default=80_000, help="in the backlog")
     parser.add_argument("--rest", type=float, default=20.0, help="seconds at rest")
+    parser.add_argument("--rate", type=float, default=100, help="events a second, if not full")
     parser.add_argument("--interval", type=float, default=2.0, help="load balancing, seconds")
     parser.add_argument("--expiration", type=float, default=12.0, help="of ownership, seconds")
     given = parser.parse_args()
@@ -262,7 +269,7 @@ def main() -> None:
     alike = f"interval {given.interval:g} s, expiration {given.expiration:g} s"
     title = (
         f"{given.partitions} partitions, {given.processes} processes, prefetch 300, batches of 300 "
-        f"at most, progress stored every 5 s, {EVENTS_PER_S} events/s of 100 B"
+        f"at most, progress stored every 5 s, {given.rate:g} events/s of 100 B"
     )
     print_rows(rows_of(runs, alike), given.format, title)
 
