@@ -162,9 +162,6 @@ class PartitionLink:
         )
         self.parser: Parser = FrameParser(channel, link.remote_handle)
         self._maintained_at = 0.0
-        self._may_have_more = False
-        """Whether the next ``listen`` might return without waiting."""
-
         self._unattended_count = 0
         """How many frames in the client's read buffer are for the client."""
 
@@ -258,13 +255,9 @@ class PartitionLink:
     async def listen(self) -> bytes:
         """Wait for bytes and return them, for ``events_in``. A cancelled call loses no bytes.
 
-        Other tasks run meanwhile, even if there are always bytes to read.
-
         Raises:
             SourceUnavailableError: the connection broke.
         """
-        if self._may_have_more:
-            await asyncio.sleep(0)
         with translated(self._amqp_client.what):
             if self._is_websocket:
                 data = await self._transport.sock.receive_bytes()
@@ -274,7 +267,6 @@ class PartitionLink:
                 raise SourceUnavailableError(
                     f"{self._amqp_client.what}: the connection was closed without a reason"
                 )
-        self._may_have_more = self._is_websocket or len(data) == BYTES_AT_ONCE
         return cast("bytes", data)
 
     def events_in(self, data: bytes) -> Sequence[bytes]:

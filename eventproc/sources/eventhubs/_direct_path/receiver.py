@@ -187,9 +187,8 @@ class EventHubReceiver(PartitionReceiver):
         self._reader = asyncio.create_task(self._read())
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
-        if self._buffer or self._error is not None or wait_max <= timedelta(0):
-            await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
-        else:
+        await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
+        if not self._buffer and self._error is None and wait_max > timedelta(0):
             self._arrived.clear()
             try:
                 async with asyncio.timeout(wait_max.total_seconds()):
@@ -267,6 +266,7 @@ class EventHubReceiver(PartitionReceiver):
                     self._waiting = None
                 self._keep(link.events_in(data))
                 await link.attend()
+                await asyncio.sleep(0)  # let other tasks run, even if there is more to read
         except SourceError as error:
             self._end(error)
         except Exception as error:  # noqa: BLE001 - from the client; ``receive`` raises it

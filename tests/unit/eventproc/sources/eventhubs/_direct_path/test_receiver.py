@@ -50,7 +50,6 @@ class FakeLink:
             raise self.error
 
     async def listen(self) -> bytes:
-        await asyncio.sleep(0)
         while self.error is None and not (self.remaining and self.credit):
             self.changed.clear()
             await self.changed.wait()
