@@ -157,7 +157,9 @@ def member_table(view: GroupView) -> Table:
         if row.record.is_leaving:
             remarks.append("leaving")
         if not row.has_record:
-            remarks.append("no member record: a foreign member, or the record could not be written")
+            remarks.append(
+                "no member record: a processor of an Azure SDK, or it could not be written"
+            )
         elif not row.record.hands_over:
             remarks.append("does not hand over")
         values = [column[number] for column in extra.values()]

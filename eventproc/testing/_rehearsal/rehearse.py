@@ -182,4 +182,7 @@ def rehearse(
     for seed in range(first_seed, first_seed + seeds):
         found = rehearsal.check(seed)
         if found is not None:
-            raise BrokenPromise(f"{rehearsal.story(*found)}\n\nagain: first_seed={seed}, seeds=1")
+            raise BrokenPromise(
+                f"{rehearsal.story(*found)}\n\nagain: first_seed={seed}, seeds=1 "
+                f"(in a terminal --seed {seed} --seeds 1)"
+            )
