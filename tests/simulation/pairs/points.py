@@ -114,7 +114,7 @@ class Injector:
         """Whether the scenario has begun."""
 
         self.last_at_s = 0.0
-        """When the newest fault was over."""
+        """When all faults are over."""
 
         self.hit: set[CheckedNode] = set()
         """The processors that had a fault."""
@@ -167,17 +167,18 @@ class Injector:
         self._note(f"FAULT at {method}: {kind.value}", node.owner_id)
         self.hit.add(node)
         process, late_s = node.process, self._past_lease_s
-        self.last_at_s = now_s + late_s
+        lasts_s = late_s
         match kind:
             case FaultKind.KILLED_BEFORE | FaultKind.KILLED_AFTER:
                 process.kill()
-                self.last_at_s = now_s
+                lasts_s = 0.0
             case FaultKind.FROZEN:
                 process.pause()
                 self._wire.after(late_s, process.resume)
             case FaultKind.JUMPED:
                 process.jump(late_s)
-                self.last_at_s = now_s
+                lasts_s = 0.0
             case _:
                 pass  # The request suffers, and not the process.
+        self.last_at_s = max(self.last_at_s, now_s + lasts_s)
         return kind
