@@ -88,7 +88,9 @@ def _unserved(statistics: GroupStatistics, display_name: Callable[[str], str]) -
         for each in statistics.restarting
     }
     if isinstance(statistics, ProcessorStatistics):
-        obstacles |= dict.fromkeys(statistics.stopped, "the failure policy stopped it, see resume")
+        obstacles |= dict.fromkeys(
+            statistics.stopped, "the failure policy stopped it: restart, or processor.resume"
+        )
         obstacles |= {p.partition_id: next(_obstacles(p), None) for p in statistics.pumps}
     elif isinstance(statistics, ResourceProcessorStatistics):
         obstacles |= {r.name: None if r.is_trusted else UNTRUSTED for r in statistics.resources}

@@ -228,7 +228,7 @@ async def test_a_pause_is_ready_and_a_stop_by_the_failure_policy_is_not():
     assert [p["is_paused"] for p in paused["partitions"]] == [True, False]
     assert ready == 200
     assert stopped["reasons"] == [
-        "partition 1 is not served: the failure policy stopped it, see resume"
+        "partition 1 is not served: the failure policy stopped it: restart, or processor.resume"
     ]
 
 

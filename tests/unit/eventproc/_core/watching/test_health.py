@@ -120,7 +120,7 @@ def test_a_pause_by_an_operator_has_its_reason_among_the_facts():
     [
         ((), {}, "it was just claimed"),
         ((), {"restarting": ("3",)}, "it failed, and is tried again after a wait"),
-        ((), {"stopped": ("3",)}, "the failure policy stopped it, see resume"),
+        ((), {"stopped": ("3",)}, "the failure policy stopped it: restart, or processor.resume"),
         ((replace(PUMP, is_served=False),), {}, "its handler has not started"),
         (
             (replace(PUMP, is_served=False, checkpoint_error="it is damaged"),),
