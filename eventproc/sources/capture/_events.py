@@ -30,6 +30,7 @@ _TIME_FORMAT: Final = "%m/%d/%Y %I:%M:%S %p"
 """As .NET writes a time in the United States: ``8/31/2017 7:12:44 PM``."""
 
 _VALUES: Final = itemgetter(*FIELDS)
+_MAPS: Final = (FIELDS.index("SystemProperties"), FIELDS.index("Properties"))
 
 Values = Mapping[str, Any]
 
@@ -51,8 +52,14 @@ class CapturedEvents(Sequence[ReceivedEvent]):
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]]) -> Self | None:
-        """Return the events of these records; ``None`` if there are none."""
-        fields = list(zip(*map(_VALUES, records), strict=True))
+        """Return the events of these records; ``None`` if there are none.
+
+        Other writers than Capture may have null in place of an empty map.
+        """
+        fields: list[Sequence[Any]] = list(zip(*map(_VALUES, records), strict=True))
+        for at in _MAPS:
+            if fields and None in fields[at]:
+                fields[at] = [each or {} for each in fields[at]]
         return cls(fields) if fields else None
 
     @classmethod

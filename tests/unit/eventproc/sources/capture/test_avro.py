@@ -113,6 +113,14 @@ def test_without_an_annotation_the_time_is_read_from_its_text(text, expected):
     assert found.enqueued_time == expected
 
 
+def test_a_null_of_another_writer_is_an_empty_map():
+    record = RECORDS[1] | {"Properties": None, "SystemProperties": None}
+    found = event_of(record | {"EnqueuedTimeUtc": "1/2/2026 3:04:05 AM"})
+
+    assert (found.properties, found.system_properties, found.partition_key) == ({}, {}, None)
+    assert found.enqueued_time == AT.replace(microsecond=0)
+
+
 def test_a_file_without_events_has_none():
     data = file_of([])
     file = AvroFile("a.avro", len(data))
