@@ -1,7 +1,15 @@
 """Tasks: several that run together, waits despite a cancellation, and calls of the user's code."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from types import TracebackType
@@ -156,14 +164,19 @@ async def together(*coroutines: Coroutine[Any, Any, _T]) -> list[_T]:
     raise first
 
 
+async def parts_of(
+    call: Callable[[_A], Coroutine[Any, Any, _T]], arguments: Sequence[_A]
+) -> AsyncIterator[list[_T]]:
+    """Yield what *call* returns for each argument, for ``PART_MAX`` of them at a time."""
+    for begin in range(0, len(arguments), PART_MAX):
+        yield await together(*map(call, arguments[begin : begin + PART_MAX]))
+
+
 async def in_parts(
     call: Callable[[_A], Coroutine[Any, Any, _T]], arguments: Sequence[_A]
 ) -> list[_T]:
-    """Return what *call* returns for each argument; for ``PART_MAX`` of them at a time."""
-    results: list[_T] = []
-    for begin in range(0, len(arguments), PART_MAX):
-        results += await together(*map(call, arguments[begin : begin + PART_MAX]))
-    return results
+    """Return all that ``parts_of`` yields, as one list."""
+    return [result async for part in parts_of(call, arguments) for result in part]
 
 
 async def end(tasks: Collection[asyncio.Future[Any]]) -> None:

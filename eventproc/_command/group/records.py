@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eventproc._base.tasks import PART_MAX, in_parts, together
+from eventproc._base.tasks import in_parts, parts_of
 from eventproc._command.group.connection import Connection, first_event
 from eventproc._command.group.view import in_order, lag_of
 from eventproc._command.terminal.console import Fields, cell, format_duration, plain_table
@@ -76,8 +76,8 @@ async def records_in_parts(
             return Record(checkpoint=listed[partition_id], is_damaged=True)
         return Record(checkpoint=found or listed[partition_id])
 
-    for begin in range(0, len(ids), PART_MAX):
-        yield await together(*map(whole, ids[begin : begin + PART_MAX]))
+    async for part in parts_of(whole, ids):
+        yield part
 
 
 def title_of(group: ConsumerGroup, remark: str = "") -> Text:
