@@ -118,12 +118,10 @@ class World(Record):
             self._start()
         await self._publish()
         until_s = self.now_s() + ENOUGH_S
+        is_manual = self._config.checkpoint_policy.interval is None
         while not self._is_done() and self.now_s() < until_s:
-            if self._config.checkpoint_policy.interval is not None:
-                await asyncio.sleep(POLL_S)
-                continue
-            await asyncio.sleep(AFTERMATH_S)
-            if not self._pending:
+            await asyncio.sleep(AFTERMATH_S if is_manual else POLL_S)
+            if is_manual and not self._pending:
                 await self._write_last()
         self.is_complete = self._is_done()
         await asyncio.sleep(AFTERMATH_S)
