@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_SEQUENCE_NUMBER
 from eventproc._core.delivery.progress import PartitionProgress
@@ -13,6 +14,36 @@ from eventproc._delivery.scope import PartitionIdentity
 from eventproc.errors import StateRefusedError, TransactionsRefusedError
 from eventproc.models import ConsumerGroup, ReceivedEvent, SequenceRange
 from eventproc.models._checkpoint import check_state
+
+TOLD_AGAIN_AFTER_S: Final = 60.0
+"""A handler that goes on failing is logged again as a warning after so many seconds."""
+
+
+@dataclass(slots=True)
+class FailuresInRow:
+    """Failed calls since one succeeded or an event was completed."""
+
+    count: int = 0
+    since_s: float = 0.0
+    """Loop time of the first one."""
+
+    error: str = ""
+    """Of the last one."""
+
+    given_up: int | None = None
+    """The event that the failure policy's action is taken for now."""
+
+    _told_s: float = 0.0
+
+    def note(self, error: str, now_s: float) -> bool:
+        """Count one more; return whether it is to be told: the first, and then one a minute."""
+        self.count, self.error = self.count + 1, error
+        if self.count == 1:
+            self.since_s = now_s
+        elif now_s - self._told_s < TOLD_AGAIN_AFTER_S:
+            return False
+        self._told_s = now_s
+        return True
 
 
 class CallContext(PartitionContext):
@@ -45,6 +76,9 @@ class CallContext(PartitionContext):
 
         self.is_expired = False
         """Whether ``interrupt`` cancelled the call."""
+
+        self.failures = FailuresInRow()
+        """Of the calls with the events that are being retried, or of ``initialize``."""
 
         self._events: Sequence[ReceivedEvent] = ()
         """The events that ``done`` may name with key lanes, also after the call has returned: those

@@ -17,7 +17,7 @@ from eventproc._base.tasks import is_cancelled, users_call
 from eventproc._core.delivery.failure import FailureReport, RetryState, next_part
 from eventproc._core.delivery.window import frozen
 from eventproc._delivery.blame import blamed, checked, shown_error
-from eventproc._delivery.call_context import CallContext
+from eventproc._delivery.call_context import CallContext, FailuresInRow
 from eventproc._delivery.config import FailurePolicy
 from eventproc._delivery.context import LiveContext
 from eventproc._delivery.flow_control import PauseSwitch
@@ -91,31 +91,27 @@ class HandlerCalls:
         self._pause_switch = pause_switch or PauseSwitch()
         self._reported = report or CallReport()
         self._clock = asyncio.get_running_loop().time
-        self._idle_failures_in_row = 0
+        self._idle_failures = FailuresInRow()
 
     async def initialize(self, context: CallContext) -> None:
         """Call the handler's ``initialize`` until it succeeds."""
-        attempt = 0
+        failures = context.failures
         while True:
             outcome = await self._call(context, lambda *_: self._handler.initialize(context))
             if outcome.is_done:
-                if attempt:
-                    self._log.info("handler_recovered", attempt_count=attempt + 1)
+                self._log_recovery(failures)
                 return
             if outcome.error is not None:
-                attempt += 1
-                await self._report(context, outcome.error, attempt)
-                await self._back_off(attempt)
+                await self._report(context, outcome.error, failures)
+                await self._back_off(failures.count)
 
     async def idle(self, context: LiveContext) -> None:
         """Call the handler's ``on_idle``; a state that it sets is stored."""
         outcome = await self._call(context, lambda *_: self._handler.on_idle(context))
         if outcome.error is not None:
-            self._idle_failures_in_row += 1
-            await self._report(context, outcome.error, self._idle_failures_in_row)
-        elif outcome.is_done and self._idle_failures_in_row:
-            self._log.info("handler_recovered", attempt_count=self._idle_failures_in_row + 1)
-            self._idle_failures_in_row = 0
+            await self._report(context, outcome.error, self._idle_failures)
+        elif outcome.is_done:
+            self._log_recovery(self._idle_failures)
         context.note_state()
 
     def call_once(
@@ -155,6 +151,7 @@ class HandlerCalls:
         """
         pending = frozen(events)  # A handler might modify a list.
         retries = RetryState(halves=self._handler.takes_columns)
+        failures = context.failures = FailuresInRow()
         call = self._handler.process_events if check is None else self._checked(check)
         while pending:
             part = next_part(pending, retries)
@@ -169,14 +166,20 @@ class HandlerCalls:
                 pending = context.unhandled(left)
                 self._note_handled(left, pending)
             first = None
-            if outcome.is_done and retries.failures_in_row:
-                self._log.info("handler_recovered", attempt_count=retries.failures_in_row + 1)
+            if outcome.is_done:
+                self._log_recovery(failures)
             if outcome.is_done or len(pending) < len(left):
+                failures.count = 0
                 retries.note_progress()
             if outcome.error is not None:
                 pending = await self._retry(
                     pending, outcome.error, outcome.report, retries, context
                 )
+
+    def _log_recovery(self, failures: FailuresInRow) -> None:
+        if failures.count:
+            self._log.info("handler_recovered", attempt_count=failures.count + 1)
+            failures.count = 0
 
     def _note_handled(self, before: Sequence[ReceivedEvent], left: Sequence[ReceivedEvent]) -> None:
         """Count the events of *before* that are not *left*."""
@@ -354,13 +357,15 @@ class HandlerCalls:
         self._counters.handler_error_count += 1
         wait = retries.note(report, self._policy.transient)
         only = next(iter(report.failed)) if len(report.failed) == 1 else None
-        await self._report(context, shown_error(error), retries.failures_in_row, only)
+        await self._report(context, shown_error(error), context.failures, only)
         exhausted = retries.exhausted(context.unhandled(pending), self._policy.attempts_max)
         for event in exhausted:
             number = event.sequence_number
             last, count = retries.error_by_number[number], retries.attempt_by_number[number]
+            context.failures.given_up = number
             await self._action(event, last, count)
             context.complete([event])
+        context.failures.given_up = None
         pending = context.unhandled(pending)
         if not exhausted and pending and wait:
             await self._back_off(wait)
@@ -370,18 +375,20 @@ class HandlerCalls:
         self,
         context: CallContext,
         error: Exception,
-        attempt: int,
+        failures: FailuresInRow,
         sequence_number: int | None = None,
     ) -> None:
-        log = self._log.warning if attempt == 1 else self._log.debug
+        text, now_s = error_text(error), self._clock()
+        log = self._log.warning if failures.note(text, now_s) else self._log.debug
         log(
             "handler_failed",
             sequence_number=sequence_number,
-            attempt=attempt,
-            error=error_text(error),
+            attempt=failures.count,
+            failing_s=round(now_s - failures.since_s, 3) or None,
+            error=text,
             exc_info=error,
         )
-        await self.report_error(context, error, attempt)
+        await self.report_error(context, error, failures.count)
 
     async def _back_off(self, attempt: int) -> None:
         async with self._stop_scope.waiting():

@@ -11,7 +11,7 @@ from eventproc._delivery.flow_control import PauseSwitch
 from eventproc._delivery.reader import PartitionReader
 from eventproc._delivery.scope import PartitionScope
 from eventproc._group.pumps.stop_scope import StoppedError
-from eventproc.models import CloseReason
+from eventproc.models import CloseReason, SequenceRange
 
 CHECKS_PER_TIMEOUT: Final = 8
 """Checks in one time-out: a stall is noticed at most an eighth of the time-out late."""
@@ -152,10 +152,11 @@ class Watchdog:
         unhandled = self._lanes.unhandled_range
         return None if unhandled is None else unhandled.first
 
-    def _facts(self, condition: Condition) -> dict[str, float | None]:
-        """Return for how long nothing was completed, and where in the partition."""
+    def _facts(self, condition: Condition) -> dict[str, float | str | None]:
+        """Return for how long nothing was completed, where in the partition, and why."""
         call_s, unhandled = condition.call_s, self._lanes.unhandled_range
         return {
+            "reason": self._reason(condition, unhandled),
             "idle_s": round(condition.idle_s, 3),
             "call_s": None if call_s is None else round(call_s, 3),
             "receiver_failing_s": round(condition.failing_s, 3) or None,
@@ -163,3 +164,33 @@ class Watchdog:
             "sequence_number": self._first_unhandled(),
             "last_sequence_number": None if unhandled is None else unhandled.last,
         }
+
+    def _reason(self, condition: Condition, unhandled: SequenceRange | None) -> str:
+        """Return what the partition waits for, in words."""
+        call_s = condition.call_s or 0.0
+        if call_s >= self._timeout_s:
+            return f"the handler has not returned for {call_s:.0f} s{_called_with(unhandled)}"
+        failing = [c.failures for c in self._lanes.contexts if c.failures.count]
+        if failing:
+            worst = min(failing, key=lambda failures: failures.since_s)
+            if worst.given_up is not None:
+                return f"event {worst.given_up} is given up, but could not be stored as dead letter"
+            lasted_s = self._clock() - worst.since_s
+            return (
+                f"the handler has failed {worst.count} times in a row for {lasted_s:.0f} s: "
+                f"{worst.error}"
+            )
+        if condition.failing_s:
+            error = self._reader.link.failures.error
+            return f"nothing can be received for {condition.failing_s:.0f} s: {error}"
+        if condition.is_starved:
+            return "the hub has more events, and the receiver returns none"
+        return "events were received, and no call with them is under way"
+
+
+def _called_with(unhandled: SequenceRange | None) -> str:
+    if unhandled is None:
+        return ", called without events"
+    if unhandled.first == unhandled.last:
+        return f", called with event {unhandled.first}"
+    return f", called with events {unhandled.first} to {unhandled.last}"

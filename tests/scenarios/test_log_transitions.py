@@ -4,6 +4,7 @@ import asyncio
 import logging
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -77,7 +78,6 @@ TROUBLES = {
         "receiver_failed": "receiver_recovered",
         "partition_ids_failed": "partition_ids_recovered",
     },
-    failing_handler: {"handler_failed": "handler_recovered"},
 }
 """Each trouble, and which event of its begin has which event of its end."""
 
@@ -124,6 +124,23 @@ def test_each_condition_that_is_logged_is_logged_when_it_ends(trouble, caplog):
 
     for begin, end in TROUBLES[trouble].items():
         assert lines.count(begin) == lines.count(end) == 1, (begin, end, lines)
+
+
+def test_a_handler_that_goes_on_failing_is_logged_again_each_minute(caplog):
+    """With the number of the attempt, and for how long it has failed."""
+    lines = lines_of(failing_handler, 6, caplog)
+    told = [
+        record
+        for record in caplog.records
+        if vars(record).get("event") == "handler_failed" and record.levelno == logging.WARNING
+    ]
+    since_s = [record.failing_s for record in told]
+
+    assert since_s[0] is None
+    assert all(60 <= b - a <= 90 for a, b in pairwise([0, *since_s[1:]]))
+    assert len(told) == lines.count("handler_failed") in {5, 6, 7}
+    assert lines.count("handler_recovered") == 1
+    assert [record.attempt for record in told] == sorted({record.attempt for record in told})
 
 
 async def test_gaps_are_logged_once(caplog):

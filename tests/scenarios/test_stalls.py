@@ -1,6 +1,7 @@
 """Stalls are noticed and reported, and end by a new receiver or by themselves."""
 
 import asyncio
+import re
 from datetime import timedelta
 
 import pytest
@@ -153,6 +154,11 @@ async def test_a_partition_that_completes_nothing_is_reported_and_kept_by_defaul
     assert (hung_count, numbers) == (1, [0])
     assert sorted(r.event for r in stalls) == [*["stall_detected"] * 2, *["stall_recovered"] * 2]
     assert [r.is_reopened for r in stalls[:2]] == [False, False]
+    hung, failed = sorted(r.reason for r in stalls[:2])[::-1]
+    assert re.fullmatch(r"the handler has not returned for 3\d\d s, called with event 0", hung)
+    assert re.fullmatch(
+        r"the handler has failed \d+ times in a row for 3\d\d s: RuntimeError\(\)", failed
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,6 +217,7 @@ async def test_a_stall_without_a_call_says_after_which_event(caplog):
     (stall,) = [r for r in caplog.records if getattr(r, "event", "") == "stall_detected"]
 
     assert (stall.after_sequence_number, stall.sequence_number) == (2, None)
+    assert stall.reason == "the hub has more events, and the receiver returns none"
 
 
 async def test_a_lane_that_hangs_is_one_stall_while_the_others_go_on(caplog):

@@ -80,9 +80,6 @@ class RetryState:
     attempt_by_number: dict[int, int] = field(default_factory=dict)
     error_by_number: dict[int, Exception] = field(default_factory=dict)
 
-    failures_in_row: int = 0
-    """Failed calls since an event was completed."""
-
     _waits_in_row: int = 0
     _final: set[int] = field(default_factory=set)
 
@@ -93,7 +90,6 @@ class RetryState:
         not wait: its calls all fail because of the one row that it looks for.
         """
         is_first = not self.cuts
-        self.failures_in_row += 1
         new = set(self.cuts)
         for number, error in report.failed.items():
             new |= {number, number + 1}
@@ -114,7 +110,7 @@ class RetryState:
 
     def note_progress(self) -> None:
         """Record that an event was completed: the failures before say nothing of the next."""
-        self.failures_in_row = self._waits_in_row = 0
+        self._waits_in_row = 0
 
     def exhausted(self, pending: Sequence[_E], attempts_max: int | None) -> list[_E]:
         """Return those of the pending events that failed for good, in order.

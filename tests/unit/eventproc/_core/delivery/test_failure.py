@@ -71,7 +71,6 @@ def test_only_a_failed_call_with_one_event_counts_as_an_attempt():
     assert retries.exhausted(pending, 2) == []
     assert retries.exhausted(pending, None) == []
     assert retries.exhausted(pending[1:], 1) == []
-    assert retries.failures_in_row == 3
 
 
 def test_events_that_are_not_named_are_done():
