@@ -5,6 +5,7 @@ whose second fault comes later are cut: they are two single faults.
 """
 
 import argparse
+import asyncio
 import gc
 import logging
 import multiprocessing
@@ -15,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.simulation.pairs.play import Play, faults_at, fewest, play, seconds_after
-from tests.simulation.pairs.points import Fault, FaultKind
+from tests.simulation.pairs.play import Play, faults_at, fewest, play
+from tests.simulation.pairs.points import Fault, FaultKind, Point
 from tests.simulation.pairs.scenarios import SCENARIOS
 
 PROGRESS_EVERY_S = 10.0
@@ -103,19 +104,51 @@ def _play_all(jobs: Sequence[Job], processes: int) -> int:
     return 1 if failed.total() else 0
 
 
+class Branches:
+    """Branches a play at each point after its first fault: a process for each fault there.
+
+    What came before the second fault is so played once for all pairs that share it.
+    """
+
+    def __init__(self, first: Fault) -> None:
+        self.played = 0
+        self.failed: list[Fault] = []
+        """The second faults with which a process found a violation."""
+
+        self.is_branch = False
+        """Whether this process has a second fault."""
+
+        self._first = first
+
+    def choose(self, point: Point) -> FaultKind | None:
+        """Play on with each fault at a point; return it in its process, and none in this one."""
+        if self.is_branch or point.number <= self._first.point:
+            return None
+        loop, process_id = asyncio.get_running_loop(), os.getpid()
+        for kind in point.kinds:
+            child = os.fork()
+            if not child:
+                # It goes on as the same process, with the same loop.
+                asyncio._set_running_loop(loop)
+                os.getpid = lambda: process_id
+                self.is_branch = True
+                return kind
+            self.played += 1
+            if os.waitpid(child, 0)[1]:
+                self.failed.append(Fault(point.number, kind))
+        return None
+
+
 def _play(job: Job) -> Done:
-    first = play(job.scenario, [job.fault])
+    branches = Branches(job.fault)
+    first = play(job.scenario, [job.fault], branches.choose if job.is_first else None)
+    if branches.is_branch:
+        os._exit(first.violation is not None)
     plays: list[Play] = [first] if first.violation is not None else []
-    played = 1
-    if job.is_first and first.violation is None:
-        for pair in seconds_after(first):
-            played += 1
-            found = play(job.scenario, pair)
-            if found.violation is not None:
-                plays.append(found)
+    plays.extend(play(job.scenario, [job.fault, fault]) for fault in branches.failed)
     gc.collect()  # worlds are cyclic garbage
     cut = sum(1 for _ in faults_at(first.later)) if job.is_first else 0
-    return Done(job.scenario, played, cut, list(_told(plays)))
+    return Done(job.scenario, 1 + branches.played, cut, list(_told(plays)))
 
 
 def _told(plays: Sequence[Play]) -> Iterator[str]:

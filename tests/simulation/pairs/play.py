@@ -1,15 +1,17 @@
 """Plays a scenario with the faults that were chosen, and tells what happened."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eventproc.testing._processes import run_processes
 from tests.simulation.invariants import Violation
-from tests.simulation.pairs.points import Fault, Point
+from tests.simulation.pairs.points import Fault, FaultKind, Point
 from tests.simulation.pairs.scenarios import SCENARIOS
 from tests.simulation.pairs.world import HEALED_WITHIN_S, PairsWorld
 
 Faults = tuple[Fault, ...]
+Choose = Callable[[Point], FaultKind | None]
+"""Returns the fault at a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +40,36 @@ class Play:
         return "\n".join([*lines, self.violation or "every invariant held", f"again: {again}"])
 
 
-def play(scenario: str, faults: Iterable[Fault] = ()) -> Play:
-    """Play a scenario once."""
+def play(scenario: str, faults: Iterable[Fault] = (), choose: Choose | None = None) -> Play:
+    """Play a scenario once.
+
+    *choose* returns the fault at a point that none of *faults* is at, before the group is at rest.
+    """
     chosen = tuple(faults)
+    kinds = {fault.point: fault.kind for fault in chosen}
+
+    def kind_at(point: Point) -> FaultKind | None:
+        return kinds.get(point.number) or (choose and choose(point))
+
     worlds: list[PairsWorld] = []
-    rest: list[int] = []
     violation = None
     try:
-        run_processes(_run(scenario, chosen, worlds, rest))
+        run_processes(_run(scenario, kind_at, worlds))
     except Violation as found:
         violation = str(found)
     except Exception as error:  # noqa: BLE001 - any error is a violation
         violation = f"{type(error).__name__}: {error}"
     (world,) = worlds
-    points = world.injector.points
-    at_rest = rest[0] if rest else len(points)
+    points, at_rest = world.injector.points, world.injector.point_count_at_rest
+    later = [] if at_rest is None else points[at_rest:]
     history = world.invariants.history
-    return Play(scenario, chosen, points[:at_rest], points[at_rest:], violation, history)
+    return Play(scenario, chosen, points[:at_rest], later, violation, history)
 
 
-async def _run(name: str, faults: Faults, worlds: list[PairsWorld], rest: list[int]) -> None:
+async def _run(name: str, kind_at: Choose, worlds: list[PairsWorld]) -> None:
     scenario = SCENARIOS[name]
     world = scenario.world(
-        name, faults, partition_count=scenario.partition_count, config=scenario.config
+        name, kind_at, partition_count=scenario.partition_count, config=scenario.config
     )
     worlds.append(world)
     world.behaviour.seconds_per_event = scenario.seconds_per_event
@@ -74,12 +83,11 @@ async def _run(name: str, faults: Faults, worlds: list[PairsWorld], rest: list[i
         await scenario.act(world)
         world.begun_s = world.now_s
         await world.until_rest()
-        rest.append(len(world.injector.points))
+        world.injector.rest()
         world.invariants.note("--- at rest", "")
         world.stop_publishing()
         await world.until("is_all_handled", HEALED_WITHIN_S)
         await world.until("is_all_stored", HEALED_WITHIN_S)
-        await world.until_rest()
         await world.rest(3)
         await world.end()
 

@@ -6,7 +6,7 @@ processors a play is the same each time until its first fault, so the number of 
 from the beginning of the scenario, names it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
@@ -102,16 +102,22 @@ class Injector:
 
     def __init__(
         self,
-        faults: Iterable[Fault],
+        choose: Callable[[Point], FaultKind | None],
         *,
         lease_s: float,
         wire: Wire,
         note: Callable[[str, str], None],
     ) -> None:
-        """*note* adds a line to the history: what happened, and to whom."""
+        """*kind_at* returns the fault at a point; it is asked until the group is at rest again.
+
+        *note* adds a line to the history: what happened, and to whom.
+        """
         self.points: list[Point] = []
         self.is_counting = False
         """Whether the scenario has begun."""
+
+        self.point_count_at_rest: int | None = None
+        """How many points there were when the group was at rest again."""
 
         self.last_at_s = 0.0
         """When all faults are over."""
@@ -119,11 +125,15 @@ class Injector:
         self.hit: set[CheckedNode] = set()
         """The processors that had a fault."""
 
-        self._kind_by_point = {fault.point: fault.kind for fault in faults}
+        self._choose = choose
         self._past_lease_s = PAST_LEASE * lease_s
         self._wire = wire
         self._note = note
         self._unlisted: set[tuple[CheckedNode, str]] = set()
+
+    def rest(self) -> None:
+        """The group is at rest again: points from now on have no fault."""
+        self.point_count_at_rest = len(self.points)
 
     def watch(self, node: CheckedNode) -> None:
         """Count the requests of a processor from now on."""
@@ -161,7 +171,7 @@ class Injector:
         now_s = self._wire.loop.now_s
         point = Point(len(self.points), now_s, node.owner_id, method)
         self.points.append(point)
-        kind = self._kind_by_point.get(point.number)
+        kind = None if self.point_count_at_rest is not None else self._choose(point)
         if kind is None:
             return None
         self._note(f"FAULT at {method}: {kind.value}", node.owner_id)

@@ -1,7 +1,7 @@
 """A world in which everything is answered at once, except for the faults that a play has."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.simulation.actor import Actor
 from tests.simulation.checked_store import CheckedConnection
 from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.nodes import CheckedNode
-from tests.simulation.pairs.points import Fault, Injector
+from tests.simulation.pairs.points import FaultKind, Injector, Point
 from tests.simulation.world import World
 
 CONFIG = EventProcessorConfig(
@@ -78,7 +78,7 @@ class PairsWorld(World):
     def __init__(
         self,
         name: str,
-        faults: Iterable[Fault],
+        kind_at: Callable[[Point], FaultKind | None],
         *,
         partition_count: int,
         config: EventProcessorConfig,
@@ -88,7 +88,7 @@ class PairsWorld(World):
         )
         self.set_faults(LINE)
         self.injector = Injector(
-            faults, lease_s=EXPIRATION_S, wire=self.wire, note=self.invariants.note
+            kind_at, lease_s=EXPIRATION_S, wire=self.wire, note=self.invariants.note
         )
         self._newest_source: PointSource | None = None
         self.begun_s = 0.0
