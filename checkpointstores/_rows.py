@@ -4,7 +4,7 @@ A table has the three columns of the group, then one for each field, named as th
 ``Dialect`` says what differs between the databases: types, parameters, the column of times.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -25,6 +25,24 @@ RECORD_ROW: Final = (Field("name", str), Field("content", bytes), Field("etag", 
 def key_of(group: ConsumerGroup) -> dict[str, Any]:
     """Return the values of a group's columns."""
     return dict(zip(GROUP, group.key, strict=True))
+
+
+def groups_of(rows: Iterable[Sequence[Any]]) -> list[ConsumerGroup]:
+    """Return the groups in the rows of ``list_groups_statement``."""
+    return [
+        ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name=eventhub, name=name)
+        for namespace, eventhub, name in rows
+    ]
+
+
+def list_groups_statement(schema: str = "") -> str:
+    """Return the statement that reads which groups have ownership records or checkpoints."""
+    names = ", ".join(GROUP)
+    parts = [
+        f"SELECT {names} FROM {schema}{table}"  # noqa: S608 - of constants
+        for table in ("ownership", "checkpoint")
+    ]
+    return f"{' UNION '.join(parts)} ORDER BY {names}"
 
 
 @dataclass(frozen=True, slots=True)

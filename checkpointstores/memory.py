@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 from checkpointstores._fields import require_partition_id
+from checkpointstores._rows import groups_of
 from eventproc._base.settings import checked
 from eventproc._core.delivery.checkpoints import checkpoint_after
 from eventproc.errors import ConfigurationError
@@ -73,6 +74,16 @@ class MemoryAccount:
     def records(self, group: ConsumerGroup) -> GroupRecords:
         """Return the records of a group, for its stores to read and change."""
         return self._records_by_group.setdefault(group.key, GroupRecords())
+
+    def groups(self) -> list[ConsumerGroup]:
+        """Return the groups that have ownership records or checkpoints."""
+        return groups_of(
+            sorted(
+                key
+                for key, records in self._records_by_group.items()
+                if records.ownership_by_partition or records.checkpoint_by_partition
+            )
+        )
 
     def new_etag(self) -> str:
         """Return an ETag that was never used before."""
@@ -167,6 +178,10 @@ class MemoryCheckpointStore(CheckpointStore):
                 return WriteOutcome.LOST
             records.member_by_owner.pop(member.owner_id, None)
             return WriteOutcome.WON
+
+    async def list_groups(self) -> Sequence[ConsumerGroup]:
+        with self.account.lock:
+            return self.account.groups()
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         async with self._records(group) as records:

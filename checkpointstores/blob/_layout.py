@@ -12,7 +12,7 @@ All functions are pure. The layout was taken from the stores of azure-eventhub-c
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -49,6 +49,9 @@ it."""
 
 _RECORDS: Final = "!records/"
 """The folder of group records, below that of members: no member's blob has such a name."""
+
+_PARTS: Final = 5
+"""Of the name of a record's blob: namespace, hub, group, kind and partition."""
 
 _RECORD_NAME: Final = "eventprocrecord"
 
@@ -134,6 +137,21 @@ def record_of(name: str, group: ConsumerGroup) -> tuple[str, str, str] | None:
     kind, partition_id = rest[0].lower(), rest[1]
     is_record = kind in {RecordKind.CHECKPOINT.value, RecordKind.OWNERSHIP.value}
     return (home, kind, partition_id) if is_record and partition_id else None
+
+
+def groups_in(names: Iterable[str]) -> list[ConsumerGroup]:
+    """Return the groups that have ownership or checkpoint blobs among these names."""
+    kinds = {RecordKind.CHECKPOINT.value, RecordKind.OWNERSHIP.value}
+    parts = (name.lower().split("/") for name in names)
+    homes = {
+        tuple(home)
+        for *home, kind, partition_id in (p for p in parts if len(p) == _PARTS and all(p))
+        if kind in kinds and partition_id
+    }
+    return [
+        ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name=eventhub, name=name)
+        for namespace, eventhub, name in sorted(homes)
+    ]
 
 
 def settings_to_share(group: ConsumerGroup, home: str) -> dict[str, str | bool]:

@@ -189,6 +189,9 @@ class BlobCheckpointStore(CheckpointStore):
     def _folder(self, group: ConsumerGroup, kind: RecordKind) -> str:
         return layout.folder(self._home(group), kind)
 
+    async def list_groups(self) -> Sequence[ConsumerGroup]:
+        return layout.groups_in(item.name for item in (await self._blobs.list("")).items)
+
     # --- ownership -------------------------------------------------------------------------------
 
     async def list_ownership(self, group: ConsumerGroup) -> OwnershipSnapshot:

@@ -13,7 +13,14 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from checkpointstores._fields import MEMBER, POSITION, PROGRESS, VERSION
-from checkpointstores._rows import MEMBER_ROW, OWNERSHIP_ROW, RECORD_ROW, key_of
+from checkpointstores._rows import (
+    MEMBER_ROW,
+    OWNERSHIP_ROW,
+    RECORD_ROW,
+    groups_of,
+    key_of,
+    list_groups_statement,
+)
 from checkpointstores.postgres import _statements as sql
 from checkpointstores.postgres._schema import CHECKPOINT_ROW, DIALECT, in_schema, utc
 from eventproc._core.delivery.checkpoints import checkpoint_after
@@ -57,6 +64,10 @@ class Records:
         """
         rows = await self._rows(db, sql.WITH_TIME.format(listing=statement), key_of(group))
         return [row[1:] for row in rows if row[1] is not None], utc(rows[0][0])
+
+    async def list_groups(self, db: AsyncConnection[Any]) -> list[ConsumerGroup]:
+        """Return every group that has ownership records or checkpoints."""
+        return groups_of(await self._rows(db, list_groups_statement("eventproc."), {}))
 
     async def list_ownership(
         self, db: AsyncConnection[Any], group: ConsumerGroup

@@ -191,6 +191,9 @@ class PostgresCheckpointStore(CheckpointStore):
             lambda db: self._records.withdraw(db, group, member), lambda _: WriteOutcome.UNKNOWN
         )
 
+    async def list_groups(self) -> Sequence[ConsumerGroup]:
+        return await self._run(self._records.list_groups)
+
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         return await self._run(lambda db: self._records.list_checkpoints(db, group))
 

@@ -9,7 +9,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from checkpointstores._fields import MEMBER, OWNERSHIP, POSITION, PROGRESS, STATE, VERSION, new_name
-from checkpointstores._rows import GROUP, MEMBER_ROW, OWNERSHIP_ROW, RECORD_ROW, Fields, key_of
+from checkpointstores._rows import (
+    GROUP,
+    MEMBER_ROW,
+    OWNERSHIP_ROW,
+    RECORD_ROW,
+    Fields,
+    groups_of,
+    key_of,
+    list_groups_statement,
+)
 from checkpointstores.sqlite._tables import CHECKPOINT_ROW, DIALECT, STATE_ROW, instant
 from eventproc.errors import StoreCorruptError
 from eventproc.models import (
@@ -37,6 +46,8 @@ def _replace(table: str, fields: Fields) -> str:
 
 
 _LISTED: Final = POSITION + VERSION
+
+_LIST_GROUPS: Final = list_groups_statement()
 
 _LIST_OWNERSHIP: Final = _list("ownership", OWNERSHIP_ROW)
 _READ_OWNERSHIP: Final = f"{_LIST_OWNERSHIP} AND partition_id = :partition_id"
@@ -67,6 +78,11 @@ _WRITE_RECORD: Final = _replace("group_record", RECORD_ROW)
 def _etag(db: sqlite3.Connection, statement: str, key: dict[str, Any]) -> str | None:
     row = db.execute(statement, key).fetchone()
     return row[0] if row else None
+
+
+def list_groups(db: sqlite3.Connection) -> list[ConsumerGroup]:
+    """Return every group that has ownership records or checkpoints."""
+    return groups_of(db.execute(_LIST_GROUPS))
 
 
 def list_ownership(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[PartitionOwnership, ...]:

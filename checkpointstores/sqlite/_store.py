@@ -169,6 +169,10 @@ class SqliteCheckpointStore(CheckpointStore):
         except StoreError:
             return WriteOutcome.UNKNOWN
 
+    async def list_groups(self) -> Sequence[ConsumerGroup]:
+        groups, _ = await self._read(records.list_groups)
+        return groups
+
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         checkpoints, _ = await self._read(lambda db: records.list_checkpoints(db, group))
         return checkpoints

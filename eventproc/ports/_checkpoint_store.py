@@ -210,6 +210,17 @@ class CheckpointStore(AsyncResource):
         processor with the same content is not its own.
         """
 
+    async def list_groups(self) -> Sequence[ConsumerGroup]:
+        """Read which groups have records, for an operator who may have mistyped a name.
+
+        It may read every record, so no processor calls it. A store that cannot tell returns none,
+        as this method does.
+
+        Raises:
+            StoreUnavailableError: no answer; try again.
+        """
+        return ()
+
     def transactions(self) -> Transactions | None:
         """Return what begins transactions for handlers; ``None`` if the store has none.
 
@@ -347,6 +358,10 @@ class ForwardingStore(CheckpointStore):
             return await self.forward(CheckpointStore.write_record, group, record)
         except StoreError as error:
             return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
+
+    async def list_groups(self) -> Sequence[ConsumerGroup]:
+        """Forward the call."""
+        return await self.forward(CheckpointStore.list_groups)
 
     async def watch(
         self,

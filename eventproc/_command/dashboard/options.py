@@ -9,6 +9,7 @@ import typer
 from eventproc._base.http.address import ListenAddress, parse_address
 from eventproc._command.arguments.grouped import DEFAULTS
 from eventproc._command.arguments.options import Expiration
+from eventproc._core.watching.causes import STUCK_AFTER_S
 from eventproc.errors import ConfigurationError
 
 SPAN_MIN: Final = timedelta(seconds=0.1)
@@ -45,7 +46,7 @@ class PageOptions:
             help="A partition with waiting events whose checkpoint does not move for so long is "
             "stuck. Give more than the time between two checkpoints."
         ),
-    ] = timedelta(minutes=1)
+    ] = timedelta(seconds=STUCK_AFTER_S)
     allow_changes: Annotated[
         bool,
         typer.Option(

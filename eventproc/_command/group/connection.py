@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc._command.arguments.address import HubAddress
-from eventproc._command.group.view import in_order
+from eventproc._command.group.view import groups_text, in_order
 from eventproc._command.terminal.exits import print_error
 from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.models import ConsumerGroup, EventPosition, ReceivedEvent
@@ -74,7 +74,7 @@ class Connection:
             ConfigurationError: It has none; *remedy* is appended.
         """
         if not await self._has_records():
-            raise ConfigurationError(f"{self._absence()}{remedy}")
+            raise ConfigurationError(f"{await self._absence()}{remedy}")
 
     async def note_absence(self) -> None:
         """Say on standard error if the group has no records: it may be new, or mistyped."""
@@ -82,7 +82,7 @@ class Connection:
             unasked = (
                 "" if self.source else ". The hub was not asked whether this consumer group exists"
             )
-            print_error(f"{self._absence()}{unasked}")
+            print_error(f"{await self._absence()}{unasked}")
 
     async def _has_records(self) -> bool:
         present = await self.store.list_members(self.group)
@@ -93,17 +93,25 @@ class Connection:
             or await self.store.list_checkpoints(self.group)
         )
 
-    def _absence(self) -> str:
-        group = self.group
+    async def other_groups(self) -> Sequence[ConsumerGroup]:
+        """Return the groups of the same kind in the store; none if it cannot tell."""
+        return [
+            other
+            for other in await self.store.list_groups()
+            if other.is_of_resources is self.group.is_of_resources and other.key != self.group.key
+        ]
+
+    async def _absence(self) -> str:
+        group, others = self.group, groups_text(await self.other_groups())
         if group.is_of_resources:
             return (
                 f"no process of group {group.name!r} has ever run with this store: check "
-                "--resources and --store"
+                f"--resources and --store{others}"
             )
         return (
             f"no process of consumer group {group.name!r} of event hub {group.eventhub_name!r} at "
             f"{group.fully_qualified_namespace} has ever run with this store: check --eventhub, "
-            "--consumer-group, --namespace and --store"
+            f"--consumer-group, --namespace and --store{others}"
         )
 
     async def partition_ids(self, wanted: Sequence[str], known: Sequence[str]) -> list[str]:

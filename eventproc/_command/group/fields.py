@@ -45,6 +45,21 @@ def as_json(view: GroupView) -> dict[str, object]:
             else {"lag": view.lag, "partitions": rows_of(PARTITION_FIELDS, view.partitions)}
         ),
         "members": [_member_json(member) for member in view.members],
+        **({} if view.is_recorded else {"other_groups": [group_json(g) for g in view.others]}),
+        "lost_members": [
+            {"owner_id": member.owner_id, "silent_s": _rounded(member.silent_s)}
+            for member in view.dead
+        ],
+        "findings": [
+            {
+                "kind": finding.kind,
+                "text": finding.text,
+                "remedy": finding.remedy,
+                "partition_ids": finding.partition_ids,
+                "member_ids": finding.member_ids,
+            }
+            for finding in view.findings
+        ],
     }
 
 
@@ -54,6 +69,7 @@ def _member_json(member: WatchedMember) -> dict[str, object]:
         "owner_id": member.owner_id,
         "partition_count": member.partition_count,
         "has_member_record": member.has_record,
+        "status": record.status.value,
         "is_leaving": record.is_leaving,
         "hands_over": record.hands_over,
         "placement": record.placement if member.has_record else None,

@@ -10,31 +10,44 @@ from rich.text import Text
 
 from eventproc._base.logs import printable
 from eventproc._command.group.records import title_of
-from eventproc._command.group.view import GroupView, PlanRow, in_order
+from eventproc._command.group.view import GroupView, PlanRow, groups_text, in_order
 from eventproc._command.terminal.console import cell, format_duration, plain_table
 from eventproc._core.ownership.pauses import Pause, Pauses
 from eventproc._core.placement.even import Even
+from eventproc._core.watching.causes import Kind
 from eventproc._core.watching.group import WatchedMember, WatchedPartition
+from eventproc.models import MemberStatus
 
 CHECK_NAMES: Final = "check --eventhub, --consumer-group, --namespace and --store."
 """What to do if the store knows nothing of a hub's group."""
 
 
+_STATUS: Final = {
+    MemberStatus.STANDBY: "on standby: it takes over when a member of another deployment leaves",
+    MemberStatus.LEAVING: "leaving",
+    MemberStatus.RESTARTING: "restarting, and keeps its partitions meanwhile",
+}
+
+
 def as_tables(view: GroupView) -> RenderableType:
     """The view as two tables, partitions and members, below the names of the group."""
     title = Text(title_text(view), overflow="fold")
-    notes = [*absence_lines(view), *pause_lines(view.pauses)]
+    absence = absence_lines(view)
+    notes = [*absence, *pause_lines(view.pauses), *finding_lines(view)]
     pauses = [Text(line, style="yellow") for line in notes]
-    if not view.partitions and not view.members:
-        return Group(title, Text(empty_text(view)), *pauses)
+    if not view.partitions and not view.members and not view.dead:
+        others = [Text(line, style="yellow") for line in other_lines(view)]
+        return Group(title, Text(empty_text(view)), *others, *pauses)
     remarks = [*(Text(line, style="red") for line in damage_lines(view)), *pauses]
     partitions = partition_table(view)
     if view.lag is not None:
         partitions.add_row("all", "", "", "", "", f"{view.lag:,}", style="bold")
-    members: RenderableType = member_table(view)
+    members: list[RenderableType] = []
     if not view.members:
-        members = Text("No members: no process of this group renews its records.")
-    return Group(title, partitions, *remarks, Text(), members)
+        members.append(Text("No members: no process of this group renews its records."))
+    if view.members or view.dead:
+        members.append(member_table(view))
+    return Group(title, partitions, *remarks, Text(), *members)
 
 
 def title_text(view: GroupView) -> str:
@@ -73,12 +86,28 @@ def damage_lines(view: GroupView) -> list[str]:
 
 def absence_lines(view: GroupView) -> list[str]:
     """What is said of a hub's group without records: its name may be mistyped."""
-    is_known = view.members or any(
-        row.renewed_ago_s is not None or row.written_ago_s is not None for row in view.partitions
-    )
-    if is_known or not view.partitions:
+    if view.is_recorded or not view.partitions:
         return []
-    return [f"No process of this group has run with this store yet. If one has, {CHECK_NAMES}"]
+    lines = [f"No process of this group has run with this store yet. If one has, {CHECK_NAMES}"]
+    return lines + other_lines(view)
+
+
+def other_lines(view: GroupView) -> list[str]:
+    """Which other groups the store has."""
+    text = printable(groups_text(view.others)).removeprefix(". ")
+    return [f"{text}."] if text else []
+
+
+_SHOWN_ELSEWHERE: Final = frozenset({Kind.DAMAGED, Kind.PAUSED})
+
+
+def finding_lines(view: GroupView) -> list[str]:
+    """What needs attention, and what to do; without damage and pauses, which have own lines."""
+    return [
+        printable(f"{finding.kind}: {finding.text} {finding.remedy}")
+        for finding in view.findings
+        if finding.kind not in _SHOWN_ELSEWHERE
+    ]
 
 
 def named_pauses(pauses: Pauses) -> list[tuple[str, Pause]]:
@@ -127,7 +156,11 @@ def partition_table(view: GroupView) -> Table:
 
 
 def _ago(seconds: float | None) -> Text:
-    return cell("" if seconds is None else f"{format_duration(timedelta(seconds=seconds))} ago")
+    return cell("" if seconds is None else f"{_age(seconds)} ago")
+
+
+def _age(seconds: float) -> str:
+    return format_duration(timedelta(seconds=seconds))
 
 
 def _checkpoint(row: WatchedPartition) -> Text:
@@ -154,8 +187,8 @@ def member_table(view: GroupView) -> Table:
     table = plain_table("member", count, *extra, "remarks", numbers=numbers)
     for number, row in enumerate(view.members):
         remarks = [f"eventproc {row.record.version}" if row.record.version else ""]
-        if row.record.is_leaving:
-            remarks.append("leaving")
+        if row.record.status is not MemberStatus.ACTIVE:
+            remarks.append(_STATUS[row.record.status])
         if not row.has_record:
             remarks.append(
                 "no member record: a processor of an Azure SDK, or it could not be written"
@@ -165,6 +198,11 @@ def member_table(view: GroupView) -> Table:
         values = [column[number] for column in extra.values()]
         text = ", ".join(filter(None, remarks))
         table.add_row(*map(cell, (row.owner_id, str(row.partition_count), *values, text)))
+    for row in view.dead:
+        # It was alive when it wrote its newest record; others have replaced its leases since.
+        silent = "" if row.silent_s is None else f" within the last {_age(row.silent_s)}"
+        texts = (row.owner_id, "", *("" for _ in extra), f"lost{silent}")
+        table.add_row(*(cell(text, style="red") for text in texts))
     return table
 
 

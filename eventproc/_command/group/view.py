@@ -20,7 +20,14 @@ from eventproc._core.ownership.published_plans import leader
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.names import most_named
 from eventproc._core.placement.published import PREFIX
-from eventproc._core.watching.group import HubEnd, WatchedMember, WatchedPartition
+from eventproc._core.watching.causes import Finding
+from eventproc._core.watching.group import (
+    HubEnd,
+    WatchedGroup,
+    WatchedMember,
+    WatchedPartition,
+    listed,
+)
 from eventproc._group.resources.names import name_of
 from eventproc.errors import HubRecreatedError
 from eventproc.models import (
@@ -65,9 +72,31 @@ class GroupView:
     partitions: tuple[WatchedPartition, ...]
     members: tuple[WatchedMember, ...]
     dead: tuple[WatchedMember, ...] = ()
-    """Owners that did not renew in time."""
+    """Those that have a record or are named as owners, and did not renew in time."""
 
     pauses: Pauses = NO_PAUSES
+    findings: tuple[Finding, ...] = ()
+    """What needs attention, the most urgent first."""
+
+    others: tuple[ConsumerGroup, ...] = ()
+    """If the store has no record of this group: other groups that it has."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the store has any record of the group."""
+        return bool(self.members or self.dead) or any(
+            row.renewed_ago_s is not None or row.written_ago_s is not None
+            for row in self.partitions
+        )
+
+    @property
+    def watched(self) -> WatchedGroup:
+        """The group as its findings are made of."""
+        return WatchedGroup(
+            at_s=self.as_of.timestamp(),
+            partitions=self.partitions,
+            members=(*self.members, *self.dead),
+        )
 
     @property
     def lag(self) -> int | None:
@@ -171,7 +200,7 @@ def lag_of(
 def _members(
     readings: Readings, rows: Sequence[WatchedPartition], live: Collection[str]
 ) -> tuple[WatchedMember, ...]:
-    """Return the members with a fresh record, and all owners; *live* are the live owners."""
+    """Return all members with a record, and all owners; *live* are those that are alive."""
     present, counts = readings.present, Counter(row.owner_id for row in rows if not row.is_expired)
     records = {member.owner_id: member for member in present.members}
     silent_s = {
@@ -193,7 +222,7 @@ def _members(
             partition_count=counts[owner_id],
             silent_s=silent_s.get(owner_id),
         )
-        for owner_id in sorted(owners.union(live))
+        for owner_id in sorted(owners.union(live, records))
     )
 
 
@@ -242,6 +271,17 @@ def _plan_row(
         number=None if readings.published is None else readings.published.number,
         error=readings.plan_error,
     )
+
+
+def groups_text(groups: Sequence[ConsumerGroup]) -> str:
+    """A sentence that names what else a store has; empty if that is nothing."""
+    named = [
+        each.name
+        if each.is_of_resources
+        else f"{each.name} of {each.eventhub_name} ({each.fully_qualified_namespace})"
+        for each in groups
+    ]
+    return f". The store has records of: {listed(named)}" if named else ""
 
 
 def in_order(partition_ids: Collection[str]) -> list[str]:

@@ -17,6 +17,7 @@ from eventproc._command.group.tables import (
     absence_lines,
     damage_lines,
     empty_text,
+    finding_lines,
     member_table,
     partition_table,
     pause_lines,
@@ -155,7 +156,9 @@ class GroupScreen:
             Text(title_text(view).strip(), overflow="fold"),
             Text(total, style="bold"),
             *_styled([*failed, *damage_lines(view)], "red"),
-            *_styled([*absence_lines(view), *pause_lines(view.pauses)], "yellow"),
+            *_styled(
+                [*absence_lines(view), *pause_lines(view.pauses), *finding_lines(view)], "yellow"
+            ),
         )
 
     def _total(self, selected: GroupView) -> str:

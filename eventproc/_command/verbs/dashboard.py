@@ -8,6 +8,8 @@ from eventproc._command.group.connection import connect
 async def dashboard(*, address: ShownAddress, page: PageOptions) -> None:
     """Open a page that shows who owns what over time, lag, rates, and what is stuck and why.
 
+    `eventproc status` prints the state and what needs attention once, as text.
+
     It only reads, and shows groups of any Azure SDK, too. While no browser looks, nothing is read.
     It also asks the event hub, for lag and rates, unless --without-hub is given. With
     --allow-changes it prints a URL with a token; whoever has that may also move checkpoints, pause

@@ -56,6 +56,7 @@ def rehearse(
     promise: Annotated[
         list[Promise] | None,
         typer.Option(
+            metavar="|".join(Promise),
             help="What the handler promises, besides that every effect happens at least once. "
             "exactly-once: none twice. in-order: for each key. state: the state, and the rows of "
             "databases, are the fold of the events. Repeat it for more.",

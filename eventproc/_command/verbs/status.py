@@ -21,6 +21,9 @@ from eventproc._command.group.view import GroupView, view_of
 from eventproc._command.group.watch import RowOrder, select
 from eventproc._command.group.watch import watch as watch_group
 from eventproc._command.terminal.console import print_csv, standard_output
+from eventproc._core.watching.causes import STUCK_AFTER_S, WatchRules
+from eventproc._core.watching.findings import findings_of
+from eventproc._core.watching.memory import Memory, remember
 from eventproc.errors import ConfigurationError
 
 
@@ -109,13 +112,20 @@ async def _reader(
 ) -> Callable[[], Awaitable[GroupView]]:
     """Return what reads the group, with these partitions only, if there are any."""
     error_by_version: dict[tuple[str, str], str | None] = {}
+    memory: Memory = {}
+    rules = WatchRules(expiration_s=expiration.total_seconds(), stuck_after_s=STUCK_AFTER_S)
 
     async def read() -> GroupView:
+        nonlocal memory
         with cancellation_kept():  # by Ctrl+C
             readings = await read_group(
                 connection.store, connection.group, connection.source, error_by_version
             )
-        return view_of(connection.group, readings, expiration=expiration)
+        view = view_of(connection.group, readings, expiration=expiration)
+        if not view.is_recorded:
+            return replace(view, others=tuple(await connection.other_groups()))
+        memory = remember(memory, view.watched)
+        return replace(view, findings=findings_of(memory, view.watched, rules))
 
     async def read_some() -> GroupView:
         view = await read()

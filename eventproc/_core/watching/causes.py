@@ -26,6 +26,15 @@ RIVALS_MAX: Final = 2
 OWNERS_THAT_FAILED: Final = 3
 """After this many owners without progress, a new owner gets no further time."""
 
+STUCK_AFTER_S: Final = 60.0
+"""By default, a partition is stuck if its events wait for so long without progress."""
+
+HOT_LAG_MIN: Final = 100
+"""A backlog of fewer events is no matter, wherever it is."""
+
+HOT_PARTITIONS_MIN: Final = 3
+"""Of two partitions, one always has half of the events."""
+
 SURPLUS: Final = 1.05
 """Arrivals above the handled events by this factor are more than fluctuation."""
 
@@ -40,6 +49,8 @@ class Kind(StrEnum):
     CONFLICT = "conflict"
     PAUSED = "paused"
     BEHIND = "falls behind"
+    HOT = "hot partition"
+    UNSURE = "perhaps stuck"
     LATE = "late member"
     STOPPED = "stopped"
     PLACEMENTS = "placements differ"
@@ -99,7 +110,15 @@ class Case:
         owners = {owner_id for _, owner_id in known.changes if owner_id is not None}
         if len(known.changes) >= CHANGES_THAT_CONFLICT and len(owners) <= RIVALS_MAX:
             return Kind.CONFLICT, ""
-        return (Kind.BEHIND, "") if self._falls_behind(known) else None
+        kind = self._of_load(known)
+        return None if kind is None else (kind, "")
+
+    def _of_load(self, known: PartitionMemory) -> Kind | None:
+        if self._falls_behind(known):
+            return Kind.BEHIND
+        if self._is_perhaps_stuck(known):
+            return Kind.UNSURE
+        return Kind.HOT if self._is_hot(known) else None
 
     def is_not_moving(self, known: PartitionMemory) -> bool:
         """Whether events have waited for too long. A new owner gets the whole time again."""
@@ -120,6 +139,23 @@ class Case:
         # What arrives within some seconds may wait for the next checkpoint.
         is_backlog = (known.seen.lag or 0) > arrival * RATE_SPAN_S
         return is_observed and is_moving and is_backlog and arrival > SURPLUS * (drain or 0)
+
+    def _is_perhaps_stuck(self, known: PartitionMemory) -> bool:
+        """Whether an old checkpoint and several waiting events were found in the first reading.
+
+        The events may have come just now: nothing but the time tells. Of one event, the age is
+        known.
+        """
+        is_old = self.group.at_s - known.moved_at_s >= self.rules.stuck_after_s
+        is_new = self.group.at_s - known.owner_since_s < self.rules.stuck_after_s
+        is_served = known.unserved_since_s is None and not known.owners_since_move
+        has_several = known.waits_from_first and (known.seen.lag or 0) > 1
+        return is_old and is_new and is_served and has_several
+
+    def _is_hot(self, known: PartitionMemory) -> bool:
+        """Whether most of the events that wait are in this partition."""
+        lag, lags = known.seen.lag or 0, [each.seen.lag or 0 for each in self.memory.values()]
+        return len(lags) >= HOT_PARTITIONS_MIN and lag >= HOT_LAG_MIN and 2 * lag > sum(lags)
 
     def finding(self, kind: Kind, key: str, stuck: Sequence[PartitionMemory]) -> Finding:
         """Return the finding on partitions of one cause."""
@@ -154,8 +190,7 @@ class Case:
     def moving_count(self, owner_id: str | None) -> int:
         """Count the partitions of an owner in which events are handled."""
         return sum(
-            each.seen.owner_id == owner_id and bool(each.drain_per_s)
-            for each in self.memory.values()
+            each.seen.owner_id == owner_id and each.is_moving for each in self.memory.values()
         )
 
 
@@ -263,7 +298,7 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
                 "looks the same."
             ),
         )
-    if any(each.drain_per_s for each in case.memory.values()):
+    if any(each.is_moving for each in case.memory.values()):
         return (
             (
                 ", but none of its partitions moves, while other members make progress: its "
@@ -327,11 +362,7 @@ def _behind(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
             "scale` says how many."
         )
     if hot:
-        remedies.append(
-            f"More members do not help {_subject(hot, 'partition')}: one member serves a "
-            "partition at a time. Make the handler faster, let it handle several keys at once "
-            "(key_concurrency), or spread the events over more partitions."
-        )
+        remedies.append(_remedy_of_hot(hot))
     return (
         (
             f"{_subject(stuck)} {falls} behind: {arrival:,.0f} events arrive in a second, and "
@@ -342,6 +373,35 @@ def _behind(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     )
 
 
+def _remedy_of_hot(hot: Sequence[PartitionMemory]) -> str:
+    return (
+        f"More members do not help {_subject(hot, 'partition')}: one member serves a partition at "
+        "a time. Make the handler faster, let it handle several keys at once (key_concurrency), or "
+        "spread the events over more partitions."
+    )
+
+
+def _hot(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
+    lag, whole = stuck[0].seen.lag or 0, sum(each.seen.lag or 0 for each in case.memory.values())
+    text = f"{_subject(stuck)} has {lag:,} of the {whole:,} events that wait."
+    return text, _remedy_of_hot(stuck), stuck[0].works_since_s or case.group.at_s
+
+
+def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
+    waiting = sum(each.seen.lag or 0 for each in stuck)
+    since_s = min(each.moved_at_s for each in stuck)
+    allowed = span_text(case.rules.stuck_after_s)
+    has = "has" if len(stuck) == 1 else "have"
+    return (
+        (
+            f"{_subject(stuck)} {has} not moved for {span_text(case.group.at_s - since_s)}, and "
+            f"{waiting:,} events wait, the newest for less than {allowed}."
+        ),
+        f"Look again in {allowed}: what has not moved then is stuck.",
+        since_s,
+    )
+
+
 _EXPLAIN: Final[dict[Kind, Callable[[Case, str, Sequence[PartitionMemory]], _Explained]]] = {
     Kind.DAMAGED: _damaged,
     Kind.UNOWNED: _unowned,
@@ -349,4 +409,6 @@ _EXPLAIN: Final[dict[Kind, Callable[[Case, str, Sequence[PartitionMemory]], _Exp
     Kind.CONFLICT: _conflict,
     Kind.PAUSED: _paused,
     Kind.BEHIND: _behind,
+    Kind.HOT: _hot,
+    Kind.UNSURE: _unsure,
 }

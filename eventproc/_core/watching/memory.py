@@ -50,6 +50,9 @@ class PartitionMemory:
     unserved_since_s: float | None
     """Since when it has had no live owner; ``None``: it has one."""
 
+    waits_from_first: bool = False
+    """Events waited in the first reading, and the checkpoint has not moved since."""
+
     owners_since_move: int = 0
     """How often the owner changed since the position did."""
 
@@ -62,6 +65,14 @@ class PartitionMemory:
     def arrival_per_s(self) -> float | None:
         """Events per second that came into the hub; ``None`` if that is not known."""
         return _rate([(p.at_s, p.last) for p in self.points])
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether events are handled; of one reading, whether the checkpoint is young."""
+        drain, at_s = self.drain_per_s, self.points[-1].at_s
+        if drain is None:
+            return self.seen.position is not None and at_s - self.moved_at_s < RATE_SPAN_S
+        return drain > 0
 
     @property
     def drain_per_s(self) -> float | None:
@@ -103,6 +114,7 @@ def _first(p: WatchedPartition, at_s: float) -> PartitionMemory:
         moved_at_s=at_s - (p.written_ago_s or 0),
         works_since_s=at_s - (newest_ago_s or 0) if p.has_work else None,
         unserved_since_s=None if p.server_id is not None else renewed_s,
+        waits_from_first=p.has_work,
         points=_with_point((), p, at_s),
     )
 
@@ -121,6 +133,7 @@ def _next(known: PartitionMemory, p: WatchedPartition, at_s: float) -> Partition
         moved_at_s=at_s if has_moved else known.moved_at_s,
         works_since_s=works_since_s if p.has_work else None,
         unserved_since_s=None if p.server_id is not None else unserved_since_s,
+        waits_from_first=known.waits_from_first and p.has_work and not has_moved,
         owners_since_move=0 if has_moved else known.owners_since_move + has_changed,
         changes=(*changes, (at_s, p.owner_id))[-CHANGES_MAX:] if has_changed else changes,
         points=_with_point(known.points, p, at_s),

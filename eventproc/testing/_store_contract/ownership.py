@@ -268,3 +268,17 @@ async def slashes_are_refused(bench: Bench) -> None:
     require(await owners(bench.store, group) == {}, "what was refused must not be written")
     listed = await bench.store.list_checkpoints(group)
     require(not listed, "a checkpoint that was refused must not be written")
+
+
+async def a_store_that_lists_groups_names_those_with_records(bench: Bench) -> None:
+    """An operator who mistyped a group's name sees it there; a store may also list none."""
+    group = bench.new_group()
+    require(
+        group.key not in {other.key for other in await bench.store.list_groups()},
+        "a group without records must not be listed",
+    )
+    await own(bench.store, group, "0", "a")
+    keys = [other.key for other in await bench.other.list_groups()]
+    require(
+        not keys or keys.count(group.key) == 1, "a group with records must be listed exactly once"
+    )

@@ -25,16 +25,17 @@ UPDATE = CheckpointUpdate(
 )
 
 CALLS = [
-    (CheckpointStore.list_ownership, ()),
-    (CheckpointStore.claim_ownership, ([CLAIM],)),
-    (CheckpointStore.list_members, ()),
-    (CheckpointStore.announce_member, (MEMBER,)),
-    (CheckpointStore.withdraw_member, (MEMBER,)),
-    (CheckpointStore.list_checkpoints, ()),
-    (CheckpointStore.read_checkpoint, ("0",)),
-    (CheckpointStore.update_checkpoint, (UPDATE,)),
-    (CheckpointStore.read_record, ("plan",)),
-    (CheckpointStore.write_record, (GroupRecord(name="plan", content=b"1"),)),
+    (CheckpointStore.list_ownership, (GROUP,)),
+    (CheckpointStore.claim_ownership, (GROUP, [CLAIM])),
+    (CheckpointStore.list_members, (GROUP,)),
+    (CheckpointStore.announce_member, (GROUP, MEMBER)),
+    (CheckpointStore.withdraw_member, (GROUP, MEMBER)),
+    (CheckpointStore.list_checkpoints, (GROUP,)),
+    (CheckpointStore.list_groups, ()),
+    (CheckpointStore.read_checkpoint, (GROUP, "0")),
+    (CheckpointStore.update_checkpoint, (GROUP, UPDATE)),
+    (CheckpointStore.read_record, (GROUP, "plan")),
+    (CheckpointStore.write_record, (GROUP, GroupRecord(name="plan", content=b"1"))),
 ]
 
 
@@ -64,7 +65,7 @@ async def test_every_call_goes_through_forward():
     ]
     async with RecordingStore() as store:
         for method, arguments in CALLS:
-            await getattr(store, method.__name__)(GROUP, *arguments)
+            await getattr(store, method.__name__)(*arguments)
 
     assert store.names == [method.__name__ for method, _ in CALLS]
     assert sorted(store.names) == sorted(names)
@@ -83,7 +84,7 @@ async def test_a_write_that_cannot_be_forwarded_is_unknown_and_a_read_raises(met
     """The caller of a write always gets an outcome."""
     async with RecordingStore() as store:
         store.is_refusing = True
-        call = getattr(store, method.__name__)(GROUP, *arguments)
+        call = getattr(store, method.__name__)(*arguments)
         if method.__name__.startswith(("list", "read")):
             with pytest.raises(StoreRejectedError, match="no right"):
                 await call

@@ -231,9 +231,9 @@ def test_the_tables_show_what_members_have_for_their_placement():
 
 def test_a_group_without_members_has_no_empty_table():
     """A sentence takes its place, which says that nothing runs."""
-    text = printed(view([owned("0", "host-1", 99)]))
+    text = printed(view([owned("0", None, 99)]))
 
-    assert "host-1 (expired)" in text
+    assert "unowned" in text
     assert "remarks" not in text
     assert text.splitlines()[-1].startswith("No members: no process of this group")
 
@@ -387,3 +387,30 @@ def test_a_checkpoint_of_a_hub_that_was_created_again_is_shown(position, last, c
     assert ("set to a wrong number" in (error or "")) is (last < position)
     handled_count = position + 1 if shown is None else 0
     assert found.partitions[0].lag == last + 1 - handled_count
+
+
+def test_a_lost_member_is_shown_as_long_as_its_record_is_there():
+    """Also after others took its partitions; what it wrote last is not newer than that."""
+    lost = Member(owner_id="a", incarnation="1", etag="e", last_modified=ago(240))
+    alive = Member(owner_id="b", incarnation="2", etag="e", last_modified=ago(1))
+    found = view([owned("0", "b", 1)], [lost, alive])
+
+    assert [member.owner_id for member in found.members] == ["b"]
+    assert as_json(found)["lost_members"] == [{"owner_id": "a", "silent_s": 240.0}]
+    assert "lost within the last 4 min" in printed(found)
+
+
+def test_a_member_on_standby_is_told():
+    """It owns nothing, and that is in order."""
+    waiting = Member(
+        owner_id="b",
+        incarnation="2",
+        status=MemberStatus.STANDBY,
+        etag="e",
+        last_modified=ago(1),
+    )
+    found = view([owned("0", "a", 1)], [waiting])
+    document: Any = as_json(found)
+
+    assert "on standby" in printed(found)
+    assert {m["owner_id"]: m["status"] for m in document["members"]}["b"] == "standby"

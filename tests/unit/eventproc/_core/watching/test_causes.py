@@ -19,7 +19,7 @@ def stuck(at_s, partition_id="0", owner_id="a", **changes):
 def moving(at_s, partition_id, owner_id="a"):
     """Return a partition whose checkpoint moves by one event in a second."""
     position = 10 + at_s
-    return partition(partition_id, owner_id, position=position, end=end(at_s, 500, position))
+    return partition(partition_id, owner_id, position=position, end=end(at_s, 180, position))
 
 
 def findings(make, seconds=90, every_s=5):
@@ -320,3 +320,46 @@ def test_a_paused_hub_does_not_make_a_stuck_partition_behind():
         return group(at_s, [replace(stuck(at_s), end=end(at_s, 100 + 50 * at_s))])
 
     assert [f.kind for f in findings(make)] == [Kind.NOT_MOVING]
+
+
+def test_one_partition_with_most_of_the_backlog_is_hot():
+    """More members would not help it; of two partitions, one always has half."""
+    lags = {"0": 300, "1": 20, "2": 30}
+    parts = [partition(p, end=end(0, 10 + lag, newest_ago_s=1)) for p, lag in lags.items()]
+    (finding,) = watched([group(0, parts)])[1]
+
+    assert (finding.kind, finding.partition_ids) == (Kind.HOT, ("0",))
+    assert "300 of the 350 events" in finding.text
+    assert "More members do not help partition 0" in finding.remedy
+    assert watched([group(0, parts[:2])])[1] == ()
+
+
+def test_the_first_reading_calls_no_old_checkpoint_good_while_events_wait():
+    """The newest of them came just now, so whether it moves is known a minute later."""
+
+    def at(at_s):
+        p = partition("0", written_ago_s=300 + at_s, end=end(at_s, 20 + at_s, newest_ago_s=0))
+        return group(at_s, [p])
+
+    (first,) = watched([at(0)])[1]
+    (later,) = watched([at(0), at(30), at(60)])[1]
+
+    assert (first.kind, first.is_stuck) == (Kind.UNSURE, False)
+    assert "has not moved for 5 min, and 10 events wait" in first.text
+    assert later.kind is Kind.NOT_MOVING
+
+
+def test_an_event_that_came_just_now_is_no_reason_to_doubt():
+    """A quiet partition has an old checkpoint. Of a single event the age is known."""
+    p = partition("0", written_ago_s=300, end=end(0, 11, newest_ago_s=0))
+
+    assert watched([group(0, [p])])[1] == ()
+
+
+def test_one_reading_tells_from_the_checkpoints_that_others_move():
+    """``status`` has only one: a young checkpoint counts as progress."""
+    stuck = partition("0", written_ago_s=300, end=end(0, 20, newest_ago_s=200))
+    (finding,) = watched([group(0, [stuck, partition("1")])])[1]
+
+    assert finding.kind is Kind.NOT_MOVING
+    assert "makes progress in 1 other partition" in finding.text
