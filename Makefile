@@ -287,7 +287,7 @@ build_go = $(call go_in,$(1)) build -trimpath -o "$(CURDIR)/$(@D)/client" . && \
 	$(say) "kustomize (a minute)"
 	@( $(call go_in,$(kustomize)/crds) mod download ) && \
 	    cp $(@D)/path/pkg/mod/github.com/*/*/v*/config/crd/bases/keda.sh_scaledobjects.yaml \
-	    $(@D)/path/pkg/mod/github.com/*/*/example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml $(@D) && \
+	    $(foreach kind,podmonitors prometheusrules,$(@D)/path/pkg/mod/github.com/*/*/example/prometheus-operator-crd/monitoring.coreos.com_$(kind).yaml) $(@D) && \
 	    $(call build_go,$(kustomize)) || echo '>> kustomize cannot be had here' >&2
 
 # Spark gives its Python processes PySpark as a zip of sources, which each of them compiles.

@@ -16,7 +16,9 @@ from eventproc._command.arguments.modules import parse_placement
 from eventproc._command.keda import processes_per_pod
 from eventproc._core.watching.health import RECEIVER_PATIENCE_S
 from eventproc._delivery.config import EventProcessorConfig
+from eventproc.telemetry._instruments import INSTRUMENTS, PARTITION_GAUGES
 from tests.integration.kubernetes.manifests import (
+    CLIENT_ID,
     FOLDER,
     Part,
     only,
@@ -30,7 +32,7 @@ LAST_WORDS_S = 3
 """After ``--shutdown-timeout`` the process ends within these seconds."""
 
 KINDS = {"deployment": (), "ring": ("ring",), "statefulset": ("statefulset",)}
-ADDED = ("keda", "workload-identity", "pod-monitor", "network-policy")
+ADDED = ("keda", "workload-identity", "pod-monitor", "prometheus-rule", "network-policy")
 CHOICES = {
     **KINDS,
     **{name: (name,) for name in ADDED},
@@ -93,6 +95,7 @@ def test_every_component_is_tried():
         ("ScaledObject", "maxReplicas", 3),
         ("ScaledObject", "maxReplicaCount", "many"),
         ("PodMonitor", "podMetricsEndpoint", []),
+        ("PrometheusRule", "rules", []),
     ],
 )
 def test_a_wrong_field_would_be_noticed(kind, path, value):
@@ -213,7 +216,7 @@ def test_with_an_identity_no_pod_has_a_secret(components):
         assert SECRETS.rstrip("/") not in {
             each["mountPath"] for each in pod["spec"]["containers"][0].get("volumeMounts") or ()
         }
-    assert account["metadata"]["annotations"] == {"azure.workload.identity/client-id": "CLIENT-ID"}
+    assert account["metadata"]["annotations"] == {"azure.workload.identity/client-id": CLIENT_ID}
 
 
 @pytest.mark.parametrize("components", KINDS.values(), ids=KINDS)
@@ -235,6 +238,29 @@ def test_the_autoscaler_has_the_bounds_of_its_object(components):
     assert host == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
     assert port in {each["port"] for each in service["spec"]["ports"]}
     assert f"--grpc=0.0.0.0:{port}" in args
+
+
+def test_alerts_ask_for_todays_metrics_in_the_namespace_of_the_group():
+    """An alert on a metric that does not exist is never raised."""
+    (group,) = only(rendered(*ADDED), "PrometheusRule")["spec"]["groups"]
+    tables = [table for kind in INSTRUMENTS for table in (kind.counts, kind.gauges)]
+    names = [each.name for table in (*tables, PARTITION_GAUGES) for each in table]
+    known = {name.replace(".", "_") for name in names}
+    asked = [
+        re.findall(r'(eventproc_[a-z_]+)\{namespace="orders"\}', r["expr"]) for r in group["rules"]
+    ]
+
+    assert all(len(found) == 1 for found in asked)
+    assert {re.sub("_(total|seconds)$", "", name) for (name,) in asked} <= known
+
+
+def test_the_client_id_must_be_given():
+    """So that nobody applies a placeholder; it comes into the annotation."""
+    account = only(rendered("workload-identity"), "ServiceAccount")
+
+    assert account["metadata"]["annotations"] == {"azure.workload.identity/client-id": CLIENT_ID}
+    with pytest.raises(AssertionError, match=r"client-id\.env: no such file"):
+        rendered("workload-identity", client_id="")
 
 
 def test_monitor_and_policy_name_the_port_and_the_pods():

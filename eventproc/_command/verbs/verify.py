@@ -119,13 +119,16 @@ async def verify(
                 f"{'':9}{finding.details}\n{'':9}relied on by {finding.check.relied_on_by}"
             )
 
+    def show_left(left: str) -> None:
+        console.print(f"{left}. Delete the container")
+
     is_emulator = not hub.options.is_tls_on
     await hub.open()
     try:
         kafka = None if is_emulator else _kafka(address, hub.name)
         bench = benches.HubBench(hub, idle=idle, kafka=kafka)
         async with bench.producer:
-            left = await run_checks(bench, container, show)
+            await run_checks(bench, container, show, show_left)
     finally:
         hub.close()
     service = "the emulator" if is_emulator else "Event Hubs"
@@ -135,8 +138,6 @@ async def verify(
     counts = counted(findings).items()
     console.print("", *(f"{count} {result.value}" for result, count in counts), sep="\n")
     console.print(f"written without names and keys to {report}")
-    if left:
-        console.print(f"{left}. Delete the container")
     return exit_code_of(findings)
 
 

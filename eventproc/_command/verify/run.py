@@ -114,16 +114,18 @@ async def run_checks(
     hub: HubBench,
     container: ContainerBench,
     on_finding: Callable[[Finding], None],
+    on_left: Callable[[str], None],
     *,
     records: int = _RECORDS,
     rounds: int = _ROUNDS,
-) -> str:
-    """Run every check, and delete the blobs that they wrote; say which could not be deleted.
+) -> None:
+    """Run every check, and delete the blobs that they wrote.
 
     Args:
         hub: An empty hub, opened.
         container: An empty container.
         on_finding: Called after each check.
+        on_left: Told which blobs could not be deleted, also if a check raised an error.
         records: How many records make a long listing.
         rounds: How often each race is run.
 
@@ -140,8 +142,8 @@ async def run_checks(
             for service, bench, clause in checks_in(chapters_of(hub, container, stores)):
                 on_finding(await run_check(service, bench, clause))
         finally:
-            left = await remove_traces(container.container)
-    return left
+            if left := await remove_traces(container.container):
+                on_left(left)
 
 
 async def require_usable(hub: HubBench, container: BlobContainer) -> None:

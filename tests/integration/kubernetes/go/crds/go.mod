@@ -1,3 +1,4 @@
+// The schemas of ScaledObject, PodMonitor and PrometheusRule are files of these modules.
 module eventproc/crds
 
 go 1.24.0
