@@ -74,6 +74,10 @@ def test_a_partition_that_is_not_served_any_more_is_forgotten():
     assert meter.meter.report("busy", {}, {}) == ""
     assert meter.report() is None
 
+    meter.after(3600, 0.5)
+
+    assert meter.meter.report("events", {"0": WorkDone(busy=0, events=1, bytes=0)}, {}) == ""
+
 
 @pytest.mark.parametrize("swing_s", [10, 30, 60])
 def test_a_load_that_swings_looks_nearly_even(swing_s):

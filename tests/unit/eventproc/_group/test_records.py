@@ -1,4 +1,4 @@
-"""The record of pauses is read when it changed, and again while it could not be read."""
+"""Records of a group are read when they changed, and again while they could not be read."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,8 @@ import pytest
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc._base.logs import get_logger
 from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD
-from eventproc._group.records import PausesReader
+from eventproc._core.placement.published_plan import PLAN_RECORD
+from eventproc._group.records import PausesReader, PlanStore
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import ConsumerGroup, GroupRecord
 
@@ -26,24 +27,36 @@ class Counting(MemoryCheckpointStore):
         return await super().read_record(group, name)
 
 
-async def write(store, content, etag=None):
+async def write(store, content, etag=None, name=PAUSES_RECORD):
     """Write the record, and return its ETag."""
-    record = GroupRecord(name=PAUSES_RECORD, content=content, etag=etag)
+    record = GroupRecord(name=name, content=content, etag=etag)
     return (await store.write_record(GROUP, record)).record.etag
 
 
-async def test_the_record_is_read_once_for_each_version():
-    """A group at rest pays nothing for its pauses."""
-    paused = NO_PAUSES.paused(["0"], NOW, "a wrong price")
+@pytest.mark.parametrize(
+    ("make", "name", "of_listing"),
+    [(PausesReader, PAUSES_RECORD, [NOW]), (PlanStore, PLAN_RECORD, [])],
+)
+async def test_a_record_is_read_once_for_each_version_that_can_be_read(
+    make, name, of_listing, caplog
+):
+    """A group at rest pays nothing for it. That it cannot be read, and that it can, is logged."""
+    caplog.set_level("INFO")
     async with Counting(MemoryAccount()) as store:
-        reader = PausesReader(store, GROUP, get_logger("test"))
-        without = await reader.read(None, NOW)
-        etag = await write(store, paused.as_bytes())
-        found = [await reader.read(etag, NOW) for _ in range(3)]
+        reader = make(store, GROUP, get_logger("test"))
+        etag = None
+        await reader.read(etag, *of_listing)
+        for content in (b'{"version": 2}', NO_PAUSES.as_bytes()):
+            etag = await write(store, content, etag, name)
+            for _ in range(2):
+                await reader.read(etag, *of_listing)
 
-        assert without == NO_PAUSES
-        assert found == [paused] * 3
-        assert store.reads == 1
+    logged = [vars(record)["event"] for record in caplog.records]
+    assert [event for event in logged if event.endswith("readable")] == [
+        f"{name}_unreadable",
+        f"{name}_readable",
+    ]
+    assert store.reads == 3
 
 
 async def test_a_damaged_record_pauses_the_group_until_it_is_away():

@@ -28,15 +28,21 @@ class Refusing:
     loop = object()
 
 
-def test_a_checkpoint_without_ownership_changes_nothing_and_waits_for_nothing():
-    """The program may keep its context, and the call of ``receive`` may have ended."""
+def test_a_checkpoint_without_ownership_changes_nothing_and_waits_for_nothing(caplog):
+    """The program may keep its context, and the call of ``receive`` may have ended.
+
+    A warning says so once for each ownership.
+    """
     lost: Any = SimpleNamespace(is_owned=False, owner_id="a")
     checkpoints: Any = Refusing()
     partition = Partition("0", checkpoints)
-    partition.begin(lost)
     newest: Any = event(7)
+    for _ in range(2):
+        partition.begin(lost)
+        assert [partition.store(newest, {}) for _ in range(2)] == [None, None]
 
-    assert partition.store(newest, {}) is None
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 2
 
 
 def test_the_newest_event_of_the_partition_is_told_with_times():

@@ -94,6 +94,7 @@ def test_the_content_type_may_be_a_header_of_kafka():
         ({"data_base64": "/w=="}, b"\xff"),
         ({"data": "<a/>", "datacontenttype": "text/xml"}, b"<a/>"),
         ({"data": "text"}, b'"text"'),
+        ({"data": "text", "datacontenttype": None}, b'"text"'),
         ({"data": {"a": 1}, "datacontenttype": "application/vnd.x+json"}, b'{"a": 1}'),
         ({"data": None, "subject": None}, b"null"),
         ({}, b""),

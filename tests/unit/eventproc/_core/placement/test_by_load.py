@@ -77,12 +77,13 @@ UNEVEN = ("aaaabbbb", "ab", [4, 3, 2, 1, 0.1, 0.1, 0.1, 0.1])
     [
         ([], 2),
         ([NOW_MS - 5 * MINUTE_MS], 0),
+        ([NOW_MS - 30 * MINUTE_MS, NOW_MS - 5 * MINUTE_MS], 0),
         ([NOW_MS - 7 * MINUTE_MS], 2),
         ([NOW_MS - 7 * MINUTE_MS] * 3, 1),
         ([NOW_MS - 7 * MINUTE_MS] * 4, 0),
         ([NOW_MS - HOUR_MS] * 4, 2),
     ],
-    ids=["never", "cooling", "cooled", "one left", "none left", "an hour ago"],
+    ids=["never", "cooling", "cooling again", "cooled", "one left", "none left", "an hour ago"],
 )
 def test_moves_because_of_load_are_rare(moved_ms, count):
     """A pause of six minutes, and two for each member in an hour."""

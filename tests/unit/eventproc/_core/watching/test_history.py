@@ -90,7 +90,7 @@ def test_a_time_without_a_reading_is_a_gap():
 def test_what_is_older_than_two_hours_is_forgotten_and_the_owners_kept():
     """The picture begins later, and is as it was."""
     history = History()
-    for at_s in range(0, 3 * 3600, 60):
+    for at_s in (0, *range(120, 3 * 3600, 60)):
         add(
             history, at_s, "ab" if at_s < 1000 else "cb", [Entry(at_s=at_s, kind="k", text="t")], 99
         )
@@ -99,6 +99,7 @@ def test_what_is_older_than_two_hours_is_forgotten_and_the_owners_kept():
     assert history.begin_s == begin_s
     assert holders(history, begin_s) == {"0": "c", "1": "b"}
     assert not history.moves
+    assert not history.gaps
     assert history.samples[0].at_s >= begin_s
     assert history.entries[0][1].at_s >= begin_s
 

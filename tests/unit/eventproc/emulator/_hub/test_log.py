@@ -59,8 +59,10 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(events_max=st.none() | st.integers(0, 10), bytes_max=st.none() | st.integers(0, 2000))
     def expire_by_size(self, events_max, bytes_max):
+        least = min(len(self.log), 1 if events_max is None else events_max, 1)
         self.log.expire(Retention(events_max=events_max, bytes_max=bytes_max), self.now_ms)
 
+        assert len(self.log) >= least
         assert events_max is None or len(self.log) <= events_max
         assert bytes_max is None or self.log.byte_count <= bytes_max or len(self.log) == 1
 
