@@ -75,7 +75,7 @@ class Adoption:
         refusal_count = 0
         while True:
             try:
-                async with self._stop_scope.waiting():
+                with self._stop_scope.waiting():
                     checkpoint = await self.attempt()
             except StoreError as error:
                 refusal_count += error.is_final
@@ -83,7 +83,7 @@ class Adoption:
                 self._failure.note(is_error=error.is_final, attempt=attempt, error=str(error))
                 if error.is_final:
                     await self._report(error, refusal_count)
-                async with self._stop_scope.waiting():
+                with self._stop_scope.waiting():
                     await asyncio.sleep(self._wait_s(attempt))
             else:
                 self._failure.end(attempt_count=self._failure.count + 1)

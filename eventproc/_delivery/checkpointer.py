@@ -138,13 +138,18 @@ class Checkpointer:
         if self.coverage.note(handled_count, self._clock()):
             self._wake.set()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether fewer than ``max_uncommitted_events`` are handled and not stored."""
+        return self.coverage.uncommitted.has_room
+
     async def until_room(self) -> None:
         """Wait while ``max_uncommitted_events`` is reached, because the store fails.
 
         Raises:
             OwnershipLostError: another processor owns the partition, so nothing will be stored.
         """
-        while not self.coverage.uncommitted.has_room:
+        while not self.has_room:
             if self._is_lost:
                 raise OwnershipLostError(self.record.partition_id)
             self._progressed.clear()

@@ -108,7 +108,7 @@ class CrashGuard:
         search = search_for(former, sequence_number)
         if search.isolation != former.isolation or self._covered_count <= 0:
             self._progress.set_isolation(search.isolation)
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 await self._checkpointer.flush()
             if search.isolation != IN_BATCH:
                 await self._link.until_settled()

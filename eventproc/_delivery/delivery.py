@@ -137,8 +137,9 @@ class Delivery:
             await self.lanes.take(())  # Waits if the completed ones left no room.
             return
         self.is_throttled = True
-        async with self._stop_scope.waiting():
-            await checkpointer.until_room()
+        if not checkpointer.has_room:
+            with self._stop_scope.waiting():
+                await checkpointer.until_room()
         for limit in self._rate_limits:
             await limit.wait(len(wanted), self._stop_scope)
         self.is_throttled = False

@@ -83,7 +83,7 @@ class FailureActions:
         )
         failure = ConditionLogger(self._log, "dead_letter_failed", "dead_letter_recovered")
         while True:
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 refusal = await self._try_to_store(letter)
                 if refusal is None:
                     break

@@ -79,7 +79,7 @@ class RateLimiter:
         """Return when *count* events may be delivered."""
         wait_s, self._bucket = self._bucket.take(count, asyncio.get_running_loop().time())
         if wait_s > 0:
-            async with stop_scope.waiting():
+            with stop_scope.waiting():
                 await asyncio.sleep(wait_s)
 
 

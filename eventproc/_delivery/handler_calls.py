@@ -332,7 +332,7 @@ class HandlerCalls:
         """Wait until the lease is trusted and, for a delivery, the partition is not paused."""
         while True:
             if is_delivery and self._pause_switch.is_paused:
-                async with self._stop_scope.waiting():
+                with self._stop_scope.waiting():
                     await self._pause_switch.until_open()
             if not await self._stop_scope.until_trusted():
                 return
@@ -391,7 +391,7 @@ class HandlerCalls:
         await self.report_error(context, error, failures.count)
 
     async def _back_off(self, attempt: int) -> None:
-        async with self._stop_scope.waiting():
+        with self._stop_scope.waiting():
             await asyncio.sleep(self._wait_s(attempt))
 
 

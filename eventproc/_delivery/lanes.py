@@ -190,7 +190,7 @@ class KeyLanes(Lanes):
         while not self._has_room:
             self._is_full = True
             self._room_made.clear()
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 await self._room_made.wait()
             self._is_full = False
 
@@ -198,7 +198,7 @@ class KeyLanes(Lanes):
         """Queue events for free lanes; return when all events taken are done."""
         await self.take(events)
         while self._tasks:
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 await self._until_ended()
 
     async def end(self) -> None:

@@ -284,7 +284,7 @@ class PartitionPump:
             scope=self._scope,
             initial_position=self._initial_position,
         )
-        async with self._stop_scope.waiting():
+        with self._stop_scope.waiting():
             await self._ready()
         self._is_initialized = True
         await self._calls.initialize(self._context)
@@ -315,7 +315,7 @@ class PartitionPump:
         """
         try:
             if self._checkpointer.progress.sequence_number != BEFORE_FIRST_SEQUENCE_NUMBER:
-                async with self._stop_scope.waiting():
+                with self._stop_scope.waiting():
                     await self._checkpointer.mark_former_hub()
         except StoppedError:
             pass

@@ -126,7 +126,7 @@ class PartitionReader:
         await self.link.pause()
         self._log.info("partition_paused")
         while self._pause_switch.is_paused:
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 await self._pause_switch.until_open(within_s=PAUSED_READ_INTERVAL_S)
             if self._pause_switch.is_paused:  # No event comes, but the lag grows.
                 await self.link.read_last_enqueued()

@@ -82,7 +82,7 @@ class Watchdog:
             return
         try:
             while True:
-                async with self._stop_scope.waiting():
+                with self._stop_scope.waiting():
                     await asyncio.sleep(self._timeout_s / CHECKS_PER_TIMEOUT)
                 await self._check()
         except StoppedError:

@@ -81,6 +81,6 @@ async def _pin_latest(
     if number < 0:  # The partition never had an event, and its first one must not be skipped.
         number, offset = BEFORE_FIRST_SEQUENCE_NUMBER, BEFORE_FIRST_OFFSET
     checkpointer.progress.pin(number, offset)
-    async with scope.stop.waiting():
+    with scope.stop.waiting():
         await checkpointer.flush()
     return EventPosition.from_offset(offset, sequence_number=number)

@@ -12,7 +12,7 @@ from typing import Final
 from eventproc._base.logs import ConditionLogger, Logger
 from eventproc._delivery.links import Links
 from eventproc._delivery.scope import PartitionScope
-from eventproc._group.pumps.stop_scope import PartitionStoppedError
+from eventproc._group.pumps.stop_scope import PartitionStoppedError, StoppedError, Waiting
 from eventproc.errors import (
     OwnershipLostError,
     ReceiverDisplacedError,
@@ -136,7 +136,7 @@ class SteadyLink:
         self._wait_s = wait_s
         self._takes_columns = takes_columns
         self._gathering = links.gathering(gathering)
-        self._receiving: asyncio.Timeout | None = None
+        self._receiving: Waiting | None = None
         self._is_restart_wanted = False
         self._last_enqueued: LastEnqueued | None = None
 
@@ -158,7 +158,7 @@ class SteadyLink:
 
     async def open(self, position: EventPosition, newest: int | None) -> PartitionReceiver:
         """Open a link at a position; events up to the number *newest* were received before."""
-        async with self._stop_scope.waiting():
+        with self._stop_scope.waiting():
             receiver = await self.links.open(position, newest)
         self.failures.note_opened()
         if self._takes_columns:
@@ -175,17 +175,14 @@ class SteadyLink:
         """
         if self.failures.count:  # A link without events is looked at as soon as it may have held.
             wait_max = min(wait_max, timedelta(seconds=HELD_S))
-        timeout = asyncio.timeout(None)
         try:
-            async with self._stop_scope.waiting(), timeout:
-                self._receiving = timeout
+            with self._stop_scope.waiting() as self._receiving:
                 events = await receiver.receive_batch(
                     events_max=events_max, wait_max=wait_max, gathering=self._gathering
                 )
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-            events = ()
+        except StoppedError:
+            self._stop_scope.check()
+            events = ()  # ``interrupt`` was called.
         finally:
             self._receiving = None
         is_restart_wanted, self._is_restart_wanted = self._is_restart_wanted, False
@@ -199,8 +196,8 @@ class SteadyLink:
 
     def interrupt(self) -> None:
         """End a call of ``receive`` that is under way."""
-        if self._receiving is not None and not self._receiving.expired():
-            self._receiving.reschedule(asyncio.get_running_loop().time())
+        if self._receiving is not None:
+            self._receiving.interrupt()
 
     def restart(self) -> None:
         """Open the link again: the hub has events, and none are received."""
@@ -222,20 +219,20 @@ class SteadyLink:
             raise PartitionStoppedError(CloseReason.SOURCE_FAILED)
         if isinstance(error, ReceiverDisplacedError) and await self._is_lost():
             raise OwnershipLostError(self._partition_id)
-        async with self._stop_scope.waiting():
+        with self._stop_scope.waiting():
             await asyncio.sleep(self._wait_s(self.failures.count))
 
     async def _is_lost(self) -> bool:
         """Whether the ownership record names another processor, as far as the store answers."""
         try:
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 return not await self._verify()
         except StoreError:
             return False
 
     async def properties(self) -> PartitionProperties:
         """Return the partition's properties, read from the source; raises ``SourceError``."""
-        async with self._stop_scope.waiting():
+        with self._stop_scope.waiting():
             return await self.links.source.partition_properties(self._partition_id)
 
     async def properties_with_retries(self) -> PartitionProperties:
@@ -290,7 +287,7 @@ class SteadyLink:
             PartitionStoppedError: the link is broken, so events that are done may come again.
         """
         try:
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 await self.links.until_settled()
         except SourceError as error:
             self.failures.note(error)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final, Protocol, Self, cast
 
 from eventproc._base.tasks import is_cancelled
 from eventproc.models import CloseReason
@@ -132,8 +132,12 @@ class StopScope:
             raise StoppedError
 
     def waiting(self) -> "Waiting":
-        """Return a context manager for a wait; it raises ``StoppedError`` when the pump stops."""
-        return Waiting(self, self._waits)
+        """Return a context manager for a wait; it raises ``StoppedError`` when the pump stops.
+
+        It does so at once if the pump is stopping already.
+        """
+        self.check()
+        return Waiting(self._waits)
 
     def calling(self) -> "Calling":
         """Return a context manager for a handler call; it cancels the call without a trusted lease.
@@ -162,7 +166,7 @@ class StopScope:
         if self._remaining_s() > 0:
             return False
         while self._remaining_s() <= 0:
-            async with self.waiting():
+            with self.waiting():
                 await asyncio.sleep(TRUST_POLL_S)
         return True
 
@@ -226,21 +230,48 @@ class Calling:
             self._timeout.reschedule(asyncio.get_running_loop().time())
 
 
-class Waiting(Calling):
-    """A wait that ends when the pump stops."""
+class Waiting:
+    """A wait that ends when the pump stops: its block raises ``StoppedError`` then.
 
-    __slots__ = ()
+    An event that comes alone needs one, so it is less than an ``asyncio.Timeout``.
+    """
 
-    async def __aexit__(
+    __slots__ = ("_before", "_is_interrupted", "_task", "_waits")
+
+    def __init__(self, waits: dict[Interruptible, None]) -> None:
+        """Prepare a block that is in *waits* while it runs."""
+        self._waits = waits
+        self._is_interrupted = False
+
+    def __enter__(self) -> Self:
+        """Note that the block begins, in this task."""
+        self._task = task = cast(asyncio.Task[object], asyncio.current_task())
+        self._before = task.cancelling()
+        self._waits[self] = None
+        return self
+
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Raise ``StoppedError`` if the wait was ended by a stop."""
-        try:
-            await super().__aexit__(kind, error, traceback)
-        except TimeoutError:
+        """Raise ``StoppedError`` if the wait was interrupted; a cancellation by others passes."""
+        del self._waits[self]
+        if not self._is_interrupted:
+            return
+        is_ours = self._task.uncancel() <= self._before
+        if isinstance(error, TimeoutError) or (
+            is_ours and isinstance(error, asyncio.CancelledError)
+        ):
             raise StoppedError from None
-        if isinstance(error, TimeoutError) and self._timeout.expired():
-            raise StoppedError from None
+
+    def interrupt(self) -> None:
+        """Cancel the block soon, if that was not done before."""
+        # Not at once: the task that calls this may be the one that is in the block.
+        asyncio.get_running_loop().call_soon(self._cancel)
+
+    def _cancel(self) -> None:
+        if not self._is_interrupted and self in self._waits:
+            self._is_interrupted = True
+            self._task.cancel()

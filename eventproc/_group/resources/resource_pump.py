@@ -134,7 +134,7 @@ class ResourcePump:
         """Hold the resource until ``end`` or ``lose``; return why it ended."""
         self._log.info("resource_taken", epoch=self._held.epoch)
         try:
-            async with self._stop_scope.waiting():
+            with self._stop_scope.waiting():
                 await self._ready()
             while True:
                 await self._stop_scope.until_trusted()
@@ -168,7 +168,7 @@ class ResourcePump:
             self._log.warning("hold_suspended")
             return
         failure_count = self._note_failure(error, began_s)
-        async with self._stop_scope.waiting():
+        with self._stop_scope.waiting():
             await asyncio.sleep(self._wait_s(failure_count))
 
     async def _outcome(self) -> Exception | None:

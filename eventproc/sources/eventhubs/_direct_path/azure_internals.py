@@ -285,6 +285,16 @@ class PartitionLink:
         self._unattended_count += len(found.others)
         return found.payloads
 
+    @property
+    def is_attention_due(self) -> bool:
+        """Whether ``attend`` has something to do."""
+        return self._unattended_count > 0 or self._is_window_due
+
+    @property
+    def _is_window_due(self) -> bool:
+        session = self._session
+        return bool(session.incoming_window <= session.target_incoming_window // 2)
+
     async def attend(self) -> None:
         """Let the client process its frames, and open the session's window if that is due.
 
@@ -294,11 +304,10 @@ class PartitionLink:
             SourceRejectedError: the service refuses permanently.
         """
         session, count = self._session, self._unattended_count
-        is_window_due = session.incoming_window <= session.target_incoming_window // 2
-        if not count and not is_window_due:
+        if not self.is_attention_due:
             return
         with translated(self._amqp_client.what):
-            if is_window_due:
+            if self._is_window_due:
                 session.incoming_window = session.target_incoming_window
                 await session._outgoing_flow()
             self._unattended_count = 0

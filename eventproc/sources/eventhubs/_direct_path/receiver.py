@@ -148,7 +148,7 @@ class Credit:
 
 
 LISTEN_MAX_S: Final = 2.0
-"""Longest wait for bytes before ``maintain`` runs; heartbeats are due about every minute."""
+"""The longest time between two calls of ``maintain``; heartbeats are due about every minute."""
 
 
 class EventHubReceiver(PartitionReceiver):
@@ -174,6 +174,7 @@ class EventHubReceiver(PartitionReceiver):
         self._credit = Credit(room, room_bytes)
         self._room_for_columns = room_for_columns or room
         self._buffer: ReceiveBuffer = EventBuffer()
+        self._loop = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
         self._error: SourceError | None = None
         self._newest: bytes | None = None
@@ -184,16 +185,19 @@ class EventHubReceiver(PartitionReceiver):
         """The reader task's wait for bytes, which ends early if there is room again."""
 
         self._is_resting = False
-        self._reader = asyncio.create_task(self._read())
+        self._reader = self._loop.create_task(self._read())
 
     async def receive(self, *, events_max: int, wait_max: timedelta) -> Sequence[ReceivedEvent]:
         await asyncio.sleep(0)  # let other tasks run, even if events are always waiting
         if not self._buffer and self._error is None and wait_max > timedelta(0):
             self._arrived.clear()
+            # For an event that comes alone, a timeout that cancels would cost more.
+            timer = self._loop.call_later(wait_max.total_seconds(), self._arrived.set)
             try:
-                async with asyncio.timeout(wait_max.total_seconds()):
-                    await self._arrived.wait()
-            except TimeoutError:
+                await self._arrived.wait()
+            finally:
+                timer.cancel()
+            if not self._buffer and self._error is None:
                 return ()
         # After a displacement the new receiver gets the buffered events too: do not return them.
         if self._error is not None and (
@@ -259,14 +263,12 @@ class EventHubReceiver(PartitionReceiver):
                     await link.grant(credit)
                 try:
                     async with asyncio.timeout(LISTEN_MAX_S) as self._waiting:
-                        data = await (asyncio.Future() if self._is_resting else link.listen())
+                        await self._listen()
                 except TimeoutError:
-                    continue
+                    pass
                 finally:
                     self._waiting = None
-                self._keep(link.events_in(data))
                 await link.attend()
-                await asyncio.sleep(0)  # let other tasks run, even if there is more to read
         except SourceError as error:
             self._end(error)
         except Exception as error:  # noqa: BLE001 - from the client; ``receive`` raises it
@@ -276,6 +278,18 @@ class EventHubReceiver(PartitionReceiver):
         finally:
             self._end(SourceUnavailableError("the reader stopped"))
             await link.close()
+
+    async def _listen(self) -> None:
+        """Keep what arrives, until something else is to be done for the link."""
+        link, credit = self._link, self._credit
+        if self._is_resting:
+            await asyncio.Future()
+        while self._error is None:
+            self._keep(link.events_in(await link.listen()))
+            await asyncio.sleep(0)  # let other tasks run, even if there is more to read
+            is_due = link.is_attention_due or credit.is_too_full
+            if is_due or credit.to_grant(link.credit) is not None:
+                return
 
     def _end(self, error: SourceError) -> None:
         """End the receiver. Later calls do not replace the first error."""

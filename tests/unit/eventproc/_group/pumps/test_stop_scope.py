@@ -75,7 +75,7 @@ async def test_the_loss_of_the_lease_cancels_calls_and_waits_at_once():
     calling = asyncio.create_task(fixture.call())
 
     async def wait() -> None:
-        async with fixture.scope.waiting():
+        with fixture.scope.waiting():
             await asyncio.sleep(1000)
 
     waiting = asyncio.create_task(wait())
@@ -98,7 +98,7 @@ async def test_an_abort_cancels_calls_and_waits_at_once_and_keeps_the_first_reas
     ended_s, other = await calling, ScopeFixture()
 
     async def wait() -> None:
-        async with other.scope.waiting():
+        with other.scope.waiting():
             await asyncio.sleep(1000)
 
     waiting = asyncio.create_task(wait())
@@ -111,6 +111,23 @@ async def test_an_abort_cancels_calls_and_waits_at_once_and_keeps_the_first_reas
         CloseReason.HANDED_OVER,
         StoppedError,
     )
+
+
+async def test_a_wait_that_others_cancel_while_the_pump_stops_is_cancelled():
+    """The one who cancelled it waits for a ``CancelledError``."""
+    fixture = ScopeFixture()
+
+    async def wait() -> None:
+        with fixture.scope.waiting():
+            await asyncio.sleep(1000)
+
+    waiting = asyncio.create_task(wait())
+    await seconds(1)
+    fixture.scope.abort(CloseReason.STALLED)
+    waiting.cancel()
+    await asyncio.wait([waiting], timeout=9)
+
+    assert waiting.cancelled()
 
 
 async def test_a_loss_while_a_cancelled_call_cleans_up_is_noted():
@@ -238,7 +255,7 @@ async def test_a_wait_that_turns_its_cancellation_into_a_timeout_is_stopped():
     fixture = ScopeFixture()
 
     async def wait() -> None:
-        async with fixture.scope.waiting():
+        with fixture.scope.waiting():
             try:
                 await asyncio.sleep(1000)
             except asyncio.CancelledError:

@@ -39,6 +39,7 @@ class FakeLink:
         self.is_closed = False
         self.parser = FrameParser(1, 0)
         self.is_reading: list[bool] = []
+        self.is_attention_due = False
 
     async def grant(self, credit: int) -> None:
         self.credit = credit
