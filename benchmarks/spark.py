@@ -33,7 +33,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
@@ -66,8 +66,20 @@ OF_KAFKA: Final = (
 
 KAFKA_JARS: Final = sorted((Path(__file__).parents[1] / ".tools/kafka_source/jars").glob("*.jar"))
 
-Figures = tuple[float, float]
-"""Rows per second, and processor microseconds for each row."""
+
+class Figures(NamedTuple):
+    """The result of one query."""
+
+    rows_per_s: float
+    cpu_us: float
+    """Processor microseconds for each row."""
+
+    batch_ms: float
+    """What a batch takes; with small batches, its fixed cost. The median."""
+
+    log_ms: float
+    """How much of it Spark needs to write its offset log and its commit log."""
+
 
 WriteTo = Callable[[DataStreamWriter, Path], DataStreamWriter]
 """Sets the output of a query; its second argument is a folder that it may use."""
@@ -99,8 +111,15 @@ def run_query(frame: DataFrame, write_to: WriteTo, batches: int | None = None) -
     if (error := query.exception()) is not None:
         raise error
     rows = sum(entry.numInputRows for entry in done)
-    seconds = sum(entry.batchDuration for entry in done) / 1e3
-    return rows / seconds, 1e6 * cpu_s / rows
+    took_ms = [entry.durationMs for entry in done]
+    batches_ms = [took["triggerExecution"] for took in took_ms]
+    logs_ms = [took["walCommit"] + took["commitOffsets"] for took in took_ms]
+    return Figures(
+        rows_per_s=1e3 * rows / sum(batches_ms),
+        cpu_us=1e6 * cpu_s / rows,
+        batch_ms=statistics.median(batches_ms),
+        log_ms=statistics.median(logs_ms),
+    )
 
 
 # --- outputs --------------------------------------------------------------------------------------
@@ -244,22 +263,24 @@ def report(found: Mapping[str, Sequence[Figures]]) -> list[Row]:
     *Of rate* are the rows per second as a part of those of *rate -> noop*, and *times made* is the
     CPU time as a multiple of that of *made -> noop* in the same round.
     """
-    rows_by_name = {
-        n: statistics.median(rows for rows, _ in figures) for n, figures in found.items()
+    medians = {
+        name: Figures(*map(statistics.median, zip(*figures, strict=True)))
+        for name, figures in found.items()
     }
-    rate = rows_by_name.get("rate -> noop")
-    made = [cpu for _, cpu in found.get("made -> noop", ())]
+    rate = medians.get("rate -> noop")
+    made = [figures.cpu_us for figures in found.get("made -> noop", ())]
     rows: list[Row] = []
-    for name, figures in found.items():
-        cpu_us = [cpu for _, cpu in figures]
-        ratios = [cpu / bound for cpu, bound in zip(cpu_us, made, strict=False)]
+    for name, median in medians.items():
+        ratios = [one.cpu_us / bound for one, bound in zip(found[name], made, strict=False)]
         rows.append(
             {
                 "candidate": name,
-                "rows_per_s": round(rows_by_name[name]),
-                "cpu_us_per_row": round(statistics.median(cpu_us), 2),
-                "of_rate": round(rows_by_name[name] / rate, 3) if rate else None,
+                "rows_per_s": round(median.rows_per_s),
+                "cpu_us_per_row": round(median.cpu_us, 2),
+                "of_rate": round(median.rows_per_s / rate.rows_per_s, 3) if rate else None,
                 "times_made": round(statistics.median(ratios), 2) if ratios else None,
+                "batch_ms": round(median.batch_ms),
+                "log_ms": round(median.log_ms),
             }
         )
     return rows
