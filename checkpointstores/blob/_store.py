@@ -147,7 +147,8 @@ class BlobCheckpointStore(CheckpointStore):
     ) -> Self:
         """Build a store from a storage account's connection string.
 
-        The other arguments are those of the class.
+        Or from where that is: ``file:PATH``, in one line, or ``env:NAME``. The other arguments are
+        those of the class.
 
         Raises:
             ConfigurationError: the text is not a connection string of a storage account, or names

@@ -19,6 +19,7 @@ import psycopg
 from psycopg import AsyncConnection, Connection, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from eventproc._base.secrets import read_secret
 from eventproc._base.tasks import ended, retrieve_outcome
 from eventproc.errors import (
     ConfigurationError,
@@ -45,9 +46,12 @@ _DEFAULTS: Final = {
 def checked_dsn(dsn: str) -> str:
     """Return the connection string with our defaults; its own settings stay.
 
+    Instead of the string it may say where that is, as ``read_secret`` takes it.
+
     Raises:
         ConfigurationError: it is not a connection string. The message leaves the password out.
     """
+    dsn = read_secret(dsn)
     if not dsn.strip():
         raise ConfigurationError(
             "the connection string is empty: give postgresql://USER:PASSWORD@HOST:PORT/DATABASE"

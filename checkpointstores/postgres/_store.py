@@ -65,7 +65,8 @@ class PostgresCheckpointStore(CheckpointStore):
         """Build the store; ``open`` connects.
 
         Args:
-            dsn: The connection string, with the password. Several hosts with
+            dsn: The connection string, with the password; or where it is: ``file:PATH``, in one
+                line, or ``env:NAME``. Several hosts with
                 ``target_session_attrs=read-write`` are tried in turn, which follows a fail-over.
             schema: The schema that has the tables.
             create_schema: Create schema and tables if they do not exist. By default

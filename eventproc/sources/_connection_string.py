@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from eventproc._base.secrets import read_secret
 from eventproc.errors import ConfigurationError
 
 FORMAT: Final = (
@@ -48,7 +49,8 @@ def parse_connection_string(
     """Check the connection string and return the address and credentials in it.
 
     Args:
-        conn_str: of a namespace, or of one event hub (then it ends in ``EntityPath=...``).
+        conn_str: of a namespace, or of one event hub (then it ends in ``EntityPath=...``); or
+            where it is, as ``read_secret`` takes it.
         eventhub_name: required with the connection string of a namespace.
         called: the name of the caller's parameter for *eventhub_name*, for error messages.
 
@@ -56,7 +58,7 @@ def parse_connection_string(
         ConfigurationError: the string cannot work; the message says what to do and does not
             contain the key.
     """
-    values = _split(conn_str)
+    values = _split(read_secret(conn_str))
     if _IOT_HUB in values.get("hostname", ""):
         raise ConfigurationError(
             "this is the connection string of an IoT hub, for its devices and services: give the "

@@ -38,6 +38,7 @@ from eventproc._base.azure_storage.answers import (
 from eventproc._base.identity import NoTokenError, shared
 from eventproc._base.logs import get_logger
 from eventproc._base.network import ForeignAnswerError, HttpProxy, require_own_answer
+from eventproc._base.secrets import read_secret
 from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 
 T = TypeVar("T")
@@ -173,11 +174,13 @@ class Connection(Generic[ClientT]):
 def account_in(connection_string: str, service: Service[Any]) -> tuple[str, Any]:
     """Return the URL of an account's service, and the credential, from a connection string.
 
+    Instead of the string it may say where that is, as ``read_secret`` takes it.
+
     Raises:
         ConfigurationError: the text is not a connection string of a storage account, or names only
             other services of it.
     """
-    connection_string = require_endpoint(connection_string, service.kind)
+    connection_string = require_endpoint(read_secret(connection_string), service.kind)
     try:
         return service.account_of(connection_string)
     except (ValueError, TypeError):

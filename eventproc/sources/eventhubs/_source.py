@@ -91,7 +91,8 @@ class EventHubSource(EventSource):
 
         Args:
             conn_str: as the portal shows it, or an emulator's with
-                ``UseDevelopmentEmulator=true``.
+                ``UseDevelopmentEmulator=true``; or where it is: ``file:PATH``, in one line, or
+                ``env:NAME``.
             eventhub_name: needed unless the string ends in ``EntityPath=...``.
             options: how to connect and read.
 

@@ -58,6 +58,13 @@ def test_a_connection_string_without_any_endpoint_has_that_of_azure():
     assert url == "https://shop.table.core.windows.net"
 
 
+def test_a_connection_string_may_be_in_a_file(tmp_path):
+    """As a mounted secret of Kubernetes."""
+    (tmp_path / "account").write_text("AccountName=shop;AccountKey=aHVzaA==\n")
+
+    assert account_in(f"file:{tmp_path}/account", TABLES)[0].startswith("https://shop.table.")
+
+
 def test_no_answer_names_the_table_and_the_reason():
     """So that whoever reads it knows which store does not answer."""
     error = no_answer(ConnectionResetError(104, "Connection reset by peer"), "table host/leases")

@@ -37,6 +37,13 @@ def test_the_connection_string_of_a_hub_names_it():
     assert not parsed.is_emulator
 
 
+def test_the_connection_string_may_be_in_a_file(tmp_path):
+    """As a mounted secret of Kubernetes."""
+    (tmp_path / "hub").write_text(f"{OF_HUB}\n")
+
+    assert parse_connection_string(f"file:{tmp_path}/hub").key == KEY
+
+
 def test_the_connection_string_of_a_namespace_needs_a_hub_name():
     """The portal's string of a namespace has no ``EntityPath``."""
     assert parse_connection_string(OF_NAMESPACE, "orders").eventhub_name == "orders"
