@@ -1,5 +1,6 @@
 """The arguments of Azure's client: what they become, and what is refused."""
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -33,6 +34,17 @@ def options_of(**arguments):
     return settings_of(**arguments).source(receive)._hub.options
 
 
+@pytest.fixture(name="east")
+def _east(monkeypatch):
+    """Local time is five and a half hours ahead of UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "IST-5:30")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("east")
 @pytest.mark.parametrize(
     ("given", "is_inclusive", "expected"),
     [

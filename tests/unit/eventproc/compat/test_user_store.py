@@ -3,7 +3,8 @@
 import asyncio
 from datetime import UTC, datetime
 
-from eventproc.compat._user_store import UserStore
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc.compat._user_store import OwnedAlone, UserStore
 from eventproc.models import ConsumerGroup, OwnershipClaim, WriteOutcome
 from tests.integration.compat.sides import AioOwnStore
 
@@ -40,3 +41,22 @@ async def test_times_may_be_seconds_or_datetimes_and_a_record_without_a_position
     never = datetime.fromtimestamp(0, UTC)
     assert {p: each.last_modified for p, each in owned.items()} == {"0": at, "1": at, "2": never}
     assert [(each.partition_id, each.offset) for each in found] == [("0", "70")]
+
+
+async def test_a_store_of_which_only_checkpoints_are_used_is_opened_and_closed():
+    """Else a program that receives from one partition again and again leaks connections."""
+
+    class Noting(MemoryCheckpointStore):
+        is_open = False
+
+        async def open(self):
+            self.is_open = True
+
+        async def close(self):
+            self.is_open = False
+
+    store = Noting()
+    async with OwnedAlone(store):
+        was_open = store.is_open
+
+    assert (was_open, store.is_open) == (True, False)
