@@ -108,6 +108,14 @@ class TopicAddress:
             self.tokens is not None or self.settings.get("sasl.username") == CONNECTION_STRING_USER
         )
 
+    def is_topic(self, name: str) -> bool:
+        """Whether a name that the broker gives is that of the topic.
+
+        Event Hubs ignore case, and keep the name as the consumers of a group wrote it.
+        """
+        same = name.lower() == self.topic.lower()
+        return same if self.is_of_event_hubs else name == self.topic
+
 
 def address_of(
     bootstrap_servers: str,

@@ -207,11 +207,6 @@ def read_kafka_group(address: TopicAddress, name: str, timeout_s: float) -> Kafk
     """
     noted: list[ClientError] = []
 
-    def is_topic(name: str) -> bool:
-        # Event Hubs ignore case, and keep the name as the group's consumers wrote it.
-        same = name.lower() == address.topic.lower()
-        return same if address.is_of_event_hubs else name == address.topic
-
     with _created(address.tokens):
         client = AdminClient(
             _settings(address, {}, {}, lambda e: noted.append(_client_error(e, address.tokens)))
@@ -233,7 +228,7 @@ def read_kafka_group(address: TopicAddress, name: str, timeout_s: float) -> Kafk
         following={
             at.partition: at.offset
             for at in stored
-            if is_topic(at.topic) and at.error is None and at.offset >= 0
+            if address.is_topic(at.topic) and at.error is None and at.offset >= 0
         },
         is_active=group.state not in {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD},
         members=[f"{member.client_id} at {member.host}" for member in group.members],

@@ -90,6 +90,7 @@ def test_the_answer_no_writes_nothing(tool, azure, group):
     ("blobs", "message"),
     [
         ([at(LOWER, "0", "60", "6")], f"the first is {LOWER}/checkpoint/0): give --overwrite"),
+        ([at(LOWER, "0", "60", "7")], f"the first is {LOWER}/checkpoint/0): give --overwrite"),
         ([Blob(f"{LOWER}/ownership/0", {"ownerid": "app"})], "app owns partition 0"),
         ([at(LOWER, "1", "60", "6")], f"and blob {LOWER}/checkpoint/1 has a position: delete it"),
     ],

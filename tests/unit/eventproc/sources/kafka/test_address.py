@@ -9,7 +9,7 @@ import pytest
 from eventproc.errors import ConfigurationError, SourceRejectedError
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.sources.kafka import KafkaEventSource, KafkaOptions, KafkaPublisher
-from eventproc.sources.kafka._address import Tokens, address_in
+from eventproc.sources.kafka._address import Tokens, address_in, address_of
 from eventproc.sources.kafka._errors import NO_TOKEN, ClientError, TokenError, error_for
 
 KEY = "c2VjcmV0LWtleQ=="
@@ -37,6 +37,15 @@ def test_the_address_of_the_emulator_is_its_kafka_port_without_tls():
 
     assert address.bootstrap_servers == "localhost:9092"
     assert address.settings["security.protocol"] == "SASL_PLAINTEXT"
+
+
+def test_only_event_hubs_know_a_topic_by_its_name_in_another_case():
+    """A group's offsets are found under the name that its consumers wrote."""
+    hub = address_in(HUB, "orders", None)
+    broker = address_of("broker:9092", "orders", None, None)
+
+    assert [each.is_topic("orders") for each in (hub, broker)] == [True, True]
+    assert [each.is_topic("Orders") for each in (hub, broker)] == [True, False]
 
 
 @pytest.mark.parametrize("string", [HUB, EMULATOR, EMULATOR.replace("localhost", "localhost:5673")])
