@@ -32,13 +32,15 @@ class ReportClient(Background):
         report: Callable[[], Report],
         on_answer: Callable[[Report], None],
         on_stop: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__("eventproc-fleet-report-client")
         self._job = job
         self._report = report
         self._on_answer = on_answer
         self._on_stop = on_stop
-        self._answered_at_s = time.monotonic()
+        self._clock = clock
+        self._answered_at_s = clock()
 
     def _run(self) -> None:
         """Report until the block ends; stop the member if the driver stays unreachable."""
@@ -47,7 +49,7 @@ class ReportClient(Background):
             try:
                 self._report_until_disconnected()
             except (OSError, EOFError):
-                if time.monotonic() - self._answered_at_s > patience_s:
+                if self._clock() - self._answered_at_s > patience_s:
                     self._on_stop("the driver is unreachable")
                 self._ended.wait(RETRY_S)
 
@@ -64,7 +66,7 @@ class ReportClient(Background):
                 answer = answers.readline()
                 if not answer:
                     raise EOFError
-                self._answered_at_s = time.monotonic()
+                self._answered_at_s = self._clock()
                 self._on_answer(report)
                 if answer == STOP:
                     self._on_stop(STOP_REQUESTED)

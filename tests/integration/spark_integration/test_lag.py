@@ -8,7 +8,6 @@ import pytest
 from eventproc.emulator import EventHubsEmulator
 from spark_integration._source import planner
 from spark_integration._source import planner as lag
-from spark_integration._source.hub import Hub
 from spark_integration._source.planner import Lag, StreamPlanner
 from tests.integration.spark_integration.conftest import options_for, publish, reported
 from tests.integration.spark_integration.dated_hub import publish_at
@@ -52,25 +51,6 @@ def test_the_lag_is_that_after_the_last_planned_batch(dated, monkeypatch):
     assert lags(subject, START, 55) == Lag(events=55, seconds=49.0)
     assert lags(subject, {"0": 90, "1": 2, "2": 0}, 1) == Lag(events=16, seconds=60.0)
     assert lags(subject, {"0": 90, "1": 2, "2": 0}, 1000) == Lag(events=0, seconds=0.0)
-
-
-def test_the_time_is_looked_up_from_time_to_time(dated, monkeypatch):
-    """A look-up opens receivers. The events are counted each time; nothing is left: zero."""
-    looked_up = []
-    first_events_now = Hub.first_events_now
-
-    def counting(hub, positions):
-        looked_up.append(positions)
-        return first_events_now(hub, positions)
-
-    monkeypatch.setattr(Hub, "first_events_now", counting)
-    subject = planner_of(dated)
-
-    assert lags(subject, START, 55) == Lag(events=55, seconds=49.0)
-    assert lags(subject, {"0": 90, "1": 9, "2": 0}, 1) == Lag(events=9, seconds=49.0)
-    assert lags(subject, {"0": 90, "1": 9, "2": 0}, 1000) == Lag(events=0, seconds=0.0)
-    assert lags(subject, {"0": 80, "1": 10, "2": 0}, 10) == Lag(events=10, seconds=9.0)
-    assert [list(positions) for positions in looked_up] == [["0", "1"], ["0"]]
 
 
 def test_the_end_is_asked_for_again_while_a_query_catches_up(own, monkeypatch):

@@ -1,13 +1,18 @@
 """Reports of a fleet's members, and the driver's registry of them, without Spark."""
 
+import socket
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
 from eventproc.models._statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
 from spark_integration import Phase
+from spark_integration._fleet.job import FleetJob
 from spark_integration._fleet.members import SILENCE_MAX_S, MemberRegistry
+from spark_integration._fleet.report_client import ReportClient
+from spark_integration._fleet.report_server import GO
 from spark_integration._fleet.statistics import Report, decode, encode
 
 STATISTICS = ProcessorStatistics(
@@ -209,3 +214,37 @@ def test_a_report_that_arrives_after_the_last_one_is_ignored():
     assert registry.cut_short() == []
     (member,) = registry.statistics().members
     assert member.phase is Phase.ENDED
+
+
+def test_the_patience_with_a_driver_begins_at_its_last_answer():
+    """However long the member has run, a connection that breaks is opened again."""
+    at, stops = SimpleNamespace(s=0.0), list[str]()
+
+    def report() -> Report:
+        at.s += 10
+        return REPORT
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        job = FleetJob(
+            name="orders",
+            host="127.0.0.1",
+            port=server.getsockname()[1],
+            token="token",
+            driver_patience=timedelta(seconds=15),
+            stop_timeout=timedelta(seconds=15),
+            work=b"",
+        )
+        with ReportClient(
+            job, report=report, on_answer=lambda _: None, on_stop=stops.append, clock=lambda: at.s
+        ):
+            first, _ = server.accept()
+            with first, first.makefile("rb") as reports:
+                for _ in range(3):
+                    reports.readline()
+                    first.sendall(GO)
+                reports.readline()
+            second, _ = server.accept()
+            stops_before_the_second = [*stops]
+            second.close()
+
+    assert stops_before_the_second == []

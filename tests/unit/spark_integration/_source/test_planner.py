@@ -9,7 +9,8 @@ import pytest
 from eventproc.models import PartitionProperties
 from spark_integration._options import parse_source_options
 from spark_integration._source import planner as module
-from spark_integration._source.planner import REPORT_AGE_MAX_S, StreamPlanner
+from spark_integration._source.planner import REPORT_AGE_MAX_S, Lag, LagMeter, StreamPlanner
+from spark_integration._source.planning import PartitionSpan
 
 CONNECTION = (
     "Endpoint=sb://n.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=a2V5;"
@@ -85,3 +86,19 @@ def test_a_report_asks_the_hub_again_unless_the_end_is_fixed(is_fixed, monkeypat
     assert report is not None
     assert report[0] == {"0": 10 if is_fixed else 20}
     assert planner.latest({"0": 5}, None) == {"0": 10 if is_fixed else 20}
+
+
+def test_the_age_of_a_lag_is_looked_up_from_time_to_time_and_anew_after_catching_up():
+    """A look-up opens receivers. The events are counted each time; nothing is left: zero."""
+    hub: Any = Hub()
+    meter = LagMeter(hub)
+
+    def lag(position: int, end: int, seconds: float) -> Lag:
+        newest = NOON + timedelta(seconds=seconds)
+        spans = {"0": PartitionSpan(first=0, next=end, last_enqueued_time=newest)}
+        return meter.lag({"0": position}, spans)
+
+    assert lag(0, 10, 5) == Lag(events=10, seconds=5.0)
+    assert lag(4, 10, 7) == Lag(events=6, seconds=5.0)
+    assert lag(10, 10, 8) == Lag(events=0, seconds=0.0)
+    assert lag(10, 12, 9) == Lag(events=2, seconds=9.0)
