@@ -134,8 +134,10 @@ async def test_a_span_links_to_the_traces_of_its_publishers(sdk):
         setup.hub.publish(b"", partition_id="0", properties=each)
     async with setup.processor():
         await seconds(10)
+        setup.publish(1)
+        await seconds(10)
 
-    (span,) = sdk.spans("process hub")
+    span, next_span = sdk.spans("process hub")
     contexts = [link.context for link in span.links]
 
     assert [f"{context.trace_id:x}" for context in contexts] == [
@@ -144,7 +146,7 @@ async def test_a_span_links_to_the_traces_of_its_publishers(sdk):
     ]
     assert contexts[0].is_remote
     assert dict(contexts[0].trace_state) == {"vendor": "1"}
-    assert span.parent is None
+    assert span.parent is next_span.parent is None
 
 
 def test_a_span_started_by_the_handler_is_a_child(sdk):

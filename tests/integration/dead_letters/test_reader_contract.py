@@ -166,6 +166,22 @@ async def test_a_letter_that_another_process_removed_is_not_removed_again(place)
     assert (first, second) == (True, False)
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["memory", pytest.param("blob", marks=pytest.mark.smoke), "hub", "rabbitmq-classic"],
+    indirect=True,
+)
+async def test_a_letter_that_is_stored_again_meanwhile_stays(place):
+    """Its event has failed once more, after the replay had read the letter."""
+    await place.store([letter(1)])
+    async with place.opened() as reader:
+        (found,) = await matching(reader)
+        await place.store([letter(1)])
+        await reader.remove(found)
+
+    assert ids(await read(place)) == [("2", 1)]
+
+
 async def test_an_empty_place_has_no_letters(place):
     """It is no error, so a program may read it at any time."""
     assert await read(place) == []

@@ -105,6 +105,17 @@ async def test_parts_stay_while_it_is_not_known_whether_a_record_names_them(tabl
     assert found.state == LARGE
 
 
+async def test_parts_that_no_record_names_any_more_are_deleted(table):
+    """Those of a state that was replaced, and of a write that was lost."""
+    store = await opened(table)
+    first = await store.update_checkpoint(GROUP, update_of(1, None, LARGE))
+    await store.update_checkpoint(GROUP, update_of(2, first.checkpoint, LARGE))
+    lost = await store.update_checkpoint(GROUP, update_of(3, None, LARGE))
+
+    assert lost.outcome is WriteOutcome.LOST
+    assert len(table.parts) == 1
+
+
 async def test_a_failed_condition_that_cannot_be_read_is_unknown(table):
     """An earlier attempt may have been the one that changed the entity."""
     table.before = {"write": fail(ConditionFailedError()), "read": fail(StoreRejectedError("no"))}

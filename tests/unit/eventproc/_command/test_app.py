@@ -152,6 +152,7 @@ def test_the_help_of_hold_speaks_of_resources():
 
     assert "partition" not in text.replace("/partitions", "")
     assert "the owner of a resource counts as dead" in text
+    assert "resource" not in help_of("run")
 
 
 @pytest.mark.parametrize("name", [n for n, v in app.verbs.items() if not isinstance(v, VerbGroup)])

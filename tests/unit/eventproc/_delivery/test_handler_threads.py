@@ -35,19 +35,19 @@ class Blocking(BlockingPartitionHandler):
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.threads: set[int] = set()
+        self.threads: set[threading.Thread] = set()
         self.calls: list[object] = []
 
     def initialize(self, context: BlockingPartitionContext) -> None:
         """Record the call."""
-        self.threads.add(threading.get_ident())
+        self.threads.add(threading.current_thread())
         self.calls.append("initialize")
 
     def process_events(
         self, context: BlockingPartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         """Fail at first; later count each event, and checkpoint."""
-        self.threads.add(threading.get_ident())
+        self.threads.add(threading.current_thread())
         if "error" not in self.calls:
             raise RuntimeError("once")
         for event in events:
@@ -62,12 +62,14 @@ class Blocking(BlockingPartitionHandler):
 
     def close(self, context: BlockingPartitionContext, reason: CloseReason) -> None:
         """Record the call."""
-        self.threads.add(threading.get_ident())
+        self.threads.add(threading.current_thread())
         self.calls.append(reason)
 
 
 def test_a_blocking_handler_is_called_in_one_thread_and_in_order():
-    """Not the event loop's thread. ``context.checkpoint`` blocks until the checkpoint is stored."""
+    """Not the event loop's, and it ends with the partition. ``context.checkpoint`` blocks until the
+    checkpoint is stored.
+    """
 
     async def scenario():
         setup = Setup()
@@ -82,8 +84,10 @@ def test_a_blocking_handler_is_called_in_one_thread_and_in_order():
     assert setup.numbers() == [0, 1, 2]
     assert setup.checkpoint().state == b"3"
     assert handler.calls == ["initialize", "error", True, True, True, CloseReason.SHUTDOWN]
-    assert len(handler.threads) == 1
-    assert threading.get_ident() not in handler.threads
+    (thread,) = handler.threads
+    assert thread is not threading.current_thread()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_a_handler_that_blocks_the_event_loop_keeps_its_partition():

@@ -104,6 +104,7 @@ def test_a_replayed_event_says_so_and_hides_the_property():
     [
         ("8/31/2017 7:12:44 PM", datetime(2017, 8, 31, 19, 12, 44, tzinfo=UTC)),
         ("12/1/2017 12:00:01 AM", datetime(2017, 12, 1, 0, 0, 1, tzinfo=UTC)),
+        ("2017-08-31T21:12:44+02:00", datetime(2017, 8, 31, 19, 12, 44, tzinfo=UTC)),
         ("2017-08-31T19:12:44.1230000Z", datetime(2017, 8, 31, 19, 12, 44, 123000, tzinfo=UTC)),
     ],
 )

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -339,6 +340,22 @@ async def test_cancelled_calls_lose_no_event():
         found += await numbers(receiver)
 
     assert found == list(range(300))
+
+
+async def test_a_receiver_that_is_closed_leaves_no_link_to_the_hub_open():
+    history, links = captured(), list[Any]()
+
+    class Noting(MemoryEventSource):
+        async def open_receiver(self, *place):
+            links.append(await super().open_receiver(*place))
+            return links[-1]
+
+    async with CapturedHub(Noting(history.hub), history.files) as source:
+        receiver = await source.open_receiver("$Default", "0", EARLIEST)
+        await numbers(receiver)
+        await receiver.close()
+
+        assert [link.is_over for link in links] == [True]
 
 
 async def test_properties_begin_with_the_files_and_end_with_the_hub():

@@ -228,3 +228,23 @@ def test_the_brokers_acknowledgement_timeout_is_named_with_the_remedy(said, is_t
         note(channel, said and RuntimeError(said))
 
     assert ("Raise consumer_timeout" in ended[0]) == is_too_late
+
+
+async def test_a_consumer_that_closes_sends_first_what_was_acknowledged():
+    """Else the messages come again."""
+    sent: list[object] = []
+
+    async def basic_ack(number, **_) -> None:
+        await asyncio.sleep(0)
+        sent.append(number)
+
+    async def close() -> None:
+        sent.append("closed")
+
+    channel = SimpleNamespace(close_callbacks=set(), close=close)
+    raw = SimpleNamespace(on_consumer_cancel_callbacks=set(), basic_ack=basic_ack)
+    consumer = Consumer(channel, raw, 10, print)  # type: ignore[arg-type]
+    consumer.acknowledge(5, [7])
+    await consumer.close(60)
+
+    assert sent == [7, 5, "closed"]
