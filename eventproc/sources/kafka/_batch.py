@@ -23,12 +23,15 @@ value: an event that a handler keeps does not keep the values of its batch."""
 class KafkaBatch(EventBatch):
     """Events that are made when they are read."""
 
-    __slots__ = ("_values", "details")
+    __slots__ = ("_ends", "_values", "details")
 
     def __init__(self, values: Sequence[bytes | None], details: Details) -> None:
         """Keep these, which nobody modifies later."""
         self._values = values
         self.details = details
+        self._ends: dict[int, ReceivedEvent] = {}
+        """The first and the last event by row, once they were read: a processor reads each of them
+        several times."""
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "KafkaBatch":
@@ -45,8 +48,14 @@ class KafkaBatch(EventBatch):
     def __getitem__(self, index: int | slice) -> "ReceivedEvent | KafkaBatch":
         if isinstance(index, slice):
             return self._part(index)
-        row = range(len(self))[index]
-        return self._events(slice(row, row + 1))[0]
+        rows = range(len(self))
+        row = rows[index]
+        event = self._ends.get(row)
+        if event is None:
+            event = self._events(slice(row, row + 1))[0]
+            if row in {0, rows[-1]}:
+                self._ends[row] = event
+        return event
 
     def __iter__(self) -> Iterator[ReceivedEvent]:
         starts = range(0, len(self), EVENTS_AT_ONCE)

@@ -66,6 +66,15 @@ def test_the_events_of_a_batch_are_those_of_its_messages(found, rows):
         batch[len(events)]
 
 
+@given(messages())
+def test_the_first_and_the_last_event_are_made_once(found):
+    """A processor reads both several times, whatever the size of the batch."""
+    batch = KafkaBatch.of(found)
+
+    assert batch[0] is batch[0] is batch[-len(found)]
+    assert batch[-1] is batch[-1] is batch[len(found) - 1]
+
+
 @given(messages(), st.lists(st.integers(0, 20), max_size=3))
 def test_batches_that_follow_one_another_are_joined(found, cuts):
     """Wherever one ends and the next begins."""
