@@ -62,51 +62,39 @@ async def read_processor(
     wanted: int,
     config: EventProcessorConfig,
     sum_of: Callable[[Sequence[ReceivedEvent]], int] = numbers_and_sizes,
+    *,
+    as_columns: bool = False,
 ) -> int:
-    """Read a backlog with a whole processor; return the sum of all its batches."""
+    """Read a backlog with a whole processor; return the sum of all its batches.
+
+    A handler of columns adds up what ``numbers_and_sizes`` does.
+    """
     total = seen = 0
     done = asyncio.Event()
+
+    def add(of_batch: int, count: int) -> None:
+        nonlocal total, seen
+        total += of_batch
+        seen += count
+        if seen >= wanted:
+            done.set()
 
     class Adding(PartitionHandler):
         async def process_events(
-            self,
-            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
-            events: Sequence[ReceivedEvent],
+            self, _: PartitionContext, events: Sequence[ReceivedEvent]
         ) -> None:
-            nonlocal total, seen
-            total += sum_of(events)
-            seen += len(events)
-            if seen >= wanted:
-                done.set()
+            add(sum_of(events), len(events))
 
-    store = MemoryCheckpointStore()
-    async with EventProcessor(source=source, store=store, handler=Adding, config=config):
-        await done.wait()
-    return total
-
-
-async def read_columns(source: EventSource, wanted: int, config: EventProcessorConfig) -> int:
-    """Read a backlog with a whole processor and a handler of columns; return the same sum."""
-    total = seen = 0
-    done = asyncio.Event()
-
-    class Adding(PartitionHandler):
+    class AddingColumns(PartitionHandler):
         columns = ("body", "sequenceNumber")
 
-        async def process_columns(
-            self,
-            context: PartitionContext,  # noqa: ARG002 - the name is the handler's
-            columns: pa.RecordBatch,
-        ) -> None:
-            nonlocal total, seen
-            total += pc.sum(columns.column("sequenceNumber")).as_py()
-            total += pc.sum(pc.binary_length(columns.column("body"))).as_py()
-            seen += columns.num_rows
-            if seen >= wanted:
-                done.set()
+        async def process_columns(self, _: PartitionContext, columns: pa.RecordBatch) -> None:
+            numbers = pc.sum(columns.column("sequenceNumber")).as_py()
+            sizes = pc.sum(pc.binary_length(columns.column("body"))).as_py()
+            add(numbers + sizes, columns.num_rows)
 
-    store = MemoryCheckpointStore()
-    async with EventProcessor(source=source, store=store, handler=Adding, config=config):
+    store, handler = MemoryCheckpointStore(), AddingColumns if as_columns else Adding
+    async with EventProcessor(source=source, store=store, handler=handler, config=config):
         await done.wait()
     return total
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from benchmarks._hub import cpu_s_of
-from benchmarks._member import SENT_AT, Settings
+from benchmarks._hub import SENT_AT, cpu_s_of
+from benchmarks._member import Settings
 
 MEMBER: Final = Path(__file__).with_name("_member.py")
 BODY_BYTES: Final = 100

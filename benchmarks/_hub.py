@@ -1,25 +1,36 @@
 """An emulator in a process of its own, backlogs that fill its hubs, and the CPU time of processes.
 
-    python benchmarks/_hub.py '{"hub": 4}'
+    python benchmarks/_hub.py '{"hub": 4}' 1000 100
 
-runs an emulator with these hubs, by their number of partitions, until its standard input ends.
+runs an emulator with these hubs, by their number of partitions, until its standard input ends. To
+each partition that has a receiver it publishes 1,000 events of 100 bytes a second.
 """
 
+import asyncio
 import json
 import os
+import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from eventproc.emulator import EventHubsEmulator
+from eventproc.emulator import EmulatorConfiguration, EmulatorServer, Retention, hubs_of
+from eventproc.emulator._amqp.message import draft_of
+from eventproc.emulator._hub.hub import Partition
 
 SENT_AT_ONCE: Final = 500
+SENT_AT: Final = struct.Struct(">d")
+"""The first bytes of a body: the monotonic clock, which all processes of a machine share."""
+
+TICKS_PER_S: Final = 20
+"""How often paced events are published to each partition."""
 
 
 class EmulatorProcess:
@@ -36,9 +47,15 @@ class EmulatorProcess:
 
 
 @contextmanager
-def emulator_with(hubs: Mapping[str, int]) -> Iterator[EmulatorProcess]:
-    """Start an emulator with these hubs, by their number of partitions."""
-    command = [sys.executable, __file__, json.dumps(dict(hubs))]
+def emulator_with(
+    hubs: Mapping[str, int], rate: int = 0, size: int = 0
+) -> Iterator[EmulatorProcess]:
+    """Start an emulator with these hubs, by their number of partitions.
+
+    It publishes *rate* events of *size* bytes a second to each partition, without a connection, so
+    that it has time for its readers.
+    """
+    command = [sys.executable, __file__, json.dumps(dict(hubs)), str(rate), str(size)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield EmulatorProcess(process)
@@ -72,8 +89,33 @@ def cpu_s_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+async def publish_paced(partitions: Sequence[Partition], rate: int, size: int) -> None:
+    """Publish to one partition after another, if it has a receiver, and else empty it.
+
+    Each event has the time when it was published.
+    """
+    due_s = time.monotonic()
+    for partition in cycle(partitions):
+        if any(partition.receivers.values()):
+            body = SENT_AT.pack(time.monotonic()).ljust(size, b"x")
+            event = draft_of(b"\x00\x53\x75\xb0" + struct.pack(">I", size) + body)
+            partition.publish([event] * (rate // TICKS_PER_S))
+        else:
+            partition.drop_before(partition.log.next_sequence_number)
+        due_s += 1 / TICKS_PER_S / len(partitions)
+        await asyncio.sleep(max(due_s - time.monotonic(), 0))
+
+
+async def serve(hubs: Mapping[str, int], rate: int, size: int) -> None:
+    """Serve until the end of standard input."""
+    retention = Retention(events_max=20_000 if rate else None)
+    configuration = EmulatorConfiguration(hubs=hubs_of(hubs), port=0, retention=retention)
+    async with EmulatorServer(configuration) as server:
+        print(json.dumps({hub: server.connection_string_for(hub) for hub in hubs}), flush=True)
+        logs = [server.namespace.hub(hub).partitions for hub in hubs if rate]
+        publishing = [publish_paced(partitions, rate, size) for partitions in logs]
+        await asyncio.gather(asyncio.to_thread(sys.stdin.read), *publishing)
+
+
 if __name__ == "__main__":
-    with EventHubsEmulator(json.loads(sys.argv[1])) as emulator:
-        addresses = {hub: emulator.connection_string_for(hub) for hub in json.loads(sys.argv[1])}
-        print(json.dumps(addresses), flush=True)
-        sys.stdin.read()
+    asyncio.run(serve(json.loads(sys.argv[1]), *map(int, sys.argv[2:])))

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import signal
-import struct
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from typing import Any, Final
 from azure.eventhub import aio as azures_module
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as AzureStore
 
+from benchmarks._hub import SENT_AT
 from benchmarks._storage_calls import counted
 from checkpointstores.blob import BlobCheckpointStore
 from eventproc import (
@@ -38,9 +38,6 @@ from eventproc import (
 from eventproc.compat import BlobCheckpointStore as DropInStore
 from eventproc.compat.azure_eventhub import aio as drop_in_module
 from eventproc.sources.eventhubs import EventHubOptions, EventHubSource
-
-SENT_AT: Final = struct.Struct(">d")
-"""The first bytes of a body: the monotonic clock, which all processes of a machine share."""
 
 REPORT_EVERY_S: Final = 0.5
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
+from benchmarks._hub import SENT_AT
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, PartitionContext, PartitionHandler
 from eventproc.models import EventPosition, ReceivedEvent
@@ -38,24 +39,44 @@ class ReadCounters:
     begun: float = field(default_factory=time.monotonic)
     count: int = 0
     first: float = 0.0
-    all_partitions: float = 0.0
     counted_from: tuple[int, float, float] | None = None
     """Events, clock and CPU time when a tenth was received."""
-    seen: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, partition_id: str, bodies: Sequence[bytes], count: int | None = None) -> bool:
+    def add(self, bodies: Sequence[bytes], count: int | None = None) -> bool:
         """Count a batch, of this many events without their bodies; return whether all are read."""
         now = time.monotonic()
         with self.lock:
             self.first = self.first or now
-            self.seen.add(partition_id)
-            if not self.all_partitions and len(self.seen) == self.partition_count:
-                self.all_partitions = now
             self.count += len(bodies) if count is None else count
             if self.counted_from is None and self.count >= self.wanted * COUNTED_FROM:
                 self.counted_from = self.count, now, time.process_time()
             return self.count >= self.wanted
+
+    def times(self) -> dict[str, float]:
+        """Return the seconds to the first event."""
+        return {"first_event_s": round(self.first - self.begun, 3)}
+
+
+@dataclass
+class Ages(ReadCounters):
+    """How long paced events took until their handler."""
+
+    ages_s: list[float] = field(default_factory=list)
+
+    def add(self, bodies: Sequence[bytes], count: int | None = None) -> bool:
+        """Count a batch, and note the ages of its events."""
+        is_last = super().add(bodies, count)
+        if self.counted_from is not None:
+            now = time.monotonic()
+            self.ages_s += [now - SENT_AT.unpack_from(body)[0] for body in bodies]
+        return is_last
+
+    def times(self) -> dict[str, float]:
+        """Return the time within which half of the events, and 99 %, were with the handler."""
+        ages_s = sorted(self.ages_s)
+        shares = {"p50_ms": 0.5, "p99_ms": 0.99}
+        return {n: round(1e3 * ages_s[int(share * len(ages_s))], 1) for n, share in shares.items()}
 
 
 def bodies_of(events: Sequence[ReceivedEvent]) -> list[bytes]:
@@ -84,7 +105,7 @@ async def read_with_eventproc(
             events = await receiver.receive(
                 events_max=counters.batch, wait_max=timedelta(seconds=1)
             )
-            if events and counters.add(partition_id, bodies_of(events)):
+            if events and counters.add(bodies_of(events)):
                 done.set()
 
     prefetch = max(PREFETCH, counters.batch)
@@ -105,8 +126,8 @@ class _Counting(PartitionHandler):
     counters: ReadCounters
     done: asyncio.Event
 
-    def count(self, context: PartitionContext, bodies: Sequence[bytes], count: int) -> None:
-        if self.counters.add(context.partition_id, bodies, count):
+    def count(self, _: PartitionContext, bodies: Sequence[bytes], count: int) -> None:
+        if self.counters.add(bodies, count):
             self.done.set()
 
 
@@ -115,6 +136,11 @@ class _OfEvents(_Counting):
         self, context: PartitionContext, events: Sequence[ReceivedEvent]
     ) -> None:
         self.count(context, bodies_of(events), len(events))
+
+
+class _OfEach(_Counting):
+    async def process_event(self, context: PartitionContext, event: ReceivedEvent) -> None:
+        self.count(context, bodies_of([event]), 1)
 
 
 class _OfColumns(_Counting):
@@ -165,7 +191,7 @@ async def read_bare(conn_str: str, counters: ReadCounters) -> None:
             if link.credit < 5000:  # noqa: PLR2004
                 await link.grant(10_000)
             payloads = link.events_in(await link.listen())
-            if payloads and counters.add(partition_id, payloads):
+            if payloads and counters.add(payloads):
                 done.set()
             await link.attend()
 
@@ -183,8 +209,8 @@ async def read_with_aio(conn_str: str, counters: ReadCounters, *, prefetch: int)
     """Read all partitions with Azure's aio client."""
     done = asyncio.Event()
 
-    async def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and counters.add(context.partition_id, bodies_of_azure(events)):
+    async def on_batch(_: Any, events: list[Any]) -> None:  # noqa: ANN401
+        if events and counters.add(bodies_of_azure(events)):
             done.set()
 
     client = AioConsumerClient.from_connection_string(conn_str, "$Default")
@@ -206,8 +232,8 @@ def read_with_sync(
     """Read with Azure's sync client: all partitions in one thread, or a thread for each."""
     done = threading.Event()
 
-    def on_batch(context: Any, events: list[Any]) -> None:  # noqa: ANN401
-        if events and counters.add(context.partition_id, bodies_of_azure(events)):
+    def on_batch(_: Any, events: list[Any]) -> None:  # noqa: ANN401
+        if events and counters.add(bodies_of_azure(events)):
             done.set()
 
     settings = _settings(counters.batch, prefetch or counters.batch)
@@ -245,6 +271,7 @@ def _in_a_loop(reader: Callable[..., Awaitable[None]], **settings: Any) -> Calla
 CANDIDATES: Final[dict[str, Callable[..., None]]] = {
     "eventproc": _in_a_loop(read_with_eventproc),
     "eventproc-processor": _in_a_loop(read_with_processor, handler=_OfEvents),
+    "eventproc-each": _in_a_loop(read_with_processor, handler=_OfEach),
     "eventproc-columns": _in_a_loop(read_with_processor, handler=_OfColumns, batch_min=10_000),
     "azure-aio": _in_a_loop(read_with_aio, prefetch=300),
     "azure-aio-3000": _in_a_loop(read_with_aio, prefetch=3000),

@@ -3,6 +3,7 @@
     python benchmarks/kafka.py                     # a table
     python benchmarks/kafka.py --format json       # for programs
     python benchmarks/kafka.py --rounds 5          # medians, and ratios to the loop of each round
+    python benchmarks/kafka.py --freeze            # with gc.freeze() after the imports
 
 The broker (Apache Kafka, one node) is a process of its own, and so is each reader. *bare* is
 librdkafka's consumer with all partitions assigned, which reads offset and value and does nothing
@@ -17,8 +18,9 @@ in the same round.
 
 import argparse
 import asyncio
+import gc
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -32,7 +34,6 @@ from benchmarks._backlog import (
     child,
     compared,
     cost_of,
-    read_columns,
     read_processor,
     read_source,
 )
@@ -78,8 +79,12 @@ def read_bare(servers: str, partitions: int, events: int) -> int:
     return total
 
 
-def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str, Cell]:
+def read(
+    candidate: str, servers: str, partitions: int, events: int, settings: dict[str, bool]
+) -> dict[str, Cell]:
     """Read all events; return the cost."""
+    if settings["freeze"]:
+        gc.freeze()
     source = KafkaEventSource(servers, topic=TOPIC)
     config = EventProcessorConfig(initial_position=EventPosition.earliest())
     readers: dict[str, Callable[[], int]] = {
@@ -89,7 +94,7 @@ def read(candidate: str, servers: str, partitions: int, events: int) -> dict[str
             read_processor(source, events, replace(config, batch_size_max=BATCH))
         ),
         "columns": lambda: asyncio.run(
-            read_columns(source, events, replace(config, batch_size_max=10_000))
+            read_processor(source, events, replace(config, batch_size_max=10_000), as_columns=True)
         ),
     }
     return cost_of(readers[candidate], events)
@@ -112,18 +117,17 @@ def fill(servers: str, partitions: int, events: int, body: int) -> None:
     producer.flush(120)
 
 
-def measure(
-    partitions: int, events: int, body: int, candidates: Sequence[str], rounds: int
-) -> list[Row]:
+def measure(partitions: int, events: int, body: int, given: argparse.Namespace) -> list[Row]:
     """Fill a new broker, and read it with each candidate in turn, in several rounds."""
     events -= events % partitions
+    settings = {"freeze": given.freeze}
     with KafkaBroker() as broker:
         servers = broker.bootstrap_servers
         fill(servers, partitions, events, body)
         return compared(
-            candidates,
-            rounds,
-            lambda candidate: child(__file__, candidate, servers, partitions, events),
+            given.candidates,
+            given.rounds,
+            lambda candidate: child(__file__, candidate, servers, partitions, events, settings),
             {"partitions": partitions, "body": body, "events": events},
         )
 
@@ -135,6 +139,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=192_000, help="in the backlog")
     parser.add_argument("--candidates", nargs="+", choices=CANDIDATES, default=CANDIDATES)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--freeze", action="store_true", help="call gc.freeze() after the imports")
     parser.add_argument("--reader", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -148,7 +153,7 @@ def main() -> None:
     sizes = [(p, b) for p in given.partitions for b in given.bodies]
     sizes, events = ([(1, 100)], 6_400) if given.quick else (sizes, given.events)
     for partitions, body in sizes:
-        rows += measure(partitions, events, body, given.candidates, given.rounds)
+        rows += measure(partitions, events, body, given)
     print_rows(rows, given.format, "Kafka: the cost of an event")
 
 
