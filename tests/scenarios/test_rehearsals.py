@@ -82,6 +82,13 @@ def test_the_same_seed_tells_the_same():
     assert "again: first_seed=" in text
 
 
+def test_a_request_that_its_receiver_took_for_a_repetition_is_told():
+    """Or else an effect is missing though the handler asked for it."""
+    seed = FIRST_SEEDS["NamesBatches", "NamesEvents"]
+    with pytest.raises(BrokenPromise, match="6, taken for a repetition of '0-0'"):
+        rehearsed_as("NamesBatches", ONCE, first_seed=seed)
+
+
 REFUSED = {
     "Sleeps": "time.sleep()",
     "Threads": "starts a thread",

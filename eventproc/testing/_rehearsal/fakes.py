@@ -30,6 +30,9 @@ class Stage(Protocol):
     def happened(self, owner_id: str, effect: str) -> None:
         """Record an effect."""
 
+    def add(self, owner_id: str, what: str) -> None:
+        """Add a line to the history."""
+
 
 class Fake(ABC):
     """Stands for something outside of the handler, in each simulated process."""
@@ -128,6 +131,8 @@ class _Recorder:
 
         def carry_out() -> None:
             if repeat is not None and (ledger.target, repeat) in stage.repeated:
+                for effect in effects:
+                    stage.add(self._owner_id, f"{effect}, taken for a repetition of {repeat!r}")
                 return
             stage.repeated.add((ledger.target, repeat))
             for effect in effects:
