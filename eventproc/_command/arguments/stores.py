@@ -64,8 +64,8 @@ def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
     path = Path(place).expanduser()
     if must_exist and not path.is_file():
         raise ConfigurationError(
-            f"--store sqlite:{place}: there is no such file; a group's first processor creates "
-            "it, so check the path"
+            f"--store sqlite:{place}: there is no such file: check the path. A group's first "
+            "processor creates it, or `eventproc store init`"
         )
     if not path.parent.is_dir():
         raise ConfigurationError(

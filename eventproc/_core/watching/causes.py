@@ -17,6 +17,9 @@ from eventproc._core.watching.group import WatchedGroup, listed, span_text
 from eventproc._core.watching.memory import CHANGES_SPAN_S, RATE_SPAN_S, Memory, PartitionMemory
 from eventproc.models import IN_PART
 
+CLAIMED_WITHIN: Final = 1.25
+"""Expirations after which a lost partition should have been claimed: a poll is a sixth of one."""
+
 CHANGES_THAT_CONFLICT: Final = 4
 """This many changes of the owner within ``CHANGES_SPAN_S``, among at most ``RIVALS_MAX`` members,
 are more than a rebalance."""
@@ -99,7 +102,8 @@ class Case:
         if p.error is not None:
             return Kind.DAMAGED, p.partition_id
         if known.unserved_since_s is not None:
-            is_long = self.group.at_s - known.unserved_since_s > self.rules.expiration_s
+            unserved_s = self.group.at_s - known.unserved_since_s
+            is_long = unserved_s > CLAIMED_WITHIN * self.rules.expiration_s
             return (Kind.UNOWNED, p.owner_id or "") if is_long else None
         if p.pause is not None:
             return Kind.PAUSED, f"{p.pause.since.isoformat()} {p.pause.reason}"
@@ -134,11 +138,14 @@ class Case:
         if arrival is None or not known.seen.has_work:
             return False
         is_observed = points[-1].at_s - points[0].at_s >= RATE_SPAN_S / 2
-        # A checkpoint that rests does not show a slow handler: it fails, hangs, or has stopped.
-        is_moving = self.group.at_s - known.moved_at_s < RATE_SPAN_S / 2
         # What arrives within some seconds may wait for the next checkpoint.
         is_backlog = (known.seen.lag or 0) > arrival * RATE_SPAN_S
-        return is_observed and is_moving and is_backlog and arrival > SURPLUS * (drain or 0)
+        is_surplus = is_backlog and arrival > SURPLUS * (drain or 0)
+        return is_observed and self._moves(known) and is_surplus
+
+    def _moves(self, known: PartitionMemory) -> bool:
+        """Whether the checkpoint moved: if it rests, the handler fails, hangs, or has stopped."""
+        return self.group.at_s - known.moved_at_s < RATE_SPAN_S / 2
 
     def _is_perhaps_stuck(self, known: PartitionMemory) -> bool:
         """Whether an old checkpoint and several waiting events were found in the first reading.
@@ -153,7 +160,12 @@ class Case:
         return is_old and is_new and is_served and has_several
 
     def _is_hot(self, known: PartitionMemory) -> bool:
-        """Whether most of the events that wait are in this partition."""
+        """Whether most of the events that wait are in this partition, and do not get fewer.
+
+        Where the checkpoint rests, it is the handler that fails or hangs.
+        """
+        if (known.drain_per_s or 0) > (known.arrival_per_s or 0) or not self._moves(known):
+            return False
         lag, lags = known.seen.lag or 0, [each.seen.lag or 0 for each in self.memory.values()]
         return len(lags) >= HOT_PARTITIONS_MIN and lag >= HOT_LAG_MIN and 2 * lag > sum(lags)
 
@@ -376,8 +388,9 @@ def _behind(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
 def _remedy_of_hot(hot: Sequence[PartitionMemory]) -> str:
     return (
         f"More members do not help {_subject(hot, 'partition')}: one member serves a partition at "
-        "a time. Make the handler faster, let it handle several keys at once (key_concurrency), or "
-        "spread the events over more partitions."
+        "a time. Look at the keys that are published: events with one key are all in one "
+        "partition, and in order. With many keys, let the handler take several at once "
+        "(key_concurrency; not if it keeps a state), or make it faster."
     )
 
 

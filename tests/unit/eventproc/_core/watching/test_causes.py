@@ -213,8 +213,8 @@ def test_a_partition_without_a_live_owner_is_stuck_after_an_expiration(owner_id,
         dead = [member("x", is_live=False)] if owner_id else []
         return group(at_s, [lost], [member("b"), *dead])
 
-    assert findings(make, 30) == ()
-    finding = only(findings(make, 40))
+    assert findings(make, 36) == ()
+    finding = only(findings(make, 50))
     assert finding.kind is Kind.UNOWNED
     assert text in finding.text
     assert "none of the 1 live members has claimed it" in finding.text
@@ -332,6 +332,28 @@ def test_one_partition_with_most_of_the_backlog_is_hot():
     assert "300 of the 350 events" in finding.text
     assert "More members do not help partition 0" in finding.remedy
     assert watched([group(0, parts[:2])])[1] == ()
+
+
+def test_a_partition_whose_checkpoint_rests_is_not_hot():
+    """An event on which the handler fails holds the others up; soon it counts as stuck."""
+    lags = {"0": 300, "1": 20, "2": 30}
+    parts = [
+        partition(p, written_ago_s=45, end=end(0, 10 + lag, newest_ago_s=1))
+        for p, lag in lags.items()
+    ]
+
+    assert watched([group(0, parts)])[1] == ()
+
+
+def test_a_partition_that_catches_up_is_not_hot():
+    """Such as after a restart: soon nothing waits."""
+
+    def make(at_s):
+        position, last = 10 + 50 * at_s, 20_000 + 5 * at_s
+        late = partition("0", "a", position=position, end=end(at_s, last, position))
+        return group(at_s, [late, *(course(p, at_s, arrival=5, drain=5) for p in "123")])
+
+    assert findings(make, 90) == ()
 
 
 def test_the_first_reading_calls_no_old_checkpoint_good_while_events_wait():
