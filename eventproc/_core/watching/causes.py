@@ -55,6 +55,7 @@ class Kind(StrEnum):
     HOT = "hot partition"
     UNSURE = "perhaps stuck"
     LATE = "late member"
+    LOST = "lost member"
     STOPPED = "stopped"
     PLACEMENTS = "placements differ"
 

@@ -31,6 +31,8 @@ def findings_of(memory: Memory, group: WatchedGroup, rules: WatchRules) -> tuple
     found += [case.finding(kind, key, stuck) for (kind, key), stuck in causes.items()]
     found += _late(group, rules)
     found += _placements(group)
+    if not found:
+        found += _lost(group)
     order = list(Kind)
     return tuple(sorted(found, key=lambda finding: (order.index(finding.kind), finding.since_s)))
 
@@ -78,6 +80,21 @@ def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
                 p.partition_id for p in group.partitions if p.owner_id == member.owner_id
             ),
             member_ids=(member.owner_id,),
+        )
+
+
+def _lost(group: WatchedGroup) -> Iterable[Finding]:
+    """Members that did not leave. While others are stuck or late, that says more."""
+    lost = [m.owner_id for m in group.members if not m.is_live]
+    if lost:
+        yield Finding(
+            kind=Kind.LOST,
+            text=f"{listed(lost)} did not leave and {'do' if len(lost) > 1 else 'does'} not renew "
+            "any more. Others take the partitions, and have more to do.",
+            remedy="It was killed or suspended, or cannot reach the store: look at the end of its "
+            "log, and start it again if nothing else does.",
+            since_s=group.at_s,
+            member_ids=tuple(lost),
         )
 
 
