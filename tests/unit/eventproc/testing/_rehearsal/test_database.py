@@ -7,28 +7,9 @@ import pytest
 
 from eventproc.testing import Database
 from eventproc.testing._rehearsal.database import SerializationError
+from tests.unit.eventproc.testing._rehearsal.stage import Stage
 
 DATABASE = Database("shop:connect", "create table totals (name text primary key, total int)")
-
-
-class Stage:
-    """A rehearsal without faults, of a single process."""
-
-    def __init__(self):
-        self.repeated: set[object] = set()
-        self.tables: dict[str, Any] = {}
-
-    def now_s(self):
-        """The beginning."""
-        return 0.0
-
-    def steps(self, owner_id, name, carry_out):
-        """Carry out a request at once."""
-        carry_out()
-        yield 0.0
-
-    def happened(self, owner_id, effect):
-        """No effect is recorded."""
 
 
 def connection(stage: Stage) -> Any:
