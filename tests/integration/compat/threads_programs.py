@@ -109,7 +109,7 @@ def idle_events_in_a_thread(place: Place) -> Any:
 def batches_collect(place: Place) -> Any:
     """A batch waits until it is full, or for ``max_wait_time``."""
     receiving = Receiving(place.threads_client())
-    receiving.begin(batch=True, max_batch_size=3, max_wait_time=4.0, partition_id="0")
+    receiving.begin(batch=True, max_batch_size=3, max_wait_time=8.0, partition_id="0")
     receiving.until(lambda: [] in receiving.by_partition["0"])
     place.publish(["a"])
     place.publish(["b", "c", "d", "e"])
