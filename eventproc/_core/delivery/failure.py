@@ -9,8 +9,8 @@ Rule 3: a call with columns is halved instead, and each half again, until the ro
 row among 10,000 costs some 30 calls and not 10,000.
 Rule 4: an event is given up only for failures of its own, not of the call that it was in.
 Rule 5: an event whose body cannot be decoded is given up at once, whatever the policy's limit is;
-one whose handler asks for what this processor's settings do not have is never given up: each event
-would be, though none is at fault.
+one whose handler sets a state that these settings do not have is never given up: each event would
+be, though none is at fault.
 
 After the death of the process: the checkpoint stores an *isolation* with the position. It says how
 the events after the position were last delivered by a process that died: in an ordinary batch, in a
@@ -32,7 +32,7 @@ from math import inf, isqrt
 from typing import Final, TypeVar
 
 from eventproc._core.delivery.window import NUMBER_OF
-from eventproc.errors import DecodeError, StateRefusedError, TransactionsRefusedError
+from eventproc.errors import DecodeError, StateRefusedError
 from eventproc.models import (
     ALONE,
     IN_BATCH,
@@ -50,9 +50,6 @@ PART_MIN: Final = 32
 """The length of the first parts, in events. Later parts grow with the square root of the events
 handled since: so *n* events cost about ``2 * sqrt(n)`` writes, and the one part with the poison
 event as many again."""
-
-_OF_SETTINGS: Final = (StateRefusedError, TransactionsRefusedError)
-"""Errors that the settings cause, whatever the event is."""
 
 ALONE_COUNT: Final = 100
 """How many events are delivered alone. Parts stay at most this long for 10,000 events."""
@@ -101,7 +98,9 @@ class RetryState:
             self.error_by_number[number] = error
             if isinstance(error, DecodeError):
                 self._final.add(number)
-            if isinstance(error, DecodeError) or not isinstance(error, transient + _OF_SETTINGS):
+            if isinstance(error, DecodeError) or not isinstance(
+                error, (*transient, StateRefusedError)
+            ):
                 self.attempt_by_number[number] = self.attempt_by_number.get(number, 0) + 1
         if suspect := report.suspect:
             chosen = [suspect[len(suspect) // 2]] if self.halves else suspect
