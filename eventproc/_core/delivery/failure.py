@@ -8,9 +8,7 @@ of them fails, and delivers each of the others only once more.
 Rule 3: a call with columns is halved instead, and each half again, until the row is found: so one
 row among 10,000 costs some 30 calls and not 10,000.
 Rule 4: an event is given up only for failures of its own, not of the call that it was in.
-Rule 5: an event whose body cannot be decoded is given up at once, whatever the policy's limit is;
-one whose handler sets a state that these settings do not have is never given up: each event would
-be, though none is at fault.
+Rule 5: an event whose body cannot be decoded is given up at once, whatever the policy's limit is.
 
 After the death of the process: the checkpoint stores an *isolation* with the position. It says how
 the events after the position were last delivered by a process that died: in an ordinary batch, in a
@@ -32,7 +30,7 @@ from math import inf, isqrt
 from typing import Final, TypeVar
 
 from eventproc._core.delivery.window import NUMBER_OF
-from eventproc.errors import DecodeError, StateRefusedError
+from eventproc.errors import DecodeError
 from eventproc.models import (
     ALONE,
     IN_BATCH,
@@ -98,9 +96,7 @@ class RetryState:
             self.error_by_number[number] = error
             if isinstance(error, DecodeError):
                 self._final.add(number)
-            if isinstance(error, DecodeError) or not isinstance(
-                error, (*transient, StateRefusedError)
-            ):
+            if isinstance(error, DecodeError) or not isinstance(error, transient):
                 self.attempt_by_number[number] = self.attempt_by_number.get(number, 0) + 1
         if suspect := report.suspect:
             chosen = [suspect[len(suspect) // 2]] if self.halves else suspect

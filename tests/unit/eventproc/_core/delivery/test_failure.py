@@ -22,7 +22,6 @@ from eventproc._core.delivery.failure import (
     search_after,
     search_for,
 )
-from eventproc.errors import StateRefusedError
 from eventproc.models import ALONE, IN_BATCH, IN_PART, NOT_BEGUN, Isolation, alone
 from tests.unit.eventproc._core.batches import CountingBatch
 from tests.unit.eventproc._core.events import event, events, numbers
@@ -48,16 +47,6 @@ def test_after_a_failed_call_each_event_is_alone():
     retries.note(blame(pending[:3], ValueError()), ())
 
     assert [numbers(next_part(pending[i:], retries)) for i in range(4)] == [[1], [2], [3], [4]]
-
-
-def test_a_state_that_the_settings_refuse_gives_up_no_event():
-    """Each event would fail, and none is at fault."""
-    pending, retries = events([1, 2]), RetryState()
-    for _ in range(5):
-        retries.note(FailureReport(failed={1: StateRefusedError("0")}), ())
-    retries.note(FailureReport(failed={2: ValueError()}), ())
-
-    assert numbers(retries.exhausted(pending, 1)) == [2]
 
 
 def test_a_failed_call_with_columns_is_halved():
