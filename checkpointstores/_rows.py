@@ -28,7 +28,7 @@ def key_of(group: ConsumerGroup) -> dict[str, Any]:
 
 
 def groups_of(rows: Iterable[Sequence[Any]]) -> list[ConsumerGroup]:
-    """Return the groups in the rows of ``list_groups_statement``."""
+    """Return the groups with these names: namespace, hub and group, as in the tables."""
     return [
         ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name=eventhub, name=name)
         for namespace, eventhub, name in rows

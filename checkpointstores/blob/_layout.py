@@ -21,6 +21,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from checkpointstores._fields import MEMBER, Field, are_names_of, without_port
+from checkpointstores._rows import groups_of
 from checkpointstores.blob._container import BlobItem
 from eventproc._base.bounded_json import read_json
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, BEFORE_FIRST_SEQUENCE_NUMBER
@@ -148,10 +149,7 @@ def groups_in(names: Iterable[str]) -> list[ConsumerGroup]:
         for *home, kind, partition_id in (p for p in parts if len(p) == _PARTS and all(p))
         if kind in kinds and partition_id
     }
-    return [
-        ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name=eventhub, name=name)
-        for namespace, eventhub, name in sorted(homes)
-    ]
+    return groups_of(sorted(homes))
 
 
 def settings_to_share(group: ConsumerGroup, home: str) -> dict[str, str | bool]:
