@@ -53,7 +53,7 @@ def test_a_hub_that_does_not_answer_is_told_from_one_that_differs(
 
 
 @pytest.mark.long
-def test_the_emulator_and_azurite_do_all_that_is_assumed(storage, container, command, tmp_path):
+def test_the_emulator_and_azurite_do_all_that_is_assumed(azurite, command, tmp_path):
     """A report without names and keys, no blob left, and the used hub is refused afterwards."""
     with EventHubsEmulator({HUB: 3}, consumer_groups=["audit"]) as emulator:
         hidden = [

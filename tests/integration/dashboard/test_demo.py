@@ -73,8 +73,10 @@ async def test_the_demo_is_seen_as_it_happens(monkeypatch):
                 with held(monkeypatch):
                     await shown(page, "#log li[data-kind=died]", f"{frozen} has not renewed")
                 await lines.until(r"(\w) continues")
-                await shown(page, "#log li:is([data-kind=joined], [data-kind=returned])", frozen)
-                await shown(page, "#headline", "in good order")
+                with held(monkeypatch):
+                    back = "#log li:is([data-kind=joined], [data-kind=returned])"
+                    await shown(page, back, frozen)
+                    await shown(page, "#headline", "in good order")
         finally:
             if not playing.done():
                 await end([playing])

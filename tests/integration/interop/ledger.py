@@ -143,7 +143,10 @@ class Ledger:
         if old.history is new.history and old.history.is_foreign and (new.is_reopened or is_stored):
             return "after_reopens"
         is_mixed = old.history.is_foreign or new.history.is_foreign
-        is_stolen = old.is_lost or new.opened_s < old.closed_s
+        # Another SDK does not say that it lost a partition, and may close it while the new owner
+        # opens it, with a position that it read before.
+        opening_s = OPENING_MAX_S if old.history.is_foreign else 0
+        is_stolen = old.is_lost or new.opened_s - opening_s < old.closed_s
         if is_mixed and is_stolen and old.history is not new.history:
             return "after_steals"
         if old.history.is_foreign and not is_stored:

@@ -63,6 +63,20 @@ SITUATIONS = {
         [ours(0, (1, "open"), (2, "5"), (14, "close")), go(1, *OPENS_LATER)],
         "after_steals",
     ),
+    "a foreign SDK steals it from one that stores and closes meanwhile": (
+        [
+            go(0, (1, "open"), (2, "5"), (10.5, "=5"), (10.9, "close")),
+            go(1, *OPENS_LATER),
+        ],
+        "after_steals",
+    ),
+    "a foreign SDK takes it from ours that stores and closes meanwhile": (
+        [
+            ours(0, (1, "open"), (2, "5"), (10.5, "=5"), (10.9, "close")),
+            go(1, *OPENS_LATER),
+        ],
+        "unexplained",
+    ),
     "a foreign SDK steals it, which ours notices before": (
         [ours(0, (1, "open"), (2, "5"), (10, "lose")), go(1, *OPENS_LATER)],
         "after_steals",
