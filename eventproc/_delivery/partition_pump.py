@@ -7,6 +7,7 @@ Rule 3: the handler, the log and the caller of ``run`` get the same close reason
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from random import Random
@@ -42,7 +43,7 @@ from eventproc._delivery.stall_watchdog import Watchdog
 from eventproc._delivery.start import find_start
 from eventproc._delivery.steady_link import SteadyLink
 from eventproc._group.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
-from eventproc.errors import OwnershipLostError
+from eventproc.errors import OwnershipLostError, StateRefusedError
 from eventproc.models import CloseReason
 from eventproc.models._statistics import DeliveryCounters, PumpStatistics
 from eventproc.ports import DeadLetterSink, Transactions
@@ -128,7 +129,8 @@ class PartitionPump:
         policy = config.failure_policy
         self._calls = HandlerCalls(
             handler,
-            policy=policy,
+            # A refused state is the fault of the settings: every event would be given up for it.
+            policy=replace(policy, transient=(*policy.transient, StateRefusedError)),
             action=FailureActions(
                 policy.action, sink=dead_letters, scope=scope, wait_s=wait_s
             ).apply,
