@@ -42,7 +42,7 @@ PAIRS = {
 }
 """A fault and its cure; the promise, and words of the sentence that tells the fault."""
 
-FIRST_SEEDS = dict(zip(PAIRS, (4, 4, 3, 16, 23, 24, 3, 49, 7, 2), strict=True))
+FIRST_SEEDS = dict(zip(PAIRS, (4, 4, 3, 23, 23, 59, 3, 49, 7, 2), strict=True))
 """The first seeds that find each fault: the short tests begin there, so that they take a second."""
 
 

@@ -129,18 +129,20 @@ class Rehearsal:
 
     def _shrunk(self, plan: Plan, breach: Breach) -> tuple[Plan, Breach]:
         """Return the simplest plan found that breaks the same promise."""
-        tries = 0
-        while True:
-            for candidate in simpler(plan):
-                tries += 1
-                found = self._breach(candidate)
-                if found is not None and found.promise is breach.promise:
-                    plan, breach = candidate, found
-                    break
-                if tries > SHRINKS_MAX:
-                    return plan, breach
+        # After a success the search goes on at its place: what did not help before it seldom does
+        # after it, and is tried again in the next round.
+        candidates = [*simpler(plan)]
+        tries = place = failed = 0
+        while failed < len(candidates) and tries < SHRINKS_MAX:
+            tries += 1
+            candidate = candidates[place % len(candidates)]
+            found = self._breach(candidate)
+            if found is not None and found.promise is breach.promise:
+                plan, breach = candidate, found
+                candidates, failed = [*simpler(plan)], 0
             else:
-                return plan, breach
+                place, failed = place + 1, failed + 1
+        return plan, breach
 
 
 @checked
