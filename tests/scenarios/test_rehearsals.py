@@ -50,7 +50,7 @@ def rehearsed_as(name, promise, **options):
     rehearse(f"{HERE}:{name}", *FAKES, promises=[promise], **options)
 
 
-@pytest.mark.parametrize("is_from_zero", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("is_from_zero", [False, pytest.param(True, marks=pytest.mark.night)])
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0])
 def test_a_fault_is_found_and_told(pair, is_from_zero):
     """In a sentence with the effect, how often it happened, and what brought it about."""
@@ -63,7 +63,10 @@ def test_a_fault_is_found_and_told(pair, is_from_zero):
     assert [word for word in words if word not in sentence] == []
 
 
-@pytest.mark.parametrize("seeds", [3, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "seeds",
+    [3, pytest.param(50, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.night)],
+)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1])
 def test_a_mended_handler_keeps_its_promise(pair, seeds):
     """No seed is a false alarm."""

@@ -54,7 +54,13 @@ def test_a_hub_that_does_not_answer_is_told_from_one_that_differs(
 
 @pytest.mark.long
 def test_the_emulator_and_azurite_do_all_that_is_assumed(azurite, command, tmp_path):
-    """A report without names and keys, no blob left, and the used hub is refused afterwards."""
+    """A report without names and keys, no blob left, and the used hub is refused afterwards.
+
+    The service is its own: thousands of blobs are listed, and it is slow if it has many others.
+    """
+    storage, container = azurite.connection_string, "an-own-container"
+    with ContainerClient.from_connection_string(storage, container) as client:
+        client.create_container()
     with EventHubsEmulator({HUB: 3}, consumer_groups=["audit"]) as emulator:
         hidden = [
             HUB,

@@ -7,7 +7,8 @@ import asyncio
 import gc
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import pytest
@@ -68,7 +69,15 @@ BETTER: dict[str, tuple[Any, Any]] = {
 }
 """Programs that observe something else: with Azure's client, and with ours."""
 
-Observations = dict[tuple[str, str], Future[Any]]
+AGAIN_MAX = 2
+"""On a busy machine Azure's client divides batches otherwise, or hangs, now and then. A difference
+that is ours stays when both programs run again, with nothing beside them."""
+
+Attempt = tuple[Future[Any], Future[Any]]
+"""What a program observes with Azure's client, and with ours."""
+
+Observations = dict[str, tuple[Attempt, Callable[[int], Attempt]]]
+"""By program; and how to begin it again, for which time."""
 
 
 def observe(program: Callable[[Place], Any], place: Place) -> Any:
@@ -84,15 +93,20 @@ def observing(
     """Begin those of these programs on both sides whose tests are run."""
     tests = [item.name for item in request.session.items]
     names = [name for name in programs if any(test.endswith(f"[{name}]") for test in tests)]
-    hubs = {f"{name}-{side}": 4 for name in names for side in SIDES}
+    times = range(1 + AGAIN_MAX)
+    hubs = {f"{name}-{side}-{n}": 4 for name in names for side in SIDES for n in times}
     with EventHubsEmulator(hubs) as emulator, ThreadPoolExecutor(12) as pool:
-        yield {
-            (name, side): pool.submit(
-                observe, ALL[name], Place(side, emulator, f"{name}-{side}", storage)
+
+        def begun(name: str, time: int) -> Attempt:
+            azures, ours = (
+                pool.submit(
+                    observe, ALL[name], Place(side, emulator, f"{name}-{side}-{time}", storage)
+                )
+                for side in SIDES
             )
-            for name in names
-            for side in SIDES
-        }
+            return azures, ours
+
+        yield {name: (begun(name, 0), partial(begun, name)) for name in names}
     gc.collect()  # here, where what Azure's client has not closed is expected
 
 
@@ -109,11 +123,25 @@ def others(request: pytest.FixtureRequest, storage: str) -> Iterator[Observation
 
 
 def check(name: str, observations: Observations) -> None:
-    azures, ours = (observations[name, side].result() for side in SIDES)
+    attempt, again = observations[name]
+    for time in range(1, 1 + AGAIN_MAX):
+        if is_as_expected(name, attempt):
+            break
+        wait([future for (both, _) in observations.values() for future in both])
+        attempt = again(time)
+    azures, ours = (future.result() for future in attempt)
     if name in BETTER:
         assert (azures, ours) == BETTER[name]
     else:
         assert ours == azures
+
+
+def is_as_expected(name: str, attempt: Attempt) -> bool:
+    """Whether both sides observe the same, or what ``BETTER`` says."""
+    if any(future.exception() for future in attempt):
+        return False
+    azures, ours = (future.result() for future in attempt)
+    return (azures, ours) == BETTER.get(name, (azures, azures))
 
 
 @pytest.mark.integration

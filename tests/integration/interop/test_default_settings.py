@@ -140,7 +140,11 @@ async def watch(
 
 @pytest.mark.parametrize(
     ("sdks", "expiration_s"),
-    [(("python",), 180), (("javascript",), 240), (("python", "javascript"), 180)],
+    [
+        pytest.param(("python",), 180, marks=pytest.mark.night),
+        pytest.param(("javascript",), 240, marks=pytest.mark.night),
+        (("python", "javascript"), 180),
+    ],
 )
 async def test_nothing_moves_in_a_balanced_group_with_azure_sdks_at_their_defaults(
     sdks, expiration_s, storage, container
