@@ -125,6 +125,20 @@ async def test_the_text_does_not_depend_on_the_parts():
     assert [c["sequence_number"] for c in texts[0]["checkpoints"]] == [0, 1, 2]
 
 
+async def test_each_part_is_written_before_the_next_one_is_read():
+    """All states together may exceed the memory."""
+    out, written = StringIO(), []
+
+    async def parts():
+        for number in range(3):
+            written.append(out.getvalue().count("partition_id"))
+            yield [Record(checkpoint=checkpoint_of(number))]
+
+    await write_exported(out, GROUP, parts(), exported_at=datetime.now(UTC))
+
+    assert written == [0, 1, 2]
+
+
 NONE_EXPORTED = (
     '{"format":"eventproc-checkpoints","version":1,"namespace":"h","eventhub":"o",'
     '"consumer_group":"g","exported_at":"2026-01-31T08:00:00Z","checkpoints":[]}'
