@@ -87,12 +87,15 @@ def _lost(group: WatchedGroup) -> Iterable[Finding]:
     """Members that did not leave. While others are stuck or late, that says more."""
     lost = [m.owner_id for m in group.members if not m.is_live]
     if lost:
+        do, they, their = ("do", "They were", "their logs")
+        if len(lost) == 1:
+            do, they, their = ("does", "It was", "its log")
         yield Finding(
             kind=Kind.LOST,
-            text=f"{listed(lost)} did not leave and {'do' if len(lost) > 1 else 'does'} not renew "
-            "any more. Others take the partitions, and have more to do.",
-            remedy="It was killed or suspended, or cannot reach the store: look at the end of its "
-            "log, and start it again if nothing else does.",
+            text=f"{listed(lost)} did not leave and {do} not renew any more. Others take the "
+            "partitions, and have more to do.",
+            remedy=f"{they} killed or suspended, or cannot reach the store: look at the end of "
+            f"{their}, and start again what nothing else starts.",
             since_s=group.at_s,
             member_ids=tuple(lost),
         )

@@ -220,6 +220,22 @@ def test_a_partition_without_a_live_owner_is_stuck_after_an_expiration(owner_id,
     assert "none of the 1 live members has claimed it" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        ("x", ("x did not leave and does not renew", "It was killed", "the end of its log")),
+        ("xy", ("x and y did not leave and do not renew", "They were killed", "of their logs")),
+    ],
+)
+def test_members_that_did_not_leave_are_told_when_nothing_else_is_wrong(lost, words):
+    """One, or several."""
+    members = [member("b"), *(member(name, is_live=False) for name in lost)]
+    finding = only(findings(lambda at_s: group(at_s, [partition("0", "b")], members)))
+
+    assert finding.kind is Kind.LOST
+    assert [word for word in words if word not in f"{finding.text} {finding.remedy}"] == []
+
+
 def test_a_finding_says_for_how_long_a_partition_has_had_no_owner():
     """By the age of its last renewal, which may be older than the first reading."""
     lost = partition("0", "x", is_expired=True, renewed_ago_s=100)
