@@ -1,5 +1,6 @@
 """Opening a blob store: errors come at once, name value and remedy, and never contain the key."""
 
+import gc
 import pickle
 import traceback
 from dataclasses import replace
@@ -8,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
+from azure.storage.blob.aio import BlobClient
 
 from checkpointstores.blob import BlobCheckpointStore
+from checkpointstores.blob._azure_container import BLOB_CLIENTS_MAX
 from eventproc.errors import ConfigurationError, StoreRejectedError, StoreUnavailableError
 from eventproc.models import (
     CheckpointResult,
@@ -299,6 +302,21 @@ async def test_a_request_that_hangs_ends_at_its_timeout(azurite):
 
     assert claim.outcome is WriteOutcome.UNKNOWN
     assert owners <= {"me"}
+
+
+@pytest.mark.long
+async def test_memory_does_not_grow_with_the_number_of_blobs(storage, container):
+    """An export reads a hundred thousand of them."""
+
+    def clients() -> int:
+        return sum(isinstance(each, BlobClient) for each in gc.get_objects())
+
+    store = BlobCheckpointStore.from_connection_string(storage, container)
+    async with store:
+        before = clients()
+        for number in range(BLOB_CLIENTS_MAX + 100):
+            await store.read_checkpoint(GROUP, str(number))
+        assert clients() <= before + BLOB_CLIENTS_MAX
 
 
 async def test_an_unopened_store_can_be_pickled(storage, container):
