@@ -76,7 +76,6 @@ test-unit: venv ## run the unit tests, which need nothing but Python packages (t
 .PHONY: test-long
 test-long: $(parts) ## run the other tests: each promise with each real part, clusters, outages, storms, demos, more seeds
 	@$(run)/$(pytest) -m 'long or more'
-	@$(MAKE) test-spark-$(firstword $(older_sparks))
 
 # Each older version of Spark has an environment of its own, which is made when it is tested.
 spark_warnings := -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
