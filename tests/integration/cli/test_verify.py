@@ -53,6 +53,7 @@ def test_a_hub_that_does_not_answer_is_told_from_one_that_differs(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_the_emulator_and_azurite_do_all_that_is_assumed(azurite, command, tmp_path):
     """A report without names and keys, no blob left, and the used hub is refused afterwards.
 
@@ -73,7 +74,7 @@ def test_the_emulator_and_azurite_do_all_that_is_assumed(azurite, command, tmp_p
             "EVENTPROC_STORAGE_CONNECTION_STRING": storage,
         }
         process = command.start(*arguments, **secrets)
-        out, err = process.communicate(timeout=600)
+        out, err = process.communicate(timeout=1100)
         again, _, refusal = command.run(*arguments, **secrets)
     with ContainerClient.from_connection_string(storage, container) as client:
         left = list(client.list_blobs())
