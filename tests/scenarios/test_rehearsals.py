@@ -43,7 +43,7 @@ PAIRS = {
 """A fault and its cure; the promise, and words of the sentence that tells the fault."""
 
 FIRST_SEEDS = dict(zip(PAIRS, (4, 4, 3, 23, 23, 59, 3, 49, 7, 2), strict=True))
-"""The first seeds that find each fault: the short tests begin there, so that they take a second."""
+"""Seeds that find each fault soon: the short tests begin there, so that they take some seconds."""
 
 
 def rehearsed_as(name, promise, **options):
