@@ -1,8 +1,5 @@
 """Azure's own ``azure-eventhub`` over time; ``test_assumptions.py`` has single requests."""
 
-import gc
-import warnings
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -15,16 +12,6 @@ from .azure_clients import TIMEOUT_S, Reading, consumer_of, producer_of
 
 # After a connection is lost Azure's client leaves its socket to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
-
-@pytest.fixture(autouse=True)
-def _collect_open_sockets() -> Iterator[None]:
-    """Collect sockets that Azure's client leaves open after a lost connection, without a
-    warning."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def test_batches_without_a_key_go_to_each_partition_in_turn(shared_emulator, hub):

@@ -1,8 +1,6 @@
 """The publisher of event hubs on the emulator: acknowledgements, refusals, outages."""
 
 import asyncio
-import gc
-import warnings
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import chain
@@ -29,16 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 SOON = timedelta(seconds=10)
 BRIEF = timedelta(milliseconds=200)
-
-
-@pytest.fixture(autouse=True)
-def _collect_open_sockets() -> Iterator[None]:
-    """Collect sockets that Azure's client leaves open after a lost connection, without a
-    warning."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.fixture(name="emulator")
