@@ -122,7 +122,7 @@ def moves(history):
     )
 
 
-@pytest.mark.parametrize("draw", [209, 56])
+@pytest.mark.parametrize("draw", [209, pytest.param(56, marks=pytest.mark.night)])
 def test_uneven_loads_are_shared_within_ten_minutes(draw):
     """The busiest is at most 1.2 times its share, and then at most two partitions move an hour and
     processor."""

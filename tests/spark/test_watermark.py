@@ -101,7 +101,7 @@ def test_a_closed_window_has_all_its_events(spark, tmp_path, connection, hub, al
     assert counts == {begin: all_windows(hub)[begin] for begin in counts}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_of_a_million_events_none_is_lost(spark, tmp_path):
     """In twelve batches or more, of eight partitions with rates from one to four."""
     hub = [  # in whole milliseconds, as a hub has them

@@ -176,7 +176,7 @@ def test_the_ledger_counts_positions_that_are_taken_over():
     assert directions == {"go to ours": 1}
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.timeout(500)
 def test_processors_of_every_sdk_share_a_group_through_faults():
     """Nothing is lost, no repeat is unexplained, shares are even in the end, and nothing moves."""

@@ -18,7 +18,7 @@ RATE = 80
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("lanes", [pytest.param(1, marks=pytest.mark.night), 3])
 def test_scaling_under_load_handles_each_order_once(lanes, has_rabbitmq, tmp_path):
     """2-4-1-3 pods: the acknowledgements of a queue are there before its lease moves."""
     with RabbitMqBroker(location=tmp_path) as broker:
@@ -32,7 +32,7 @@ def test_scaling_under_load_handles_each_order_once(lanes, has_rabbitmq, tmp_pat
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("lanes", [pytest.param(1, marks=pytest.mark.night), 3])
 def test_kills_a_freeze_and_a_broker_that_dies_keep_the_order_of_each_key(
     lanes, has_rabbitmq, tmp_path
 ):
