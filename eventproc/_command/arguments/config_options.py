@@ -35,7 +35,6 @@ BALANCING: Final[dict[str, Any]] = {
 
 PROCESSOR: Final[dict[str, Any]] = {
     "deployment_id": Option(
-        envvar="EVENTPROC_DEPLOYMENT_ID",
         metavar="NAME",
         help="The deployment that this process belongs to, such as the tag of its image. While "
         "processors of another deployment are running, it waits on standby until one leaves.",

@@ -8,23 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from eventproc._command.terminal.ends import start_child
+from eventproc._command.terminal.help import HEADINGS, variable_of
 from eventproc.errors import EventProcError
 
 POLL_S: Final = 0.02
 LOG_TAIL_LINES: Final = 5
 
 USERS_VARIABLES: Final = (
-    "EVENTPROC_CONNECTION_STRING",
-    "EVENTPROC_STORAGE_CONNECTION_STRING",
+    *(variable_of(option) for options in HEADINGS.values() for option in options),
     "AZURE_STORAGE_CONNECTION_STRING",
-    "EVENTPROC_NAMESPACE",
-    "EVENTPROC_STORAGE_ACCOUNT",
-    "EVENTPROC_CUSTOM_ENDPOINT",
-    "EVENTPROC_TRANSPORT",
-    "EVENTPROC_CA_BUNDLE",
-    "EVENTPROC_PROXY",
 )
-"""The environment variables of the options that say how hub and storage account are reached."""
+"""The environment variables of the options of ``run``, which are the user's own."""
 
 
 class ChildFailedError(EventProcError):

@@ -84,8 +84,20 @@ def _plain_range(found: re.Match[str]) -> str:
     return f"{found[1]} to {found[2]}" if found[1] else f"{found[3]} or more"
 
 
+def variable_of(option: str) -> str:
+    """Return the environment variable of an option: ``EVENTPROC_`` and its name."""
+    return f"EVENTPROC_{option.strip('-').replace('-', '_').upper()}"
+
+
 class HeadedCommand(PlainCommand):
-    """A verb whose help has ``HEADINGS``."""
+    """A verb whose help has ``HEADINGS``; each of its options may be a variable, too."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        """Take the arguments of typer's command."""
+        super().__init__(*arguments, **settings)
+        for parameter in self.params:
+            if parameter.param_type_name == "option" and parameter.envvar is None:
+                parameter.envvar = variable_of(parameter.opts[0])
 
     # ``Any``: typer has a click of its own, without public types.
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401

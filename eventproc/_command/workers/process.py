@@ -23,7 +23,6 @@ class ProcessOptions:
     owner_id: Annotated[
         str,
         typer.Option(
-            envvar="EVENTPROC_OWNER_ID",
             metavar="NAME",
             help="The name of this process in the group. Give one that stays the same over "
             "restarts, such as the name of a pod. By default each start has a new one; with "
@@ -34,7 +33,6 @@ class ProcessOptions:
         int,
         typer.Option(
             "--workers",
-            envvar="EVENTPROC_WORKERS",
             metavar="N",
             min=0,
             help="Run N processes on this host, to use N cores, and restart those that die. They "
@@ -46,7 +44,6 @@ class ProcessOptions:
     roster: Annotated[
         str,
         typer.Option(
-            envvar="EVENTPROC_ROSTER",
             metavar="ROSTER",
             help="Which processes the group should have, whether they run yet or not: statefulset "
             "or replicaset, read from Kubernetes for this pod, or MODULE:NAME for a Roster of your "
@@ -57,7 +54,6 @@ class ProcessOptions:
     http: Annotated[
         str,
         typer.Option(
-            envvar="EVENTPROC_HTTP",
             metavar="[HOST:]PORT",
             help="Serve /live, /ready, /partitions, /metrics and /status for probes, Prometheus "
             "and people. PORT alone listens on 127.0.0.1, which probes of Kubernetes do not reach: "

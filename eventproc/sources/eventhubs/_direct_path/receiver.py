@@ -300,7 +300,7 @@ class EventHubReceiver(PartitionReceiver):
     def _wake_reader(self) -> None:
         """Wake the reader task if there is room for more events, so that it grants credit."""
         link, waiting, credit = self._link, self._waiting, self._credit
-        if waiting is None or credit.is_too_full:
+        if waiting is None or waiting.expired() or credit.is_too_full:
             return
         if self._is_resting or credit.to_grant(link.credit) is not None:
             self._waiting = None  # do not wake it twice

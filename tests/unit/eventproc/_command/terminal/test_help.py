@@ -60,3 +60,30 @@ def test_each_option_of_the_table_is_one_of_todays():
     todays = {o for name in NAMES for each in COMMANDS[name].params for o in each.opts}
 
     assert {option for options in HEADINGS.values() for option in options} <= todays
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_option_may_be_a_variable_of_its_name(name):
+    """So that whoever knows an option knows the variable; ``--group`` belongs to another group."""
+    variables = {each.opts[0]: each.envvar for each in COMMANDS[name].params[1:]}
+    others = {"--group": "EVENTPROC_RESOURCE_GROUP"}
+
+    for option, variable in variables.items():
+        by_name = f"EVENTPROC_{option[2:].upper().replace('-', '_')}"
+        expected = others.get(option, by_name)
+        assert expected in ([variable] if isinstance(variable, str) else variable)
+
+
+def test_a_variable_gives_an_option_unless_it_is_empty(monkeypatch):
+    """An option of the command line goes before it."""
+
+    def batch_size(*arguments):
+        words = ["orders:Handler", "--eventhub", "orders", "--store", "sqlite:group.db", *arguments]
+        return COMMANDS["run"].make_context("run", words).params["batch_size_max"]
+
+    by_default = batch_size()
+    monkeypatch.setenv("EVENTPROC_BATCH_SIZE", "7")
+
+    assert (batch_size(), batch_size("--batch-size", "8")) == (7, 8)
+    monkeypatch.setenv("EVENTPROC_BATCH_SIZE", "")
+    assert batch_size() == by_default

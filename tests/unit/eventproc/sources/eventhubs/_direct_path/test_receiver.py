@@ -16,11 +16,13 @@ from eventproc.models import EventBatch, LastEnqueued
 from eventproc.sources.eventhubs._direct_path.frames import FrameParser
 from eventproc.sources.eventhubs._direct_path.lazy_event import last_enqueued_in
 from eventproc.sources.eventhubs._direct_path.receiver import (
+    LISTEN_MAX_S,
     TOO_FULL,
     UNKNOWN_SIZE,
     Credit,
     EventHubReceiver,
 )
+from eventproc.testing._virtual_time import run_virtual
 from tests.unit.eventproc.sources.eventhubs.messages import message, section
 
 SOON = timedelta(seconds=5)
@@ -212,6 +214,33 @@ async def test_reading_resumes_as_soon_as_there_is_room(monkeypatch):
     await receiver.close()
 
     assert (remaining_before, remaining_after) == (1, 0)
+
+
+def test_events_may_be_taken_in_the_moment_in_which_the_readers_wait_ends():
+    """The wait is over then, though the reader has not run yet; it goes on by itself."""
+
+    async def run() -> list[int]:
+        loop = asyncio.get_running_loop()
+        receiver, _ = opened(100, 10)
+        await turns()
+        taking = receiver.receive(events_max=10, wait_max=SOON)
+        taking.send(None)  # It lets other tasks run.
+        taken = loop.create_future()
+
+        def take() -> None:
+            try:
+                taking.send(None)
+            except StopIteration as end:
+                taken.set_result(end.value)
+            except Exception as error:  # noqa: BLE001 - the test fails with it
+                taken.set_exception(error)
+
+        loop.call_later(LISTEN_MAX_S, take)  # after the reader's own timer
+        events = [*await taken, *await receiver.receive(events_max=10, wait_max=SOON)]
+        await receiver.close()
+        return [event.sequence_number for event in events]
+
+    assert run_virtual(run())[:11] == list(range(11))
 
 
 async def test_a_receiver_with_a_full_buffer_notices_its_displacement():
