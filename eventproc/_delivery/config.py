@@ -158,8 +158,8 @@ class EventProcessorConfig(GroupConfig):
     """Every setting of an ``EventProcessor``.
 
     All processors of a group should have the same ``ownership_expiration``. In a group shared with
-    processors of an Azure SDK, it should be at least theirs: 180 s for Python and Java, 120 s for
-    .NET, 60 s for JavaScript and Go.
+    processors of an Azure SDK it has to be longer than twice their longest renewal interval:
+    ``docs/operations.md`` has a table.
     """
 
     __module__ = "eventproc"

@@ -283,7 +283,7 @@ async def listening(opening: Awaitable[T], host: str, port: int) -> T:
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen on {host}:{port}: {error.strerror or error}; "
-            "is another emulator running? port 0 takes any free port"
+            "is another emulator running? Port 0 (`--port 0`) takes any free port"
         ) from error
 
 

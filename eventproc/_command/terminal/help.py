@@ -92,7 +92,7 @@ def variable_of(option: str) -> str:
 class HeadedCommand(PlainCommand):
     """A verb whose help has ``HEADINGS``; each of its options may be a variable, too."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401
         """Take the arguments of typer's command."""
         super().__init__(*arguments, **settings)
         for parameter in self.params:

@@ -95,7 +95,7 @@ def _lost(group: WatchedGroup) -> Iterable[Finding]:
             text=f"{listed(lost)} did not leave and {do} not renew any more. Others take the "
             "partitions, and have more to do.",
             remedy=f"{they} killed or suspended, or cannot reach the store: look at the end of "
-            f"{their}, and start again what nothing else starts.",
+            f"{their}. If neither systemd nor Kubernetes starts it again, do so.",
             since_s=group.at_s,
             member_ids=tuple(lost),
         )

@@ -17,6 +17,10 @@ RATE_SPAN_S: Final = 30.0
 POINT_SPAN_S: Final = 2.0
 """The least time between two points."""
 
+PAUSE_S: Final = 120.0
+"""After a pause of the readings that is as long, rates begin anew: an average over it says nothing
+about now."""
+
 POINTS_MAX: Final = int(RATE_SPAN_S / POINT_SPAN_S) + 1
 CHANGES_SPAN_S: Final = 180.0
 CHANGES_MAX: Final = 8
@@ -146,6 +150,8 @@ def _with_point(points: tuple[Point, ...], p: WatchedPartition, at_s: float) -> 
     if points and asked_s - points[-1].at_s < POINT_SPAN_S:
         return points
     new = Point(asked_s, None if p.end is None else p.end.last, p.position)
+    if points and asked_s - points[-1].at_s >= PAUSE_S:
+        return (new,)
     kept = [*points, new][-POINTS_MAX:]
     while len(kept) > 2 and asked_s - kept[1].at_s >= RATE_SPAN_S:  # noqa: PLR2004 - an interval
         del kept[0]

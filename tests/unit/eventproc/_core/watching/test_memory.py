@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc._core.watching.memory import CHANGES_MAX, POINTS_MAX, RATE_SPAN_S, Memory, remember
+from eventproc._core.watching.memory import (
+    CHANGES_MAX,
+    PAUSE_S,
+    POINTS_MAX,
+    RATE_SPAN_S,
+    Memory,
+    remember,
+)
 from tests.unit.eventproc._core.watching.readings import end, group, partition, watched
 
 
@@ -50,6 +57,14 @@ def test_an_expired_lease_is_no_owner():
 
     assert after(partition("0"), expired, expired).unserved_since_s == 102
     assert after(partition("0"), expired, partition("0")).unserved_since_s is None
+
+
+def test_rates_begin_anew_after_a_pause_of_the_readings():
+    """A page that was closed for minutes shows no average over them."""
+    first, second = partition("0", position=10), partition("0", position=500)
+
+    assert after(first, second, every_s=PAUSE_S - 1).drain_per_s is not None
+    assert after(first, second, every_s=PAUSE_S).drain_per_s is None
 
 
 def test_rates_are_averages_between_the_oldest_and_the_newest_point():
