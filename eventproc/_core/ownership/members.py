@@ -51,6 +51,10 @@ FORGET_AFTER_EXPIRATIONS: Final = 10
 """The age, in expirations, at which the member record of a processor without partitions is
 deleted."""
 
+RENEW_AFTER_EXPIRATIONS: Final = 4
+"""The age, in expirations, at which an owner renews its member record. If it dies, the record says so
+for some expirations more, while others have its partitions."""
+
 OVERWRITES_MAX: Final = 3
 """How often two holders of one id may overwrite each other's record before one of them yields. A
 processor that starts may write twice, if the outcome of its first write was unknown."""
@@ -258,7 +262,8 @@ def member_step(
     if found is None or found.status is not own.member.status:
         return MemberStep(write=write)
     is_due = renewal_due_at_s(own.sent_at_s, rules.expiration) <= now_s
-    is_needed = not owns_something or found.load != own.member.load
+    is_old = now_s - own.sent_at_s > (RENEW_AFTER_EXPIRATIONS * rules.expiration).total_seconds()
+    is_needed = not owns_something or is_old or found.load != own.member.load
     return MemberStep(write=write if is_due and is_needed else None)
 
 

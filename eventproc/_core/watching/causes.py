@@ -389,16 +389,22 @@ def _behind(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
 def _remedy_of_hot(hot: Sequence[PartitionMemory]) -> str:
     return (
         f"More members do not help {_subject(hot, 'partition')}: one member serves a partition at "
-        "a time. Look at the keys that are published: events with one key are all in one "
-        "partition, and in order. With many keys, let the handler take several at once "
-        "(key_concurrency; not if it keeps a state), or make it faster."
+        "a time. Look at what is published: events with one key are all in one partition, and so "
+        "are those that are sent to it by its number. With many keys, let the handler take several "
+        "at once (key_concurrency; not if it keeps a state), or make it faster."
     )
 
 
 def _hot(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     lag, whole = stuck[0].seen.lag or 0, sum(each.seen.lag or 0 for each in case.memory.values())
     text = f"{_subject(stuck)} has {lag:,} of the {whole:,} events that wait."
-    return text, _remedy_of_hot(stuck), stuck[0].works_since_s or case.group.at_s
+    since_s = stuck[0].works_since_s or case.group.at_s
+    if stuck[0].drain_per_s is not None:
+        return text, _remedy_of_hot(stuck), since_s
+    first = (
+        "Look again: if its position stands still, its handler fails or hangs, as the owner's log "
+    )
+    return text, f"{first}says. Otherwise: {_remedy_of_hot(stuck)}", since_s
 
 
 def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:

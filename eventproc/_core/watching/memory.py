@@ -17,9 +17,9 @@ RATE_SPAN_S: Final = 30.0
 POINT_SPAN_S: Final = 2.0
 """The least time between two points."""
 
-PAUSE_S: Final = 120.0
-"""After a pause of the readings that is as long, rates begin anew: an average over it says nothing
-about now."""
+PAUSE_FACTOR: Final = 3
+"""If a reading comes this many times later than the one before it did, rates begin anew: an average
+over the pause says nothing about now."""
 
 POINTS_MAX: Final = int(RATE_SPAN_S / POINT_SPAN_S) + 1
 CHANGES_SPAN_S: Final = 180.0
@@ -150,7 +150,9 @@ def _with_point(points: tuple[Point, ...], p: WatchedPartition, at_s: float) -> 
     if points and asked_s - points[-1].at_s < POINT_SPAN_S:
         return points
     new = Point(asked_s, None if p.end is None else p.end.last, p.position)
-    if points and asked_s - points[-1].at_s >= PAUSE_S:
+    if len(points) > 1 and asked_s - points[-1].at_s >= max(
+        RATE_SPAN_S, PAUSE_FACTOR * (points[-1].at_s - points[-2].at_s)
+    ):
         return (new,)
     kept = [*points, new][-POINTS_MAX:]
     while len(kept) > 2 and asked_s - kept[1].at_s >= RATE_SPAN_S:  # noqa: PLR2004 - an interval

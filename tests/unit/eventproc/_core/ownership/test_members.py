@@ -81,6 +81,27 @@ def test_a_processor_yields_if_it_was_silent_while_a_newcomer_may_have_waited(
     assert (step.yields_because is not None) is yields
 
 
+@pytest.mark.parametrize(("expirations", "is_renewed"), [(4, False), (4.1, True)])
+def test_an_owner_renews_its_member_record_after_some_expirations(expirations, is_renewed):
+    """Its leases say that it is alive; after its death only a young record says who is missing."""
+    own = OwnRecord(
+        member=Member(owner_id="me", incarnation="1"), entered_at_s=0.0, sent_at_s=1000.0
+    )
+    found = replace(own.member, etag="2", last_modified=NOW)
+    now_s = 1000.0 + expirations * RULES.expiration.total_seconds()
+    step = member_step(
+        own,
+        MembershipSnapshot(members=(found,), as_of=NOW),
+        RULES,
+        now_s,
+        asked_at_s=now_s,
+        owns_something=True,
+        is_trusted=True,
+    )
+
+    assert (step.write is not None) is is_renewed
+
+
 ANSWER_WITHIN = timedelta(seconds=12)
 
 

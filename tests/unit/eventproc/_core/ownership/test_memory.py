@@ -201,12 +201,12 @@ def test_after_an_outage_an_owner_that_has_not_renewed_is_given_no_more(after, w
 
 
 def test_after_an_outage_an_owner_is_not_forgotten_however_old_its_record_is():
-    """It had no time to renew; its member record says how it takes part."""
+    """It had no time to renew; its member record says how it takes part. The own one is renewed."""
     before, then = listing("0:me 1:b", "me b", RULES), listing("0:me 1:b!", "me b!!", RULES)
     memory = polled(UNPOLLED, before, RULES, BEGIN_S)
     memory = polled(memory, then, RULES, BEGIN_S + 3600)
 
-    assert described(decide(memory, RULES)) == "rest"
+    assert described(decide(memory, RULES)) == "write active"
 
 
 @pytest.mark.parametrize(

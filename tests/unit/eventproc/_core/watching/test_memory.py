@@ -3,14 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventproc._core.watching.memory import (
-    CHANGES_MAX,
-    PAUSE_S,
-    POINTS_MAX,
-    RATE_SPAN_S,
-    Memory,
-    remember,
-)
+from eventproc._core.watching.memory import CHANGES_MAX, POINTS_MAX, RATE_SPAN_S, Memory, remember
 from tests.unit.eventproc._core.watching.readings import end, group, partition, watched
 
 
@@ -60,11 +53,20 @@ def test_an_expired_lease_is_no_owner():
 
 
 def test_rates_begin_anew_after_a_pause_of_the_readings():
-    """A page that was closed for minutes shows no average over them."""
-    first, second = partition("0", position=10), partition("0", position=500)
+    """A page that was closed for minutes shows no average over them; one that is slow has one."""
+    at_s = {"pause": [100, 110, 150], "slow": [100, 150, 200], "short": [100, 110, 130]}
+    drains = {
+        name: watched(
+            [
+                group(s, [partition("0", position=position)])
+                for s, position in zip(times, (1, 2, 300), strict=True)
+            ]
+        )[0]["0"].drain_per_s
+        for name, times in at_s.items()
+    }
 
-    assert after(first, second, every_s=PAUSE_S - 1).drain_per_s is not None
-    assert after(first, second, every_s=PAUSE_S).drain_per_s is None
+    assert drains["pause"] is None
+    assert None not in (drains["slow"], drains["short"])
 
 
 def test_rates_are_averages_between_the_oldest_and_the_newest_point():
