@@ -52,8 +52,8 @@ FORGET_AFTER_EXPIRATIONS: Final = 10
 deleted."""
 
 RENEW_AFTER_EXPIRATIONS: Final = 4
-"""The age, in expirations, at which an owner renews its member record. If it dies, the record says so
-for some expirations more, while others have its partitions."""
+"""The age, in expirations, at which an owner renews its member record. If it dies, the record says
+so for some expirations more, while others have its partitions."""
 
 OVERWRITES_MAX: Final = 3
 """How often two holders of one id may overwrite each other's record before one of them yields. A
