@@ -237,6 +237,7 @@ class PartitionPump:
             progress_age_seconds=self._watchdog.progress_age_s,
             call_seconds=self._watchdog.call_s,
             stalled_sequence_number=self._watchdog.stalled_at,
+            handler_error=self._watchdog.handler_error,
             counters=self.counters.copy(),
         )
 

@@ -76,6 +76,19 @@ class Watchdog:
         """Seconds since an event was completed, or received for the first time."""
         return self._clock() - self._progress.at_s
 
+    @property
+    def handler_error(self) -> str | None:
+        """How often and why the handler has failed in a row; ``None``: the last call did not."""
+        failing = [c.failures for c in self._lanes.contexts if c.failures.count]
+        if not failing:
+            return None
+        worst = min(failing, key=lambda failures: failures.since_s)
+        if worst.given_up is not None:
+            return f"event {worst.given_up} is given up, but could not be stored as dead letter"
+        times = "once" if worst.count == 1 else f"{worst.count} times in a row"
+        lasted_s = self._clock() - worst.since_s
+        return f"the handler has failed {times} for {lasted_s:.0f} s: {worst.error}"
+
     async def watch(self) -> None:
         """Check until the pump ends."""
         if self._timeout_s == inf:
@@ -170,16 +183,8 @@ class Watchdog:
         call_s = condition.call_s or 0.0
         if call_s >= self._timeout_s:
             return f"the handler has not returned for {call_s:.0f} s{_called_with(unhandled)}"
-        failing = [c.failures for c in self._lanes.contexts if c.failures.count]
-        if failing:
-            worst = min(failing, key=lambda failures: failures.since_s)
-            if worst.given_up is not None:
-                return f"event {worst.given_up} is given up, but could not be stored as dead letter"
-            lasted_s = self._clock() - worst.since_s
-            return (
-                f"the handler has failed {worst.count} times in a row for {lasted_s:.0f} s: "
-                f"{worst.error}"
-            )
+        if (handler_error := self.handler_error) is not None:
+            return handler_error
         if condition.failing_s:
             error = self._reader.link.failures.error
             return f"nothing can be received for {condition.failing_s:.0f} s: {error}"

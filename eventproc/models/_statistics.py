@@ -136,6 +136,10 @@ class PumpStatistics:
     """The first event that is not handled of the call that stalls, as ``stall_detected`` logged it;
     ``None``: there is no stall, or no call."""
 
+    handler_error: str | None = None
+    """How often, for how long and why the handler has failed in a row; ``None``: its last call did
+    not fail."""
+
     counters: DeliveryCounters
     """Counted since the pump was started."""
 

@@ -308,3 +308,31 @@ async def test_a_source_that_rejects_a_partition_is_reported_with_its_error():
         [0, 1, 2],
         CloseReason.SHUTDOWN,
     )
+
+
+@pytest.mark.parametrize("key_concurrency", [1, 2])
+async def test_statistics_say_that_a_handler_fails_until_it_succeeds(key_concurrency):
+    """How often, for how long and why; the log says with which event."""
+    setup = Setup()
+    is_away = True
+
+    class Failing(Noting):
+        async def process_events(self, context, events):
+            if is_away:
+                raise OSError("the disk is full")
+
+    async with setup.processor(
+        lambda: Failing(setup), key_concurrency=key_concurrency
+    ) as processor:
+        setup.hub.publish(b"", partition_id="0", partition_key="a")
+        await seconds(30)
+        (during,) = processor.statistics().pumps
+        is_away = False
+        await seconds(60)
+        (after,) = processor.statistics().pumps
+
+    assert re.fullmatch(
+        r"the handler has failed \d times in a row for \d\d s: OSError\('the disk is full'\)",
+        during.handler_error or "",
+    )
+    assert after.handler_error is None

@@ -125,6 +125,7 @@ def _partition(pump: PumpStatistics) -> PartHealth:
             "pause_reason": pump.pause_reason,
             "is_stalled": pump.is_stalled,
             "stalled_sequence_number": pump.stalled_sequence_number,
+            "handler_error": pump.handler_error,
         },
     )
 

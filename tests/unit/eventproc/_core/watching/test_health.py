@@ -100,6 +100,13 @@ def test_a_partition_that_is_served_is_ready(pump):
     assert why_not_ready(of_partitions(pump)) == []
 
 
+def test_a_handler_that_fails_is_told_and_is_no_complaint():
+    """A restart would not help, and the partition is served again when it succeeds."""
+    (part,) = parts(of_partitions(replace(PUMP, handler_error="failed once")), str)
+
+    assert (part.reasons, part.facts["handler_error"]) == ([], "failed once")
+
+
 def test_a_pause_by_an_operator_has_its_reason_among_the_facts():
     """It is no complaint."""
     since = datetime(2026, 1, 31, 8, tzinfo=UTC)
