@@ -415,9 +415,10 @@ def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     return (
         (
             f"{_subject(stuck)} {has} not moved for {span_text(case.group.at_s - since_s)}, and "
-            f"{waiting:,} events wait, the newest for less than {allowed}."
+            f"{waiting:,} events wait; the newest came less than {allowed} ago."
         ),
-        f"Look again in {allowed}: what has not moved then is stuck.",
+        f"It may be ordinary work. If it has not moved in {allowed}, it is stuck: look for "
+        "handler_failed in its owner's log.",
         since_s,
     )
 
