@@ -119,8 +119,9 @@ def warnings_for(changes: Sequence[Change]) -> list[Text]:
     if any(change.state.startswith("kept") for change in changes):
         warnings.append(
             Text(
-                "A state that is kept belongs to another position than its checkpoint; handlers "
-                "see the state's own position in context.state_sequence_number.",
+                "The state that is kept was made at the old position: a handler that counts lacks "
+                "the events that are skipped, and has twice what is repeated. It sees the state's "
+                "own position in context.state_sequence_number.",
                 style="yellow",
             )
         )

@@ -417,8 +417,10 @@ def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
             f"{_subject(stuck)} {has} not moved for {span_text(case.group.at_s - since_s)}, and "
             f"{waiting:,} events wait; the newest came less than {allowed} ago."
         ),
-        f"It may be ordinary work. If it has not moved in {allowed}, it is stuck: look for "
-        "handler_failed in its owner's log.",
+        (
+            f"It may be ordinary work. If it has not moved in {allowed}, it is stuck: look for "
+            "handler_failed in its owner's log."
+        ),
         since_s,
     )
 
