@@ -95,7 +95,8 @@ def _lost(group: WatchedGroup) -> Iterable[Finding]:
             text=f"{listed(lost)} did not leave and {do} not renew any more. Others take the "
             "partitions, and have more to do.",
             remedy=f"{they} killed or suspended, or cannot reach the store: look at the end of "
-            f"{their}. If neither systemd nor Kubernetes starts it again, do so.",
+            f"{their}. End one that is suspended; if neither systemd nor Kubernetes starts it "
+            "again, do so.",
             since_s=group.at_s,
             member_ids=tuple(lost),
         )
