@@ -132,10 +132,22 @@ def _with_expired(before: WatchedGroup, after: WatchedGroup, expiration_s: float
 def _members(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
     for owner_id in sorted({*before.member_by_id, *after.member_by_id}):
         former, now = before.member_by_id.get(owner_id), after.member_by_id.get(owner_id)
-        found = _of_member(former, now, before)
+        found = _of_member(former, _as_remembered(former, now, after.at_s - before.at_s), before)
         if found is not None:
             kind, text, tone = found
             yield Entry(at_s=after.at_s, kind=kind, text=text, tone=tone, member_ids=(owner_id,))
+
+
+def _as_remembered(
+    former: WatchedMember | None, now: WatchedMember | None, between_s: float
+) -> WatchedMember | None:
+    """Return a member with what the reading before says of its silence.
+
+    The records that it renewed last may have other owners now.
+    """
+    if former is None or now is None or former.silent_s is None or now.silent_s is None:
+        return now
+    return replace(now, silent_s=min(now.silent_s, former.silent_s + between_s))
 
 
 def _of_member(

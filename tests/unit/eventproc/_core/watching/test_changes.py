@@ -48,8 +48,8 @@ def test_nothing_happened():
         ([member("a", status=LEAVING)], [], ("left", "a left")),
         ([member("a", has_record=False)], [], ("left", "a owns nothing any more")),
         (
-            [member("a")],
-            [member("a", is_live=False, silent_s=31)],
+            [member("a", silent_s=29)],
+            [member("a", is_live=False, silent_s=67)],  # Of its record: others have its leases.
             ("died", "a has not renewed for 31 s and counts as dead; it had 0 partitions"),
         ),
         ([member("a", is_live=False)], [member("a")], ("returned", "a renews again")),
