@@ -402,8 +402,8 @@ def _hot(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     if stuck[0].drain_per_s is not None:
         return text, _remedy_of_hot(stuck), since_s
     first = (
-        "Look again. If they get fewer, do nothing. If its position stands still, its handler fails "
-        "or hangs, as the owner's log says. Otherwise:"
+        "Look again. If they get fewer, do nothing. If its position stands still, its handler "
+        "fails or hangs, as the owner's log says. Otherwise:"
     )
     return text, f"{first} {_remedy_of_hot(stuck)}", since_s
 

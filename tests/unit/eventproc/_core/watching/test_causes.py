@@ -350,6 +350,23 @@ def test_one_partition_with_most_of_the_backlog_is_hot():
     assert watched([group(0, parts[:2])])[1] == ()
 
 
+def test_only_one_look_does_not_know_whether_the_hottest_partition_moves():
+    """A backlog may get smaller, and a handler may fail."""
+
+    def at(at_s):
+        lags = {"0": 300 + at_s, "1": 20, "2": 30}
+        parts = [
+            partition(p, position=10 + at_s, end=end(at_s, 10 + at_s + lag, 10 + at_s))
+            for p, lag in lags.items()
+        ]
+        return group(at_s, parts)
+
+    (first,), (second,) = (watched(readings)[1] for readings in ([at(0)], [at(0), at(5)]))
+
+    assert first.remedy.startswith("Look again. If they get fewer, do nothing.")
+    assert second.remedy.startswith("More members do not help partition 0")
+
+
 def test_a_partition_whose_checkpoint_rests_is_not_hot():
     """An event on which the handler fails holds the others up; soon it counts as stuck."""
     lags = {"0": 300, "1": 20, "2": 30}
