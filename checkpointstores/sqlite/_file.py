@@ -114,8 +114,8 @@ def identity_of(path: Path) -> Identity:
 def _replaced(path: Path, what: str) -> StoreReplacedError:
     return StoreReplacedError(
         f"{path} {what} while this process had it open: what is written now is lost, and processes "
-        "that start later do not see this one. Stop all processors, put the file back, or a "
-        "backup of it, and start them; without it the group begins without checkpoints"
+        "that start later do not see this one. Stop all processors, put the file back with its "
+        "-wal, or a backup, and start them; without it the group begins without checkpoints"
     )
 
 

@@ -65,9 +65,9 @@ def _sqlite(place: str, *, must_exist: bool) -> CheckpointStore:
     if must_exist and not path.is_file():
         raise ConfigurationError(
             f"--store sqlite:{place}: there is no such file: check the path. If the group has run "
-            "here, stop its processors and put the file back: one that starts without it makes an "
-            "empty one, and begins anew. A new group's first processor makes it, or `eventproc "
-            "store init`"
+            "here, stop its processors and put the file back with its -wal: one that starts "
+            "without it makes an empty one, and begins anew. A new group's first processor makes "
+            "it, or `eventproc store init`"
         )
     if not path.parent.is_dir():
         raise ConfigurationError(
