@@ -47,8 +47,8 @@ class ProcessOptions:
             metavar="ROSTER",
             help="Which processes the group should have, whether they run yet or not: statefulset "
             "or replicaset, read from Kubernetes for this pod, or MODULE:NAME for a Roster of your "
-            "own. Only with --placement Published:... Leave --owner-id out: it is the name of the "
-            "pod.",
+            "own. Only with --placement Published:... An --owner-id has to be the name of the pod, "
+            "which is the default.",
         ),
     ] = ""
     http: Annotated[
