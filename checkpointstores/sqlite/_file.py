@@ -133,6 +133,12 @@ def _require_usable(path: Path) -> None:
         raise ConfigurationError(
             f"the directory {path.parent} does not exist: create it, or give another path"
         )
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists() and not path.exists():
+        raise StoreCorruptError(
+            f"{path} was deleted or moved, but not {wal.name}, a part of it: stop all processors "
+            f"and put the file back, or remove {wal.name} to begin without checkpoints"
+        )
 
 
 def _configure(connection: sqlite3.Connection, path: Path) -> None:

@@ -4,7 +4,7 @@ A finding says what is known, what follows from it, and what to do.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from eventproc._core.watching.causes import Case, Finding, Kind, WatchRules
@@ -31,8 +31,8 @@ def findings_of(memory: Memory, group: WatchedGroup, rules: WatchRules) -> tuple
     found += [case.finding(kind, key, stuck) for (kind, key), stuck in causes.items()]
     found += _late(group, rules)
     found += _placements(group)
-    if not found:
-        found += _lost(group)
+    if group.live_ids:
+        found += _lost(group, {member_id for finding in found for member_id in finding.member_ids})
     order = list(Kind)
     return tuple(sorted(found, key=lambda finding: (order.index(finding.kind), finding.since_s)))
 
@@ -83,9 +83,9 @@ def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
         )
 
 
-def _lost(group: WatchedGroup) -> Iterable[Finding]:
-    """Members that did not leave. While others are stuck or late, that says more."""
-    lost = [m.owner_id for m in group.members if not m.is_live]
+def _lost(group: WatchedGroup, told: Collection[str]) -> Iterable[Finding]:
+    """Members that did not leave, but for those whose partitions wait: that says more."""
+    lost = [m.owner_id for m in group.members if not m.is_live and m.owner_id not in told]
     if lost:
         do, they, their = ("do", "They were", "their logs")
         if len(lost) == 1:

@@ -99,6 +99,20 @@ async def test_a_path_that_cannot_work_is_refused_and_not_changed(tmp_path, prep
     assert sorted(tmp_path.iterdir()) == [path]
 
 
+async def test_a_file_that_was_moved_without_its_wal_is_not_made_anew(tmp_path):
+    """The group would begin without checkpoints, and the rest of the old file would be lost."""
+    path, wal = tmp_path / "store.db", tmp_path / "store.db-wal"
+    wal.write_bytes(b"the newest records")
+    with pytest.raises(ConfigurationError, match=r"was deleted or moved, but not store\.db-wal"):
+        await SqliteCheckpointStore(path).open()
+
+    assert [*tmp_path.iterdir()] == [wal]
+
+    wal.unlink()
+    async with SqliteCheckpointStore(path):
+        assert path.exists()
+
+
 async def test_the_error_for_a_missing_directory_names_it(tmp_path):
     """SQLite would only say that it cannot open the file."""
     with pytest.raises(ConfigurationError, match=r"the directory .*/not-there does not exist"):

@@ -72,6 +72,17 @@ def test_a_member_is_late_when_it_missed_a_renewal(silent_s, late):
     assert kinds(group(0, [partition("0")], [member("a", silent_s=silent_s)])) == [Kind.LATE] * late
 
 
+def test_a_lost_member_is_told_beside_what_else_is_wrong():
+    """Unless that names the member."""
+    members = [member("a", placement="Ring"), member("b"), member("c", is_live=False)]
+    owned_by_lost = partition("0", "c", is_expired=True, renewed_ago_s=70, end=end(100, 30))
+    beside = watched([group(100, [partition("0", "a")], members)])[1]
+    (named,) = watched([group(100, [owned_by_lost], members[1:])])[1]
+
+    assert {finding.kind for finding in beside} == {Kind.PLACEMENTS, Kind.LOST}
+    assert (named.kind, named.member_ids) == (Kind.UNOWNED, ("c",))
+
+
 def test_a_member_that_restarts_is_away_on_purpose():
     """It keeps its partitions meanwhile."""
     away = member("a", silent_s=25, status=MemberStatus.RESTARTING)
