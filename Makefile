@@ -66,7 +66,7 @@ parts := venv azurite clients .tools/spark/.done .tools/rabbitmq/.done .tools/ka
 pytest := pytest --numprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: test
-test: $(parts) ## run the tests: every promise once, each real part once (four minutes on two cores)
+test: $(parts) ## run the tests: every promise once, each real part once (four to eight minutes on two cores)
 	@$(run)/$(pytest) -m 'not (long or more)'
 
 .PHONY: test-unit
