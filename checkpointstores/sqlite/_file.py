@@ -126,13 +126,14 @@ def _primary_code(error: sqlite3.Error) -> int | None:
 
 
 def _require_usable(path: Path) -> None:
-    """Refuse paths for which SQLite would only report "unable to open database file"."""
+    """Refuse paths that SQLite reports without a reason, and a file that it would make anew."""
     if path.is_dir():
         raise ConfigurationError(f"{path} is a directory: give the path of a file in it")
     if not path.parent.is_dir():
         raise ConfigurationError(
             f"the directory {path.parent} does not exist: create it, or give another path"
         )
+    # In this order: a process that makes the file now makes its -wal after it.
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and not path.exists():
         raise StoreCorruptError(

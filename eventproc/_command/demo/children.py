@@ -18,7 +18,7 @@ USERS_VARIABLES: Final = (
     *(variable_of(option) for options in HEADINGS.values() for option in options),
     "AZURE_STORAGE_CONNECTION_STRING",
 )
-"""The environment variables of the options of ``run``, which are the user's own."""
+"""The environment variables of the options of ``run`` and ``hold``, which are the user's own."""
 
 
 class ChildFailedError(EventProcError):

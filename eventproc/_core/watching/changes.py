@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from typing import Final
 
 from eventproc._core.watching.causes import Finding
@@ -112,42 +113,42 @@ RESOLUTION_S: Final = 1.0
 
 
 def _with_expired(before: WatchedGroup, after: WatchedGroup, expiration_s: float) -> WatchedGroup:
-    """Add the members that expired between the readings, as dead, though no record names them now.
+    """Complete a reading by what the one before it says of members that have expired since.
 
-    In the first reading each was late already: it did not leave gracefully.
+    If no record names one now, it is added as dead: in the first reading it was late already, so it
+    did not leave gracefully. If one still has its member record, others may have its leases, which
+    it renewed last.
     """
     between_s = after.at_s - before.at_s
+    silent_s = {
+        member.owner_id: member.silent_s + between_s
+        for member in before.members
+        if member.silent_s is not None
+    }
     expired = [
-        replace(member, is_live=False, silent_s=member.silent_s + between_s)
+        replace(member, is_live=False, silent_s=silent_s[member.owner_id])
         for member in before.members
         if member.is_live
         and member.owner_id not in after.member_by_id
-        and member.silent_s is not None
         and is_late(member.silent_s, expiration_s)
-        and member.silent_s + between_s >= expiration_s - RESOLUTION_S
+        and silent_s[member.owner_id] >= expiration_s - RESOLUTION_S
     ]
-    return replace(after, members=(*after.members, *expired))
+    named = [
+        replace(member, silent_s=min(member.silent_s, silent_s.get(member.owner_id, inf)))
+        if member.silent_s is not None
+        else member
+        for member in after.members
+    ]
+    return replace(after, members=(*named, *expired))
 
 
 def _members(before: WatchedGroup, after: WatchedGroup) -> Iterable[Entry]:
     for owner_id in sorted({*before.member_by_id, *after.member_by_id}):
         former, now = before.member_by_id.get(owner_id), after.member_by_id.get(owner_id)
-        found = _of_member(former, _as_remembered(former, now, after.at_s - before.at_s), before)
+        found = _of_member(former, now, before)
         if found is not None:
             kind, text, tone = found
             yield Entry(at_s=after.at_s, kind=kind, text=text, tone=tone, member_ids=(owner_id,))
-
-
-def _as_remembered(
-    former: WatchedMember | None, now: WatchedMember | None, between_s: float
-) -> WatchedMember | None:
-    """Return a member with what the reading before says of its silence.
-
-    The records that it renewed last may have other owners now.
-    """
-    if former is None or now is None or former.silent_s is None or now.silent_s is None:
-        return now
-    return replace(now, silent_s=min(now.silent_s, former.silent_s + between_s))
 
 
 def _of_member(

@@ -65,7 +65,7 @@ def test_a_port_in_use_is_an_error_that_names_the_remedy(command):
 
     assert code == 2
     assert str(port) in err
-    assert "`--port 0`" in err
+    assert "Port 0 (`--port 0`) takes any free port" in err
 
 
 @pytest.fixture

@@ -302,7 +302,7 @@ async def test_events_expire_by_age():
 def test_a_port_in_use_is_an_error_that_names_the_remedy(emulator):
     """The message suggests port 0, and no thread is left."""
     with (
-        pytest.raises(ConfigurationError, match="takes any free port"),
+        pytest.raises(ConfigurationError, match=r"Port 0 \(`--port 0`\) takes any free port"),
         EventHubsEmulator({"orders": 1}, port=emulator.port),
     ):
         pass

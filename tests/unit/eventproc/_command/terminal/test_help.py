@@ -64,7 +64,7 @@ def test_each_option_of_the_table_is_one_of_todays():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_option_may_be_a_variable_of_its_name(name):
-    """So that whoever knows an option knows the variable; ``--group`` belongs to another group."""
+    """So that whoever knows an option knows the variable; that of ``--group`` says which group."""
     variables = {each.opts[0]: each.envvar for each in COMMANDS[name].params[1:]}
     others = {"--group": "EVENTPROC_RESOURCE_GROUP"}
 
