@@ -27,12 +27,20 @@ def key_of(group: ConsumerGroup) -> dict[str, Any]:
     return dict(zip(GROUP, group.key, strict=True))
 
 
-def groups_of(rows: Iterable[Sequence[Any]]) -> list[ConsumerGroup]:
-    """Return the groups with these names: namespace, hub and group, as in the tables."""
-    return [
+def groups_of(
+    rows: Iterable[Sequence[Any]], hub_of: ConsumerGroup | None = None
+) -> list[ConsumerGroup]:
+    """Return the groups with these names: namespace, hub and group, as in the tables.
+
+    Args:
+        rows: The names of each group.
+        hub_of: If given, only groups of the same hub as this one are returned.
+    """
+    groups = [
         ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name=eventhub, name=name)
         for namespace, eventhub, name in rows
     ]
+    return [each for each in groups if hub_of is None or each.key[:2] == hub_of.key[:2]]
 
 
 def list_groups_statement(schema: str = "") -> str:

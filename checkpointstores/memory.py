@@ -75,15 +75,14 @@ class MemoryAccount:
         """Return the records of a group, for its stores to read and change."""
         return self._records_by_group.setdefault(group.key, GroupRecords())
 
-    def groups(self) -> list[ConsumerGroup]:
+    def groups(self, hub_of: ConsumerGroup | None) -> list[ConsumerGroup]:
         """Return the groups that have ownership records or checkpoints."""
-        return groups_of(
-            sorted(
-                key
-                for key, records in self._records_by_group.items()
-                if records.ownership_by_partition or records.checkpoint_by_partition
-            )
+        keys = (
+            key
+            for key, records in self._records_by_group.items()
+            if records.ownership_by_partition or records.checkpoint_by_partition
         )
+        return groups_of(sorted(keys), hub_of)
 
     def new_etag(self) -> str:
         """Return an ETag that was never used before."""
@@ -179,9 +178,9 @@ class MemoryCheckpointStore(CheckpointStore):
             records.member_by_owner.pop(member.owner_id, None)
             return WriteOutcome.WON
 
-    async def list_groups(self) -> Sequence[ConsumerGroup]:
+    async def list_groups(self, hub_of: ConsumerGroup | None = None) -> Sequence[ConsumerGroup]:
         with self.account.lock:
-            return self.account.groups()
+            return self.account.groups(hub_of)
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         async with self._records(group) as records:

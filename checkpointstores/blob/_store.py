@@ -190,8 +190,9 @@ class BlobCheckpointStore(CheckpointStore):
     def _folder(self, group: ConsumerGroup, kind: RecordKind) -> str:
         return layout.folder(self._home(group), kind)
 
-    async def list_groups(self) -> Sequence[ConsumerGroup]:
-        return layout.groups_in(item.name for item in (await self._blobs.list("")).items)
+    async def list_groups(self, hub_of: ConsumerGroup | None = None) -> Sequence[ConsumerGroup]:
+        hub = "" if hub_of is None else self._home(hub_of).rpartition("/")[0] + "/"
+        return layout.groups_in(item.name for item in (await self._blobs.list(hub)).items)
 
     # --- ownership -------------------------------------------------------------------------------
 

@@ -65,9 +65,11 @@ class Records:
         rows = await self._rows(db, sql.WITH_TIME.format(listing=statement), key_of(group))
         return [row[1:] for row in rows if row[1] is not None], utc(rows[0][0])
 
-    async def list_groups(self, db: AsyncConnection[Any]) -> list[ConsumerGroup]:
+    async def list_groups(
+        self, db: AsyncConnection[Any], hub_of: ConsumerGroup | None
+    ) -> list[ConsumerGroup]:
         """Return every group that has ownership records or checkpoints."""
-        return groups_of(await self._rows(db, list_groups_statement("eventproc."), {}))
+        return groups_of(await self._rows(db, list_groups_statement("eventproc."), {}), hub_of)
 
     async def list_ownership(
         self, db: AsyncConnection[Any], group: ConsumerGroup

@@ -192,8 +192,8 @@ class PostgresCheckpointStore(CheckpointStore):
             lambda db: self._records.withdraw(db, group, member), lambda _: WriteOutcome.UNKNOWN
         )
 
-    async def list_groups(self) -> Sequence[ConsumerGroup]:
-        return await self._run(self._records.list_groups)
+    async def list_groups(self, hub_of: ConsumerGroup | None = None) -> Sequence[ConsumerGroup]:
+        return await self._run(lambda db: self._records.list_groups(db, hub_of))
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         return await self._run(lambda db: self._records.list_checkpoints(db, group))

@@ -80,9 +80,9 @@ def _etag(db: sqlite3.Connection, statement: str, key: dict[str, Any]) -> str | 
     return row[0] if row else None
 
 
-def list_groups(db: sqlite3.Connection) -> list[ConsumerGroup]:
+def list_groups(db: sqlite3.Connection, hub_of: ConsumerGroup | None) -> list[ConsumerGroup]:
     """Return every group that has ownership records or checkpoints."""
-    return groups_of(db.execute(_LIST_GROUPS))
+    return groups_of(db.execute(_LIST_GROUPS), hub_of)
 
 
 def list_ownership(db: sqlite3.Connection, group: ConsumerGroup) -> tuple[PartitionOwnership, ...]:

@@ -169,8 +169,8 @@ class SqliteCheckpointStore(CheckpointStore):
         except StoreError:
             return WriteOutcome.UNKNOWN
 
-    async def list_groups(self) -> Sequence[ConsumerGroup]:
-        groups, _ = await self._read(records.list_groups)
+    async def list_groups(self, hub_of: ConsumerGroup | None = None) -> Sequence[ConsumerGroup]:
+        groups, _ = await self._read(lambda db: records.list_groups(db, hub_of))
         return groups
 
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:

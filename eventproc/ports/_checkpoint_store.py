@@ -210,11 +210,17 @@ class CheckpointStore(AsyncResource):
         processor with the same content is not its own.
         """
 
-    async def list_groups(self) -> Sequence[ConsumerGroup]:
+    async def list_groups(
+        self,
+        hub_of: ConsumerGroup | None = None,  # noqa: ARG002 - for stores that can tell
+    ) -> Sequence[ConsumerGroup]:
         """Read which groups have records, for an operator who may have mistyped a name.
 
         It may read every record, so no processor calls it. A store that cannot tell returns none,
         as this method does.
+
+        Args:
+            hub_of: If given, only groups of the same hub as this one are returned.
 
         Raises:
             StoreUnavailableError: no answer; try again.
@@ -359,9 +365,9 @@ class ForwardingStore(CheckpointStore):
         except StoreError as error:
             return RecordResult(outcome=WriteOutcome.UNKNOWN, error=error)
 
-    async def list_groups(self) -> Sequence[ConsumerGroup]:
+    async def list_groups(self, hub_of: ConsumerGroup | None = None) -> Sequence[ConsumerGroup]:
         """Forward the call."""
-        return await self.forward(CheckpointStore.list_groups)
+        return await self.forward(CheckpointStore.list_groups, hub_of)
 
     async def watch(
         self,

@@ -93,11 +93,11 @@ class Connection:
             or await self.store.list_checkpoints(self.group)
         )
 
-    async def other_groups(self) -> Sequence[ConsumerGroup]:
+    async def other_groups(self, *, of_same_hub: bool = False) -> Sequence[ConsumerGroup]:
         """Return the groups of the same kind in the store; none if it cannot tell."""
         return [
             other
-            for other in await self.store.list_groups()
+            for other in await self.store.list_groups(self.group if of_same_hub else None)
             if other.is_of_resources is self.group.is_of_resources and other.key != self.group.key
         ]
 

@@ -15,9 +15,12 @@ from eventproc._command.terminal.console import cell, format_duration, plain_tab
 from eventproc._core.ownership.pauses import Pause, Pauses
 from eventproc._core.placement.even import Even
 from eventproc._core.watching.causes import Kind
-from eventproc._core.watching.group import WatchedMember, WatchedPartition
+from eventproc._core.watching.group import WatchedMember, WatchedPartition, listed
 from eventproc.models import MemberStatus
 
+_OTHERS: Final = (
+    "Other {} in this store: {}. A process that is missing above may have been started in one."
+)
 CHECK_NAMES: Final = "check --eventhub, --consumer-group, --namespace and --store."
 """What to do if the store knows nothing of a hub's group."""
 
@@ -47,6 +50,10 @@ def as_tables(view: GroupView) -> RenderableType:
         members.append(Text("No members: no process of this group renews its records."))
     if view.members or view.dead:
         members.append(member_table(view))
+    if view.others and view.is_recorded:
+        names = printable(listed(each.name for each in view.others))
+        kind = "groups of resources" if view.group.is_of_resources else "groups of this hub"
+        members.append(Text(f"\n{_OTHERS.format(kind, names)}"))
     return Group(title, partitions, *remarks, Text(), *members)
 
 

@@ -79,7 +79,7 @@ class GroupView:
     """What needs attention, the most urgent first."""
 
     others: tuple[ConsumerGroup, ...] = ()
-    """If the store has no record of this group: other groups that it has."""
+    """Others of the store: those of the same hub, or all if it has no record of this group."""
 
     @property
     def is_recorded(self) -> bool:

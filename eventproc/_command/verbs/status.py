@@ -25,6 +25,7 @@ from eventproc._core.watching.causes import STUCK_AFTER_S, WatchRules
 from eventproc._core.watching.findings import findings_of
 from eventproc._core.watching.memory import Memory, remember
 from eventproc.errors import ConfigurationError
+from eventproc.models import ConsumerGroup
 
 
 async def status(
@@ -113,17 +114,21 @@ async def _reader(
     """Return what reads the group, with these partitions only, if there are any."""
     error_by_version: dict[tuple[str, str], str | None] = {}
     memory: Memory = {}
+    others: Sequence[ConsumerGroup] | None = None
     rules = WatchRules(expiration_s=expiration.total_seconds(), stuck_after_s=STUCK_AFTER_S)
 
     async def read() -> GroupView:
-        nonlocal memory
+        nonlocal memory, others
         with cancellation_kept():  # by Ctrl+C
             readings = await read_group(
                 connection.store, connection.group, connection.source, error_by_version
             )
         view = view_of(connection.group, readings, expiration=expiration)
+        if others is None:  # Once, because a container is listed for it.
+            others = await connection.other_groups(of_same_hub=view.is_recorded)
+        view = replace(view, others=tuple(others))
         if not view.is_recorded:
-            return replace(view, others=tuple(await connection.other_groups()))
+            return view
         memory = remember(memory, view.watched)
         return replace(view, findings=findings_of(memory, view.watched, rules))
 

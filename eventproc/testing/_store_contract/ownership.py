@@ -278,7 +278,13 @@ async def a_store_that_lists_groups_names_those_with_records(bench: Bench) -> No
         "a group without records must not be listed",
     )
     await own(bench.store, group, "0", "a")
-    keys = [other.key for other in await bench.other.list_groups()]
+    for hub_of in (None, replace(group, name="another")):
+        keys = [other.key for other in await bench.other.list_groups(hub_of)]
+        require(
+            not keys or keys.count(group.key) == 1,
+            "a group with records must be listed exactly once",
+        )
+    elsewhere = replace(group, eventhub_name=f"{group.eventhub_name}-2")
     require(
-        not keys or keys.count(group.key) == 1, "a group with records must be listed exactly once"
+        not await bench.other.list_groups(elsewhere), "a group of another hub must not be listed"
     )

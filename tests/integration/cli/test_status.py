@@ -2,23 +2,24 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc._command import main
 from eventproc._command.terminal.exits import BAD_INPUT
-from eventproc.models import ConsumerGroup, OwnershipClaim
+from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim
 
 STORE = ["--store", "sqlite:group.db"]
 HERE = ["--eventhub", "orders", *STORE, "--namespace", "ns", "--without-hub"]
+GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
 
 
 @pytest.fixture(name="status")
 def _status(tmp_path, monkeypatch, capsys):
     """Return a function that shows a group of four partitions, whose owner is ``host-1``."""
     monkeypatch.chdir(tmp_path)
-    group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="orders")
     claims = [
         OwnershipClaim(partition_id=str(number), owner_id="host-1", expected_etag=None)
         for number in range(4)
@@ -26,7 +27,7 @@ def _status(tmp_path, monkeypatch, capsys):
 
     async def record():
         async with SqliteCheckpointStore(tmp_path / "group.db") as store:
-            await store.claim_ownership(group, claims)
+            await store.claim_ownership(GROUP, claims)
 
     asyncio.run(record())
 
@@ -69,3 +70,25 @@ def test_a_resource_is_no_partition(status):
 
     assert code == BAD_INPUT
     assert "resources have names: give --filter NAME" in err
+
+
+def test_the_other_groups_of_the_hub_are_named(status):
+    """A process that is missing may have been started in one, whose name was mistyped."""
+    written = CheckpointUpdate(
+        partition_id="0", offset="400", sequence_number=9, replaces=None, writer="w"
+    )
+    mistyped, elsewhere = replace(GROUP, name="biling"), replace(GROUP, eventhub_name="returns")
+
+    async def record():
+        async with SqliteCheckpointStore("group.db") as store:
+            await store.update_checkpoint(mistyped, written)
+            await store.update_checkpoint(elsewhere, written)
+
+    _, table_of_one, _ = status(*HERE)
+    asyncio.run(record())
+    _, table, _ = status(*HERE)
+    _, text, _ = status(*HERE, "--format", "json")
+
+    assert "Other groups" not in table_of_one
+    assert "Other groups of this hub in this store: biling. A process" in " ".join(table.split())
+    assert [group["consumer_group"] for group in json.loads(text)["other_groups"]] == ["biling"]
