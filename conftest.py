@@ -92,6 +92,7 @@ SLOW_PARTS = frozenset({"public"})  # ``test_receive_paths.py`` reads with it on
 WITH_MANY_CASES = (
     "tests/scenarios/test_deploys.py",
     "tests/scenarios/test_recorded_cycles.py",
+    "tests/scenarios/test_rehearsals.py::test_a_",
     "tests/scenarios/test_simulated_",
     "tests/simulation/test_known.py::test_drawn_stories",
     "tests/unit/eventproc/_core/scaling/test_decision.py::test_ten_times_the_load",

@@ -44,7 +44,7 @@ OF_COMMAND = re.compile("EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$)")
 """Environment variables of the command's options; the others are of the tests themselves."""
 
 SEEDS_BY_DEFAULT = 25
-SEEDS_OF_QUICK_TESTS = 3
+SEEDS_OF_QUICK_TESTS = 1
 """``make test`` plays so many of them; ``make test-long`` plays the others."""
 
 settings.register_profile(

@@ -78,13 +78,14 @@ def test_the_same_seed_tells_the_same():
     texts = set()
     for _ in range(2):
         with pytest.raises(BrokenPromise) as broken:
-            rehearsed_as("ChargesTwice", ONCE)
+            rehearsed_as("CountsInAGlobal", STATE, first_seed=3)
         texts.add(str(broken.value))
 
     (text,) = texts
     assert "again: first_seed=" in text
 
 
+@pytest.mark.long
 def test_a_request_that_its_receiver_took_for_a_repetition_is_told():
     """Or else an effect is missing though the handler asked for it."""
     seed = FIRST_SEEDS["NamesBatches", "NamesEvents"]

@@ -77,11 +77,12 @@ def test_processes_follow_the_load_up_and_down():
 
 def test_one_seed_gives_one_history():
     """Votes included."""
-    script = script_of("load:30", minutes=5)
+    script = script_of("load:30", minutes=3)
 
     assert run_script(script, memory_account) == run_script(script, memory_account)
 
 
+@pytest.mark.long
 def test_a_restart_of_all_processes_scales_nothing_out():
     """The backlog that it leaves behind drains."""
     _, report = result_of(script_of("restart:9@4m", processors=2, load=15))
