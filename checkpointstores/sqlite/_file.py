@@ -244,6 +244,7 @@ def open_file(path: Path, host_clock: HostClock, *, busy_timeout_s: float, log: 
         ConfigurationError: the path cannot work, or the file belongs to another program.
         StoreError: the file is damaged or locked.
     """
+    is_new = not path.exists()
     connection = connect(path, busy_timeout_s=busy_timeout_s)
     try:
         clock = StoreClock(host_clock)
@@ -254,6 +255,8 @@ def open_file(path: Path, host_clock: HostClock, *, busy_timeout_s: float, log: 
     except BaseException:
         connection.close()
         raise
+    if is_new:
+        log.info("store_created", path=str(path))
     if not is_clock_known:
         log.warning("store_clock_followed", path=str(path))
     return file

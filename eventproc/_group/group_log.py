@@ -14,14 +14,17 @@ class GroupLog:
     def __init__(self, rules: Rules, log: Logger) -> None:
         self._rules = rules
         self._log = log
+        self._silence = ConditionLogger(log, "group_read_again", "group_read_in_time")
         self._short_capacity = ConditionLogger(log, "capacity_short", "capacity_sufficient")
         self._short_expiration = ConditionLogger(log, "expiration_short", "expiration_sufficient")
         self._unknown_placement = ConditionLogger(log, "placement_unknown", "placement_known")
 
     def note(self, before: GroupMemory, after: GroupMemory, actions: Actions) -> None:
         """Log what a poll has changed."""
-        if after.grace_until_s > before.grace_until_s:
-            self._log.warning("group_read_again", silent_s=round(after.at_s - before.at_s, 3))
+        self._silence.update(
+            holds=after.grace_until_s > before.grace_until_s,
+            silent_s=round(after.at_s - before.at_s, 3),
+        )
         if not after.group.is_leaving:
             # The members that stay may follow a placement that a leaving one lacks.
             self._note_placement(before.group, after.group, actions.plan.unplaced)

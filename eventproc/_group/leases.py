@@ -78,6 +78,7 @@ class Leases:
 
         self.has_foreign = False  # Whether processors of an Azure SDK are in the group.
         self.write_count = 0
+        self._error: str | None = None
 
     @property
     def held(self) -> frozenset[str]:
@@ -88,6 +89,11 @@ class Leases:
     def by_partition(self) -> Mapping[str, Lease]:
         """A snapshot of the leases, by partition id."""
         return self._lease_by_partition.copy()
+
+    @property
+    def error(self) -> str | None:
+        """Why the newest renewals failed; ``None`` if they did not, or if there is no lease."""
+        return self._error if self._lease_by_partition else None
 
     @property
     def is_any_trusted(self) -> bool:
@@ -300,10 +306,13 @@ class Leases:
                 partition_id = result.claim.partition_id
                 lease = self._lease_by_partition[partition_id]
                 self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
-        self._renewal_failure.update(
-            holds=any(r.outcome is WriteOutcome.UNKNOWN for r in results),
-            held_count=len(self._lease_by_partition),
-        )
+        unknown = [r for r in results if r.outcome is WriteOutcome.UNKNOWN]
+        self._error = str(unknown[0].error or "no answer") if unknown else None
+        held_count = len(self._lease_by_partition)
+        if unknown:
+            self._renewal_failure.note(held_count=held_count, error=self._error)
+        else:
+            self._renewal_failure.end(held_count=held_count)
         return results
 
     async def _resolve_doubtful(self, partition_ids: Collection[str]) -> set[str]:

@@ -82,6 +82,7 @@ class GroupProcessor(Generic[PumpT]):
         """Return the fields of ``GroupStatistics``, by name."""
         run, counted = self._current_run, self._newest_run
         cycles = counted.cycles if counted else None
+        renewal_error = run.leases.error if run else None
         return {
             "owner_id": self.owner_id,
             "owned": tuple(sorted(run.leases.held)) if run else (),
@@ -99,7 +100,7 @@ class GroupProcessor(Generic[PumpT]):
             "conflict_count": cycles.conflict_count if cycles else 0,
             "ownership_write_count": counted.leases.write_count if counted else 0,
             "lease_margin_seconds": run.leases.margin_s if run else None,
-            "store_error": cycles.store_error if cycles else None,
+            "store_error": (cycles.store_error if cycles else None) or renewal_error,
         }
 
     @property

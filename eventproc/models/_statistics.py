@@ -217,7 +217,8 @@ class GroupStatistics:
     """For how long the lease closest to its end is still trusted; ``None`` without a lease."""
 
     store_error: str | None = None
-    """Why the latest cycle failed: the store did not answer, or refuses; ``None``: it did not."""
+    """Why the latest cycle or renewal failed: the store did not answer, or refuses; ``None``: none
+    did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from eventproc._core.watching.group import WatchedMember, WatchedPartition, list
 from eventproc.models import MemberStatus
 
 _OTHERS: Final = (
-    "Other {} in this store: {}. A process that is missing above may have been started in one."
+    "Other {} in this store: {}. If a process is missing above, it may have been started in one."
 )
 CHECK_NAMES: Final = "check --eventhub, --consumer-group, --namespace and --store."
 """What to do if the store knows nothing of a hub's group."""

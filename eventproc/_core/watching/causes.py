@@ -420,8 +420,8 @@ def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
             f"{waiting:,} events wait; the newest came less than {allowed} ago."
         ),
         (
-            f"It may be ordinary work. If it has not moved in {allowed}, it is stuck: look for "
-            "handler_failed in its owner's log."
+            f"It may be ordinary work. Look again in {allowed}: if the position is the same then, "
+            "it is stuck. Look for handler_failed in its owner's log."
         ),
         since_s,
     )

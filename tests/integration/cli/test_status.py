@@ -90,5 +90,7 @@ def test_the_other_groups_of_the_hub_are_named(status):
     _, text, _ = status(*HERE, "--format", "json")
 
     assert "Other groups" not in table_of_one
-    assert "Other groups of this hub in this store: biling. A process" in " ".join(table.split())
+    assert "Other groups of this hub in this store: biling. If a process is missing" in " ".join(
+        table.split()
+    )
     assert [group["consumer_group"] for group in json.loads(text)["other_groups"]] == ["biling"]

@@ -1,9 +1,11 @@
 """The database file: what a won write means."""
 
+import logging
 from typing import Any, cast
 
 import pytest
 
+from checkpointstores.sqlite._clock import HostClock
 from checkpointstores.sqlite._file import connect, open_file
 from eventproc._base.logs import get_logger
 from eventproc.errors import StoreCorruptError
@@ -34,3 +36,18 @@ def test_a_file_that_could_not_be_opened_is_closed(tmp_path):
         open_file(path, no_clock, busy_timeout_s=5, log=get_logger("eventproc.test"))
 
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_is_logged(tmp_path, caplog):
+    """If it should have been there, the group begins without checkpoints, which has to be seen."""
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "group.db"
+    for _ in range(2):
+        file = open_file(path, HostClock(), busy_timeout_s=5, log=get_logger("eventproc.test"))
+        file.connection.close()
+
+    (record,) = caplog.records
+    assert (getattr(record, "event", ""), getattr(record, "path", "")) == (
+        "store_created",
+        str(path),
+    )

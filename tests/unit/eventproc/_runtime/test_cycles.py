@@ -1,6 +1,7 @@
 """When the next cycle begins."""
 
 import asyncio
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -8,9 +9,15 @@ import pytest
 
 from eventproc._core.ownership.stability import STABLE_AFTER_CYCLES
 from eventproc._runtime.cycles import PAUSE_MIN_S
+from eventproc.errors import StoreUnavailableError
+from eventproc.models import ClaimResult, WriteOutcome
 from tests.scenarios.group_setup import Setup, seconds
 
 CYCLE_S = 2.0
+
+
+def events_named(caplog, name):
+    return [record for record in caplog.records if getattr(record, "event", "") == name]
 
 
 @pytest.mark.parametrize("at_s", [CYCLE_S / 2, CYCLE_S + 1], ids=["during a cycle", "at rest"])
@@ -56,6 +63,58 @@ async def test_the_error_of_the_store_is_shown_for_as_long_as_it_lasts():
     before, during, after = shown
     assert during
     assert (before, after) == (None, None)
+
+
+async def test_a_store_that_only_refuses_renewals_is_an_error_too(caplog):
+    """As a file that another program has locked, or a credential that may only read."""
+    setup, shown = Setup(), []
+    async with setup.processor() as processor:
+        await seconds(30)
+        store = setup.store_by_owner["a"]
+        answer = store.claim_ownership
+
+        async def unknown(group, claims):
+            error = StoreUnavailableError("the database is locked")
+            return [
+                ClaimResult(claim=claim, outcome=WriteOutcome.UNKNOWN, error=error)
+                for claim in claims
+            ]
+
+        store.claim_ownership = unknown
+        await seconds(30)
+        shown.append(processor.statistics().store_error)
+        store.claim_ownership = answer
+        await seconds(30)
+        shown.append(processor.statistics().store_error)
+
+    (failed,) = events_named(caplog, "renewal_failed")
+    assert shown == [failed.error, None] == ["the database is locked", None]
+
+
+async def test_polls_that_are_late_again_and_again_are_logged_once(caplog):
+    """And once more when they come in time again."""
+    caplog.set_level(logging.INFO)
+    setup = Setup()
+    async with setup.processor():
+        await seconds(30)
+        store = setup.store_by_owner["a"]
+        answer = store.list_ownership
+
+        async def late(group):
+            await seconds(20)
+            return await answer(group)
+
+        store.list_ownership = late
+        await seconds(100)
+        begun, ended = (
+            len(events_named(caplog, name)) for name in ("group_read_again", "group_read_in_time")
+        )
+        store.list_ownership = answer
+        await seconds(60)
+
+    assert (begun, ended) == (1, 0)
+    assert len(events_named(caplog, "group_read_again")) == 1
+    assert len(events_named(caplog, "group_read_in_time")) == 1
 
 
 async def test_a_processor_that_is_alone_claims_as_soon_as_it_may():
