@@ -7,14 +7,17 @@ whose second fault comes later are cut: they are two single faults.
 import argparse
 import asyncio
 import gc
+import json
 import logging
 import multiprocessing
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from itertools import chain
+from pathlib import Path
 
 from tests.simulation.pairs.play import Play, faults_at, fewest, play
 from tests.simulation.pairs.points import Fault, FaultKind, Point
@@ -39,6 +42,9 @@ class Done:
     """What a job played."""
 
     scenario: str
+    first: str
+    """The single fault."""
+
     played: int
     cut: int
     violations: Sequence[str]
@@ -50,6 +56,12 @@ def main() -> int:
     parser.add_argument("--scenario", choices=SCENARIOS, action="append", help="only this one")
     parser.add_argument("--singles", action="store_true", help="no pairs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        metavar="FILE",
+        help="keep there what is done, and do not play it again: for the same code only",
+    )
     parser.add_argument(
         "--again", nargs="*", metavar="POINT:KIND", help="play these faults, and tell what happens"
     )
@@ -64,7 +76,7 @@ def main() -> int:
         for name in scenarios
         for fault in faults_at(play(name).points)
     ]
-    return _play_all(jobs, asked.jobs)
+    return _play_all(jobs, asked.jobs, asked.journal)
 
 
 def _fault(text: str) -> Fault:
@@ -72,12 +84,16 @@ def _fault(text: str) -> Fault:
     return Fault(int(number), FaultKind[kind])
 
 
-def _play_all(jobs: Sequence[Job], processes: int) -> int:
+def _play_all(jobs: Sequence[Job], processes: int, journal: Path | None) -> int:
+    done_before = _journaled(jobs, journal)
+    ended = {(done.scenario, done.first) for done in done_before}
+    jobs_now = [job for job in jobs if (job.scenario, str(job.fault)) not in ended]
     began_s = printed_s = time.monotonic()
     played, cut, failed, jobs_left = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     jobs_left.update(job.scenario for job in jobs)
     with multiprocessing.Pool(processes, initializer=gc.disable) as pool:
-        for number, done in enumerate(pool.imap_unordered(_play, jobs), 1):
+        now = _kept(pool.imap_unordered(_play, jobs_now), journal)
+        for number, done in enumerate(chain(done_before, now), 1 - len(done_before)):
             name = done.scenario
             played[name] += done.played
             cut[name] += done.cut
@@ -90,7 +106,7 @@ def _play_all(jobs: Sequence[Job], processes: int) -> int:
             now_s = time.monotonic()
             if now_s - printed_s > PROGRESS_EVERY_S:
                 printed_s = now_s
-                left_s = (now_s - began_s) / number * (len(jobs) - number)
+                left_s = (now_s - began_s) / max(1, number) * (len(jobs_now) - number)
                 print(
                     f"{played.total()} played, {failed.total()} violations, {left_s:.0f} s to go",
                     file=sys.stderr,
@@ -102,6 +118,24 @@ def _play_all(jobs: Sequence[Job], processes: int) -> int:
         f"{failed.total()} violations"
     )
     return 1 if failed.total() else 0
+
+
+def _journaled(jobs: Sequence[Job], journal: Path | None) -> list[Done]:
+    """Return what of these jobs an earlier run did."""
+    if journal is None or not journal.exists():
+        return []
+    asked = {(job.scenario, str(job.fault)) for job in jobs}
+    found = [Done(*json.loads(line)) for line in journal.read_text("utf-8").splitlines()]
+    return [done for done in found if (done.scenario, done.first) in asked]
+
+
+def _kept(dones: Iterable[Done], journal: Path | None) -> Iterator[Done]:
+    """Write what is done to the journal."""
+    for done in dones:
+        if journal is not None:
+            with journal.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(astuple(done)) + "\n")
+        yield done
 
 
 class Branches:
@@ -148,7 +182,7 @@ def _play(job: Job) -> Done:
     plays.extend(play(job.scenario, [job.fault, fault]) for fault in branches.failed)
     gc.collect()  # worlds are cyclic garbage
     cut = sum(1 for _ in faults_at(first.later)) if job.is_first else 0
-    return Done(job.scenario, 1 + branches.played, cut, list(_told(plays)))
+    return Done(job.scenario, str(job.fault), 1 + branches.played, cut, list(_told(plays)))
 
 
 def _told(plays: Sequence[Play]) -> Iterator[str]:

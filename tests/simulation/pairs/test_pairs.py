@@ -3,6 +3,9 @@
 ``make night`` plays each single fault, and ``make pairs`` each pair.
 """
 
+import json
+import subprocess
+import sys
 from itertools import islice
 from random import Random
 
@@ -43,3 +46,23 @@ def test_no_single_fault_breaks_a_promise(scenario):
     for fault in faults_at(play(scenario).points):
         found = play(scenario, [fault])
         assert found.violation is None, str(found)
+
+
+@pytest.mark.long
+def test_a_run_goes_on_where_an_earlier_one_was_stopped(tmp_path):
+    """What the journal has is counted, and not played again."""
+    faults = [str(fault) for fault in faults_at(play("leave").points)]
+    journal = tmp_path / "journal"
+    played = [["leave", fault, 1, 0, []] for fault in faults[:-2]]
+    journal.write_text("".join(f"{json.dumps(each)}\n" for each in played))
+    arguments = ["--scenario", "leave", "--singles", "--journal", str(journal)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.simulation.pairs", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    written = [json.loads(line)[:2] for line in journal.read_text().splitlines()]
+
+    assert done.stdout.startswith(f"leave: {len(faults)} played, 0 cut, 0 violations\n")
+    assert sorted(written[len(played) :]) == sorted(["leave", fault] for fault in faults[-2:])
