@@ -137,6 +137,8 @@ def _reasons(pump: PumpStatistics) -> Iterator[str]:
             number = pump.stalled_sequence_number
             where = "" if number is None else f", at event {number}"
             yield f"a call of the handler has completed nothing for {call_s:.0f} s{where}"
+        elif pump.handler_error is not None:
+            yield pump.handler_error
         elif pump.receiver_failing_seconds < RECEIVER_PATIENCE_S:
             yield f"there are events, and none was completed for {age_s:.0f} s"
     if pump.is_served and pump.checkpoint_error is not None:

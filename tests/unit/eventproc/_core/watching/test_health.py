@@ -195,6 +195,10 @@ def test_what_is_handed_over_is_not_missed():
     [
         ({"is_stalled": True}, "there are events, and none was completed for 400 s"),
         (
+            {"is_stalled": True, "handler_error": "the handler has failed 9 times: KeyError('x')"},
+            "the handler has failed 9 times: KeyError('x')",
+        ),
+        (
             {"is_stalled": True, "call_seconds": 399.0},
             "a call of the handler has completed nothing for 399 s",
         ),
