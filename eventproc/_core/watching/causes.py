@@ -421,7 +421,7 @@ def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
         ),
         (
             f"It may be ordinary work. Look again in {allowed}: if the position is the same then, "
-            "it is stuck. Look for handler_failed in its owner's log."
+            "it is stuck. Look for handler_failed and event_stopped_partition in its owner's log."
         ),
         since_s,
     )
