@@ -38,6 +38,11 @@ REJECTIONS_MAX: Final = 5
 """Refusals in a row before the pump ends. One is not enough: a role that was just assigned, or a
 consumer group that was just created, may take a while to be known to the whole service."""
 
+DISPLACED_REMEDY: Final = (
+    "none if a partition was just taken over; if it repeats, another program reads this consumer "
+    "group, often one with another store: give each its own"
+)
+
 
 class LinkFailures:
     """For how long, and why, nothing can be received from one partition."""
@@ -78,7 +83,10 @@ class LinkFailures:
         """Note a failure; log it."""
         is_rejected = isinstance(error, SourceRejectedError)
         self._rejections_in_row = self._rejections_in_row + 1 if is_rejected else 0
-        self._condition.note(is_error=is_rejected, attempt=self.count + 1, error=str(error))
+        remedy = DISPLACED_REMEDY if isinstance(error, ReceiverDisplacedError) else None
+        self._condition.note(
+            is_error=is_rejected, attempt=self.count + 1, error=str(error), remedy=remedy
+        )
         if not self.failing_s:
             self._since_s = self._clock()
         self._error = str(error)

@@ -221,6 +221,19 @@ async def test_a_restart_that_events_overtook_is_forgotten():
     assert (received, fixture.counters.receiver_error_count) == ([[1], []], 0)
 
 
+@pytest.mark.parametrize(
+    ("error", "has_remedy"),
+    [(ReceiverDisplacedError("taken"), True), (SourceUnavailableError("no answer"), False)],
+)
+async def test_a_link_that_another_receiver_took_is_logged_with_a_remedy(error, has_remedy, caplog):
+    """It names a second program, which may have another store, so that nothing else tells of it."""
+    fixture = ReaderFixture(error, [1])
+    await fixture.next()
+
+    (failed,) = [r for r in caplog.records if getattr(r, "event", "") == "receiver_failed"]
+    assert ("another program reads this consumer group" in (failed.remedy or "")) is has_remedy
+
+
 async def test_a_stop_ends_the_wait_for_the_ownership_record():
     """Another receiver took the link, and the store does not answer."""
     fixture = ReaderFixture(ReceiverDisplacedError("taken"))

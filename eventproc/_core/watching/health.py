@@ -3,7 +3,7 @@
 Rule 1: it is *live* if its threads run. What other systems do makes no difference: a restart would
 not bring them back, and a restart of all processors makes an outage worse.
 Rule 2: it is *ready* if it is a member of its group and serves what it owns. A paused processor and
-one on standby are ready, too: both are intended.
+one on standby are ready, too: both are intended. One that owns nothing must reach its store.
 Rule 3: each partition is judged by itself, by its progress.
 
 The functions return the reasons why it is not; without any, it is. A reason is a sentence for an
@@ -57,6 +57,8 @@ def readiness(
     if phase is not Phase.SERVING:
         is_waiting = phase is Phase.STARTING and awaited
         return [f"{phase.value}: it waits for {awaited}" if is_waiting else phase.value]
+    if statistics.store_error is not None and not statistics.owned:
+        return [f"it owns nothing, and the store fails: {statistics.store_error}"]
     what = "resource" if isinstance(statistics, ResourceProcessorStatistics) else "partition"
     unserved = _unserved(statistics, display_name)
     return [f"{what} {name} is not served: {reason}" for name, reason in unserved.items()]
