@@ -93,15 +93,14 @@ async def read_by_confluent(topic, partition):
 
 async def assert_same(topic, partition=0):
     """Check that both read the same; return it. A log that is compacted meanwhile is read again."""
-    before = None
-    after = await read_by_confluent(topic, partition)
-    while before != after:
-        before = after
+    expected = await read_by_confluent(topic, partition)
+    found = await by_source(topic, partition)
+    while (after := await read_by_confluent(topic, partition)) != expected:
+        expected = after
         found = await by_source(topic, partition)
-        after = await read_by_confluent(topic, partition)
 
-    assert found == after
-    return after
+    assert found == expected
+    return expected
 
 
 class Transactions:

@@ -70,7 +70,7 @@ async def test_a_store_that_only_refuses_renewals_is_an_error_too(caplog):
     setup, shown = Setup(), []
     async with setup.processor() as processor:
         await seconds(30)
-        store = setup.store_by_owner["a"]
+        store: Any = setup.store_by_owner["a"]
         answer = store.claim_ownership
 
         async def unknown(group, claims):
@@ -97,7 +97,7 @@ async def test_polls_that_are_late_again_and_again_are_logged_once(caplog):
     setup = Setup()
     async with setup.processor():
         await seconds(30)
-        store = setup.store_by_owner["a"]
+        store: Any = setup.store_by_owner["a"]
         answer = store.list_ownership
 
         async def late(group):

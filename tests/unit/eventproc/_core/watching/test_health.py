@@ -77,13 +77,12 @@ def test_a_processor_that_starts_or_stops_is_not_ready(phase):
 
 def test_a_processor_without_a_partition_is_ready_if_its_store_answers():
     """Otherwise it could take over nothing; with a partition, its lease is what counts."""
-    without, failing = of_partitions(owned=()), {"store_error": "no answer"}
+    without = of_partitions(owned=())
+    failing = replace(without, store_error="no answer")
 
     assert why_not_ready(without) == []
-    assert why_not_ready(replace(without, **failing)) == [
-        "it owns nothing, and the store fails: no answer"
-    ]
-    assert why_not_ready(replace(of_partitions(PUMP), **failing)) == []
+    assert why_not_ready(failing) == ["it owns nothing, and the store fails: no answer"]
+    assert why_not_ready(replace(of_partitions(PUMP), store_error="no answer")) == []
 
 
 def test_a_processor_that_starts_says_what_it_waits_for():
