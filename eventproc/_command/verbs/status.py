@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
@@ -24,7 +25,7 @@ from eventproc._command.terminal.console import print_csv, standard_output
 from eventproc._core.watching.causes import STUCK_AFTER_S, WatchRules
 from eventproc._core.watching.findings import findings_of
 from eventproc._core.watching.memory import Memory, remember
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, StoreError
 from eventproc.models import ConsumerGroup
 
 
@@ -125,7 +126,9 @@ async def _reader(
             )
         view = view_of(connection.group, readings, expiration=expiration)
         if others is None:  # Once, because a container is listed for it.
-            others = await connection.other_groups(of_same_hub=view.is_recorded)
+            others = ()
+            with suppress(StoreError):  # A credential may be for the group's own folder alone.
+                others = await connection.other_groups(of_same_hub=view.is_recorded)
         view = replace(view, others=tuple(others))
         if not view.is_recorded:
             return view

@@ -9,6 +9,7 @@ import pytest
 from checkpointstores.sqlite import SqliteCheckpointStore
 from eventproc._command import main
 from eventproc._command.terminal.exits import BAD_INPUT
+from eventproc.errors import StoreRejectedError
 from eventproc.models import CheckpointUpdate, ConsumerGroup, OwnershipClaim
 
 STORE = ["--store", "sqlite:group.db"]
@@ -94,3 +95,16 @@ def test_the_other_groups_of_the_hub_are_named(status):
         table.split()
     )
     assert [group["consumer_group"] for group in json.loads(text)["other_groups"]] == ["biling"]
+
+
+def test_a_store_that_may_not_list_other_groups_is_shown_without_them(status, monkeypatch):
+    """The credential may be for the group's own folder."""
+
+    async def refused(_store, hub_of=None):
+        raise StoreRejectedError(f"no right to list the groups beside {hub_of}")
+
+    monkeypatch.setattr(SqliteCheckpointStore, "list_groups", refused)
+    code, out, err = status(*HERE, "--format", "json")
+
+    assert (code, err) == (0, "")
+    assert (len(json.loads(out)["partitions"]), json.loads(out)["other_groups"]) == (4, [])
