@@ -71,7 +71,11 @@ class ChildServer(ABC):
 
     def __enter__(self) -> Self:
         """Start it."""
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(

@@ -13,7 +13,13 @@ from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobServiceClient
 
 from eventproc.errors import ConfigurationError
-from eventproc.testing._azurite import END_WITH_PARENT, PROGRAM_VARIABLE, Azurite, find_azurite
+from eventproc.testing._azurite import (
+    END_WITH_PARENT,
+    PROGRAM_VARIABLE,
+    Azurite,
+    ChildServer,
+    find_azurite,
+)
 
 AIOHTTP_KEEPS_S = 15
 """aiohttp uses a connection again if it was idle for less."""
@@ -213,3 +219,24 @@ def test_the_address_before_the_first_start_is_an_error():
     """There is no port before the first start."""
     with pytest.raises(RuntimeError, match="never started"):
         _ = Azurite().connection_string
+
+
+class Broken(ChildServer):
+    """Does not start."""
+
+    is_stopped = False
+
+    def start(self):
+        raise RuntimeError("did not start")
+
+    def stop(self):
+        self.is_stopped = True
+
+
+def test_a_server_that_did_not_start_is_stopped():
+    """Its process and pipes would be left."""
+    server = Broken()
+    with pytest.raises(RuntimeError, match="did not start"), server:
+        pass
+
+    assert server.is_stopped
