@@ -362,7 +362,7 @@ async def test_a_commit_without_an_answer_ends_the_pump_which_finds_out(postgres
                     for event in events:
                         await db.execute(database.insert, row_of(context, event))
                     if not begun and is_committed:
-                        await stack.enter_async_context(proxy.lose_answers(1))
+                        await stack.enter_async_context(proxy.lose_answers(None))
                     elif not begun:
                         query = f"SELECT pg_terminate_backend({db.info.backend_pid})"
                         await asyncio.to_thread(database.query, query)
