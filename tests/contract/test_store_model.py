@@ -247,6 +247,6 @@ def test_tables_have_the_results_of_the_model(tables):
 
 
 TestMemory = MemoryMachine.TestCase
-TestMemory.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestMemory.settings = settings(max_examples=30, deadline=None)
 TestSqlite = SqliteMachine.TestCase
 TestSqlite.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)

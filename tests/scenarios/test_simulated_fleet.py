@@ -38,7 +38,7 @@ def report_on(event: str) -> EventReport:
 def test_one_seed_gives_one_history_and_another_seed_another():
     """All changes, listings, writes and waits are the same."""
     one, same, other = (
-        run_script(script_of("join:1", seed=seed), memory_account) for seed in (1, 1, 2)
+        run_script(script_of("join:1", "crash:1", seed=seed), memory_account) for seed in (1, 1, 2)
     )
 
     assert one == same

@@ -21,11 +21,12 @@ def test_every_change_makes_the_fewest_moves_without_a_conflict(size):
     assert all(row["conflicts"] == 0 for row in rows)
 
 
-def test_the_writes_of_a_balanced_group_follow_from_the_settings():
+@pytest.mark.parametrize(("size", "partition_count"), [("4x2", 4), ("32x4", 32)])
+def test_the_writes_of_a_balanced_group_follow_from_the_settings(size, partition_count):
     """One renewal for each partition and third of the expiration."""
-    at_rest, *_ = measure("4x2")
+    at_rest, *_ = measure(size)
 
-    assert at_rest["writes_per_hour"] == 4 * 180
+    assert at_rest["writes_per_hour"] == partition_count * 180
 
 
 @pytest.mark.parametrize("size", ["32x4", "256x32"])
