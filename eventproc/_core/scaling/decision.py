@@ -1,6 +1,7 @@
 """How many processes a group needs: one vote for each reading.
 
-    replicas = clamp(ceil((arrival + backlog / drain_target) / rate_of_one), min, max)
+    load of a partition = min(arrival + backlog / drain_target, rate_of_one)
+    replicas = clamp(ceil(sum of the loads / rate_of_one), min, max)
 
 The drain target counts from the vote, so the time that a process takes to start is part of it.
 
@@ -14,6 +15,7 @@ Rule 4: the vote rises again only when the processes of the last vote have joine
 Rule 5: a vote of zero rises as soon as the hub has an event that no checkpoint covers.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
@@ -225,7 +227,7 @@ def _vote(
     if current == 0:
         if reading.backlog == 0:
             return memory, 0, Reason.ENOUGH
-        return memory, _needed(0.0, reading.backlog, memory, rules) or 1, Reason.WOKEN
+        return memory, _needed({}, _backlogs(reading), memory, rules) or 1, Reason.WOKEN
     if rates is None:
         waiting = replace(memory, fewer_since_s=None)
         return waiting, current, Reason.MEASURING
@@ -252,8 +254,12 @@ def _more(
     drained_in_s = reading.backlog / surplus if surplus > 0 else inf
     if drained_in_s <= PATIENCE * rules.drain_target.total_seconds():
         return current, Reason.DRAINING
-    growth = max(0.0, -surplus) * rules.start_time.total_seconds()
-    needed = _needed(rates.arrival, reading.backlog + growth, memory, rules)
+    start_s = rules.start_time.total_seconds()
+    by_the_start = {
+        p: backlog + max(0.0, rates.arrivals[p] - rates.drains[p]) * start_s
+        for p, backlog in _backlogs(reading).items()
+    }
+    needed = _needed(rates.arrivals, by_the_start, memory, rules)
     if needed is None:
         return current, Reason.RATE_UNKNOWN
     if needed > current:
@@ -267,7 +273,8 @@ def _fewer(
     """Return the vote of a group that keeps up, and since when fewer processes are enough."""
     current, now_s = memory.replicas, reading.at_s
     assert current is not None, "there was a first vote"
-    needed = _needed(rates.arrival * (1 + STEADY), reading.backlog, memory, rules)
+    arrivals = {p: arrival * (1 + STEADY) for p, arrival in rates.arrivals.items()}
+    needed = _needed(arrivals, _backlogs(reading), memory, rules)
     if rates.arrival == 0 and reading.backlog == 0:
         needed = 0  # Whatever the rate of a process is.
     if needed is None:
@@ -284,23 +291,35 @@ def _fewer(
     return replace(memory, fewer_since_s=None), memory.fewer_most, Reason.SCALED_IN
 
 
+def _backlogs(reading: Reading) -> dict[str, float]:
+    return {p: partition.backlog for p, partition in reading.partitions.items()}
+
+
 def _needed(
-    arrival: float, backlog: float, memory: ScalingMemory, rules: ScalingRules
+    arrivals: Mapping[str, float],
+    backlogs: Mapping[str, float],
+    memory: ScalingMemory,
+    rules: ScalingRules,
 ) -> int | None:
-    """Return the number of processes that drain the backlog in time; ``None``: not known.
+    """Return the number of processes that drain the backlogs in time; ``None``: not known.
+
+    A partition that is more than one process can handle counts as one process: more do not help it.
 
     A process has whole partitions. So this is the formula rounded up to the next number with which
     the process that has the most of them keeps up as well, if all have the same load.
     """
-    if memory.rate_of_one is None:
+    rate = memory.rate_of_one
+    if rate is None:
         return None
     working_s = (rules.drain_target - rules.start_time).total_seconds()
-    load = arrival + backlog / working_s
+    load = sum(
+        min(arrivals.get(p, 0.0) + backlog / working_s, rate) for p, backlog in backlogs.items()
+    )
     if load == 0:
         return 0
-    count = len(memory.readings[-1].partitions)
-    most_partitions = int(count * memory.rate_of_one / load)
-    return ceil(count / most_partitions) if most_partitions else count
+    count = len(backlogs)
+    most_partitions = max(1, int(count * rate / load))
+    return ceil(count / most_partitions)
 
 
 def _clamp(replicas: int, reading: Reading, rules: ScalingRules) -> int:

@@ -78,14 +78,24 @@ class Reading:
 class Rates:
     """Events per second between two readings."""
 
-    arrival: float
-    """New events of partitions that are not paused."""
+    arrivals: Mapping[str, float]
+    """New events of each partition that is not paused."""
 
-    drain: float
-    """Events that the checkpoints moved over."""
+    drains: Mapping[str, float]
+    """Events of each partition that the checkpoints moved over."""
 
     of_one: float | None
     """The mean rate of the processes that had a backlog all the time; ``None``: none had."""
+
+    @property
+    def arrival(self) -> float:
+        """New events of all partitions that are not paused."""
+        return sum(self.arrivals.values())
+
+    @property
+    def drain(self) -> float:
+        """Events of all partitions that the checkpoints moved over."""
+        return sum(self.drains.values())
 
 
 def extended(
@@ -112,8 +122,8 @@ def rates_between(readings: Sequence[Reading], *, written_within_s: float) -> Ra
     pairs = {p: (before.partitions[p], after.partitions[p]) for p in after.partitions}
     progress = {p: _progress(*pair) for p, pair in pairs.items()}
     return Rates(
-        arrival=sum(_arrived(*pair) for pair in pairs.values()) / span_s,
-        drain=sum(progress.values()) / span_s,
+        arrivals={p: _arrived(*pair) / span_s for p, pair in pairs.items()},
+        drains={p: done / span_s for p, done in progress.items()},
         of_one=_rate_of_one(readings, progress, span_s, written_within_s),
     )
 

@@ -73,6 +73,31 @@ def test_the_process_with_the_most_partitions_keeps_up_as_well():
     assert decision.replicas == 8
 
 
+def with_hot_partition(found, *, last, handled):
+    """Return the reading with other numbers in partition 0."""
+    hot = replace(found.partitions["0"], last=last, handled=handled)
+    return replace(found, partitions={**found.partitions, "0": hot})
+
+
+@pytest.mark.parametrize("handled_elsewhere", [299, 149])
+def test_a_partition_that_is_too_much_for_one_process_counts_as_one_process(handled_elsewhere):
+    """Partition 0 gets 300/s, of which its process can handle 100, and the other seven 10/s each.
+
+    That is a load of 170/s and not of 370/s and the backlog, so two processes stay enough.
+    """
+    *_, decision = decisions(
+        RULES,
+        with_hot_partition(reading(0, last=-1, handled=-1), last=89_999, handled=-1),
+        with_hot_partition(
+            reading(30, last=299, handled=handled_elsewhere), last=98_999, handled=2_999
+        ),
+    )
+
+    assert decision.backlog is not None
+    assert decision.backlog >= 96_000
+    assert (decision.replicas, decision.reason) == (2, Reason.GROWING)
+
+
 def paused(found):
     """Return the reading with all of its partitions paused."""
     partitions = {p: replace(each, is_paused=True) for p, each in found.partitions.items()}
