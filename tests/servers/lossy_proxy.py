@@ -17,20 +17,21 @@ class LossyProxy(AsyncResource):
     Then the proxy aborts both connections.
     """
 
-    def __init__(self, port: int) -> None:
-        """*port* is where the server listens on loopback."""
-        self._server_port = port
+    def __init__(self, server_port: int, port: int = 0) -> None:
+        """Forward to *server_port* of loopback, and listen on *port*, by default a free one."""
+        self._server_port = server_port
+        self._silenced = 0
         self._answers_to_lose: int | None = 0
         self._serving: set[asyncio.Task[None]] = set()
         self.lost = 0
         """Number of answers lost so far."""
 
-        self.port = 0
+        self.port = port
         """The port for clients, once the proxy is open."""
 
     async def open(self) -> None:
-        """Listen on a free port, ``self.port``."""
-        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        """Listen on ``self.port``."""
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -50,6 +51,10 @@ class LossyProxy(AsyncResource):
         # A test of lost answers proves nothing if no answer was lost.
         if self.lost - lost_before < (count or 1):
             raise AssertionError("no answer was lost: no request went through the proxy")
+
+    def silence(self) -> None:
+        """Swallow the answers on the connections that there are; they stay open."""
+        self._silenced += 1
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -82,7 +87,10 @@ class LossyProxy(AsyncResource):
             await asyncio.gather(requests, answers, return_exceptions=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        silenced = self._silenced
         while data := await reader.read(65536):
+            if silenced != self._silenced:
+                continue
             if self._answers_to_lose != 0:
                 if self._answers_to_lose is not None:
                     self._answers_to_lose -= 1

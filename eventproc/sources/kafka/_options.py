@@ -84,7 +84,8 @@ class KafkaOptions:
     whichever of the two limits is reached first."""
 
     connect_timeout: PositiveSpan = timedelta(seconds=15)
-    """Longest time for one request to the broker, connecting included."""
+    """Longest time for one request to the broker, connecting included. A client that hears nothing
+    for three times as long is replaced."""
 
     def __post_init__(self) -> None:
         """Check the values; a ``ConfigurationError`` says how to correct them."""

@@ -63,6 +63,10 @@ class KafkaPublisher(EventPublisher):
         self._address = address_of(bootstrap_servers, topic, topic, config)
         check_config(self._address.settings, REFUSED)
         self._producer: Producer | None = None
+        self._is_stale = False
+        """Whether none of the last messages had an answer. The client may have forgotten all
+        brokers, so the next messages get a new one."""
+
         self._unanswered = 0
         self._failures: dict[int, Failure] = {}
 
@@ -119,19 +123,21 @@ class KafkaPublisher(EventPublisher):
             await asyncio.to_thread(producer.give_up)
 
     async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
-        producer = self._producer
-        if producer is None:
+        if self._producer is None:
             raise RuntimeError("the publisher is not open: use `async with`, or call open() first")
-        await asyncio.to_thread(self._publish, producer, events, patience.total_seconds())
+        await asyncio.to_thread(self._publish, events, patience.total_seconds())
 
     def _note(self, number: int, error_name: str | None, text: str) -> None:
         self._unanswered -= 1
         if error_name is not None:
             self._failures[number] = error_name, text
 
-    def _publish(
-        self, producer: Producer, events: Sequence[OutgoingEvent], patience_s: float
-    ) -> None:
+    def _publish(self, events: Sequence[OutgoingEvent], patience_s: float) -> None:
+        if self._is_stale:
+            self._producer = Producer(self._address, self._note)
+            self._is_stale = False
+        producer = self._producer
+        assert producer is not None, "it is open"
         until_s = time.monotonic() + patience_s
         self._unanswered, self._failures = len(events), {}
         messages = [_message(index, event) for index, event in enumerate(events)]
@@ -142,6 +148,7 @@ class KafkaPublisher(EventPublisher):
                 break
         producer.wait(max(0.0, until_s - time.monotonic()))
         if self._unanswered:
+            self._is_stale = self._unanswered == len(events)
             producer.give_up()
         self._raise_failure(producer, events, patience_s)
 

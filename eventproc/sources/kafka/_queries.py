@@ -34,8 +34,15 @@ Question = Callable[[Consumer, float], T]
 class AdminQueries:
     """Sends metadata requests, one after another."""
 
-    def __init__(self, consumer: Consumer, budget: timedelta) -> None:
+    def __init__(
+        self, consumer: Consumer, renew: Callable[[], Consumer], budget: timedelta
+    ) -> None:
         self._consumer = consumer
+        self._renew = renew
+        self._is_stale = False
+        """Whether the last request had no answer. The client may have forgotten all brokers, so the
+        next request gets a new one."""
+
         self._budget_s = budget.total_seconds()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="eventproc-kafka-ask")
         self._is_closing = False
@@ -59,6 +66,10 @@ class AdminQueries:
 
     def _ask(self, what: str, question: Question[T]) -> T:
         until_s = time.monotonic() + self._budget_s
+        if self._is_stale:
+            self._consumer.close()
+            self._consumer = self._renew()
+            self._is_stale = False
         self._discard_errors()
         last_error = ""
         while True:
@@ -72,6 +83,7 @@ class AdminQueries:
             except SourceUnavailableError as error:
                 last_error = self._check_errors(what) or last_error or str(error)
                 if left_s <= SLICE_S:
+                    self._is_stale = True
                     raise SourceUnavailableError(
                         f"{what}: no answer within {self._budget_s:g} s: {last_error}"
                     ) from error

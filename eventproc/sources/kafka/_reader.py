@@ -5,6 +5,8 @@ A client for each partition would need five threads and a connection to every br
 Rule 1: only this thread uses the consumer. Other threads put requests into a queue.
 Rule 2: a feed that is full is paused, and other feeds do not wait for it; so memory is bounded.
 Rule 3: when this thread ends, every feed ends with an error.
+Rule 4: a client that hears nothing from any broker is given up. If it asks when no broker is
+registered, as after a freeze of the only one, it may forget them all and never ask again.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from datetime import timedelta
 from itertools import groupby
 from typing import Final
 
@@ -45,6 +48,9 @@ HOLD_S: Final = 0.2
 CLOSE_MAX_S: Final = 2.0
 """Longest time that ``close`` waits for the thread."""
 
+CHECK_S: Final = 0.3
+"""Longest time of one attempt to get an answer from a broker."""
+
 _TRUNCATED: Final = re.compile(r"log truncation detected .* broker end offset is \d+ ")
 """The client's words, for which it has no error of its own. An end offset of -1 means only that the
 broker does not remember the leader of that time."""
@@ -53,10 +59,18 @@ broker does not remember the leader of that time."""
 class Reader:
     """Reads the partitions that are opened, each into its feed."""
 
-    def __init__(self, consumer: Consumer, name: str) -> None:
-        """Start the thread, on the running loop."""
+    def __init__(self, consumer: Consumer, name: str, patience: timedelta) -> None:
+        """Start the thread, on the running loop.
+
+        After a silence of twice the *patience* it asks for the topic. If there is no answer for
+        *patience*, it ends.
+        """
         self._loop = asyncio.get_running_loop()
         self._consumer = consumer
+        self._patience_s = patience.total_seconds()
+        self._heard_s = time.monotonic()
+        """When it last heard from a broker, or had nothing to read."""
+
         self._feeds: dict[int, Feed] = {}
         self._paused: dict[int, Feed] = {}
         self._requests: deque[tuple[Callable[[], None], Future[None]]] = deque()
@@ -136,10 +150,34 @@ class Reader:
             if self._feeds.get(feed.partition) is feed:
                 feed.high = self._consumer.high(feed.partition)
         self._wake(filled.values())
+        if filled or not is_reading:
+            self._heard_s = time.monotonic()
+        else:
+            self._check_silence()
         for client_error in self._consumer.client_errors():
             if client_error.ends_all:
                 # Only a new client looks at where the log of a former leader ended.
                 raise error_for("the Kafka client", client_error.name, client_error.text)
+
+    def _check_silence(self) -> None:
+        """Ask for the topic after a long silence.
+
+        Raises:
+            SourceUnavailableError: there was no answer for too long.
+        """
+        silent_s = time.monotonic() - self._heard_s
+        if silent_s < 2 * self._patience_s:
+            return
+        try:
+            self._consumer.partition_count(CHECK_S)
+        except SourceUnavailableError as error:
+            if silent_s >= 3 * self._patience_s:
+                raise SourceUnavailableError(
+                    f"the Kafka client has heard nothing for {silent_s:.0f} s, and gets no answer: "
+                    f"{error}. The partitions will be opened with a new client"
+                ) from error
+        else:
+            self._heard_s = time.monotonic()
 
     def _keep_bounds(self) -> None:
         """Pause the feeds that are full.

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Self
 
 from eventproc._base.identity import AnyTokenCredential
@@ -267,7 +268,8 @@ class KafkaEventSource(EventSource):
         async with self._making:
             if self._queries is None:
                 consumer = await self._make_consumer(_ANY_GROUP)
-                self._queries = AdminQueries(consumer, self._options.connect_timeout)
+                renew = partial(Consumer, self._address, _ANY_GROUP)
+                self._queries = AdminQueries(consumer, renew, self._options.connect_timeout)
             return self._queries
 
     async def _check_token(self, tokens: Tokens) -> None:
@@ -282,7 +284,9 @@ class KafkaEventSource(EventSource):
             reader = self._readers.get(group)
             if reader is None or reader.is_over:
                 consumer = await self._make_consumer(group)
-                reader = self._readers[group] = Reader(consumer, f"eventproc-kafka-{group}")
+                name = f"eventproc-kafka-{group}"
+                reader = Reader(consumer, name, self._options.connect_timeout)
+                self._readers[group] = reader
             return reader
 
     async def _make_consumer(self, group: str) -> Consumer:
