@@ -1,7 +1,10 @@
 """The help of a verb: values as a person would write them, many options under headings."""
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from typer.core import TyperCommand
@@ -15,6 +18,11 @@ _BRACES: Final = re.compile(r"\{(.*)\}")
 
 _RANGE: Final = re.compile(r"\b(?:(\d+)<=)?x(?:<=(\d+)|>=(\d+))(?=[];])")
 
+
+_PREFIX: Final = "EVENTPROC_"
+
+_SIMILAR: Final = 0.88
+"""How much of two names is the same, if one is a slip. ``STORAGE`` is none of ``STORE``."""
 
 HEADINGS: Final[Mapping[str, Sequence[str]]] = {
     "Event hub": (
@@ -86,7 +94,16 @@ def _plain_range(found: re.Match[str]) -> str:
 
 def variable_of(option: str) -> str:
     """Return the environment variable of an option: ``EVENTPROC_`` and its name."""
-    return f"EVENTPROC_{option.strip('-').replace('-', '_').upper()}"
+    return f"{_PREFIX}{option.strip('-').replace('-', '_').upper()}"
+
+
+def misspelt(names: Iterable[str], known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Return each variable that is not known, and the one with almost its name."""
+    options = [name.removeprefix(_PREFIX) for name in known]
+    for name in names:
+        if name.startswith(_PREFIX) and name not in known:
+            found = get_close_matches(name.removeprefix(_PREFIX), options, n=1, cutoff=_SIMILAR)
+            yield from ((name, f"{_PREFIX}{option}") for option in found)
 
 
 class HeadedCommand(PlainCommand):
@@ -98,6 +115,16 @@ class HeadedCommand(PlainCommand):
         for parameter in self.params:
             if parameter.param_type_name == "option" and parameter.envvar is None:
                 parameter.envvar = variable_of(parameter.opts[0])
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Warn of misspelt variables, and read the command line."""
+        known: set[str] = set()
+        for parameter in self.params:
+            variables = parameter.envvar or ()
+            known.update([variables] if isinstance(variables, str) else variables)
+        for name, meant in misspelt(os.environ, known):
+            print(f"warning: {name} is not read; did you mean {meant}?", file=sys.stderr)
+        return super().parse_args(ctx, args)
 
     # ``Any``: typer has a click of its own, without public types.
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401

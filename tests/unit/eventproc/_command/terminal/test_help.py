@@ -87,3 +87,17 @@ def test_a_variable_gives_an_option_unless_it_is_empty(monkeypatch):
     assert (batch_size(), batch_size("--batch-size", "8")) == (7, 8)
     monkeypatch.setenv("EVENTPROC_BATCH_SIZE", "")
     assert batch_size() == by_default
+
+
+def test_a_misspelt_variable_is_reported(monkeypatch, capsys):
+    """Not one of the user's own, nor one that another part of the library reads."""
+    for name in ("CHEKPOINT_EVENTS", "HANDLER", "RECEIVE_PATH", "STORAGE", "EVENTHUB"):
+        monkeypatch.setenv(f"EVENTPROC_{name}", "7")
+    words = ["orders:Handler", "--store", "sqlite:group.db"]
+
+    COMMANDS["run"].make_context("run", words)
+
+    assert capsys.readouterr().err == (
+        "warning: EVENTPROC_CHEKPOINT_EVENTS is not read; "
+        "did you mean EVENTPROC_CHECKPOINT_EVENTS?\n"
+    )
