@@ -43,6 +43,8 @@ ASYNCIO_ERROR = re.compile("never retrieved|was destroyed but it is pending")
 OF_COMMAND = re.compile("EVENTPROC_(?!TEST_|RECEIVE_PATH$|AZURITE$)")
 """Environment variables of the command's options; the others are of the tests themselves."""
 
+NEXT_NEEDS_KAFKA = pytest.StashKey[bool]()
+
 SEEDS_BY_DEFAULT = 25
 SEEDS_OF_QUICK_TESTS = 1
 """``make test`` plays so many of them; ``make test-long`` plays the others."""
@@ -94,6 +96,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 for seed in range(first, first + count)
             ],
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Note whether the next test needs Kafka: a fixture of it, or a case of that name."""
+    name, fixtures = getattr(nextitem, "nodeid", ""), getattr(nextitem, "fixturenames", ())
+    item.stash[NEXT_NEEDS_KAFKA] = "kafka" in name or "kafka" in fixtures
 
 
 def directory_of(item: pytest.Item | pytest.Module) -> str:
@@ -254,11 +263,24 @@ def rabbitmq(has_rabbitmq: None) -> Iterator[RabbitMqBroker]:
         yield broker
 
 
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaBroker]:
-    """Yield one broker for the tests of one process; a test uses topics of its own."""
-    with KafkaBroker() as broker:
-        yield broker
+@pytest.fixture(scope="session", name="kafka_of_process")
+def _kafka_of_process() -> Iterator[KafkaBroker]:
+    """Yield a broker that is not started."""
+    broker = KafkaBroker()
+    yield broker
+    broker.remove()
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest, kafka_of_process: KafkaBroker) -> Iterator[KafkaBroker]:
+    """Yield one broker for the tests of one process; a test uses topics of its own.
+
+    It ends with the last test in a row that needs it: an idle one takes an eighth of a core.
+    """
+    kafka_of_process.start()
+    yield kafka_of_process
+    if not request.node.stash[NEXT_NEEDS_KAFKA]:
+        kafka_of_process.kill()
 
 
 @pytest.fixture(scope="session")
