@@ -85,6 +85,11 @@ def as_store_error(error: sqlite3.Error, path: Path) -> StoreCorruptError | Stor
             f"{path} cannot be opened for writing ({error}): the store needs the right to write "
             "the file and to create files beside it"
         )
+    if code == sqlite3.SQLITE_BUSY:
+        return StoreUnavailableError(
+            f"{path}: {error}: another process has had a lock for too long. If it goes on, end the "
+            f"one that is no processor: `fuser -v {path}` lists all that have the file open"
+        )
     return StoreUnavailableError(f"{path}: {error}")
 
 
