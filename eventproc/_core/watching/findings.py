@@ -96,8 +96,9 @@ def _lost(group: WatchedGroup, told: Collection[str]) -> Iterable[Finding]:
             "partitions, and have more to do.",
             remedy=f"{they} killed or suspended, or cannot reach the store, or began again in "
             f"another group: look at the end of {their}. At its health port, one that was killed "
-            "refuses connections, and one that is suspended does not answer: end it. If neither systemd nor Kubernetes starts it "
-            "again, do so; if another took its place, nothing is left to do.",
+            "refuses connections, and one that is suspended does not answer: end it. If neither "
+            "systemd nor Kubernetes starts it again, do so; if another took its place, nothing is "
+            "left to do.",
             since_s=group.at_s,
             member_ids=tuple(lost),
         )
