@@ -24,6 +24,7 @@ from eventproc.sources.kafka._receiver import KafkaReceiver
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, Fault
 
 SOON = timedelta(seconds=10)
+PATIENCE = timedelta(seconds=0.1)
 CHUNK = 10
 
 
@@ -45,6 +46,13 @@ class FakeConsumer:
         self.waits = []
         """How long each read was to wait."""
         self.is_broken = False
+        self.is_answered = True
+
+    def partition_count(self, timeout_s):
+        self.calls.append(("ask",))
+        if not self.is_answered:
+            raise SourceUnavailableError("no broker")
+        return 2
 
     def read(self, wait_s):
         self.waits.append(wait_s)
@@ -108,9 +116,9 @@ async def until(is_so):
 
 
 @asynccontextmanager
-async def reading(consumer):
+async def reading(consumer, patience=SOON):
     """A reader that is closed in any case."""
-    reader = Reader(consumer, "test")
+    reader = Reader(consumer, "test", patience)
     try:
         yield reader
     finally:
@@ -128,7 +136,7 @@ async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(
     """
     monkeypatch.setattr(reader_module, "READ_MAX", 2 * CHUNK if is_read_at_once else 10**9)
     consumer: Any = FakeConsumer(500)
-    reader = Reader(consumer, "test")
+    reader = Reader(consumer, "test", SOON)
     slow = await opened(reader, feed_of(room=room, room_bytes=room_bytes))
     quick = await opened(reader, feed_of(partition=1, room=room, room_bytes=room_bytes))
 
@@ -137,6 +145,37 @@ async def test_a_feed_that_is_not_read_is_bounded_and_does_not_delay_others(
     assert 30 <= waiting <= 30 + CHUNK
     assert await take(slow, 500) == list(range(500))
     await reader.close()
+
+
+async def test_a_client_that_hears_nothing_and_gets_no_answer_is_given_up():
+    """Within three times the patience; also a feed that had events before ends."""
+    consumer = FakeConsumer(5)
+    consumer.is_answered = False
+    async with reading(consumer, PATIENCE) as reader:
+        receiver = await opened(reader, feed_of())
+        await take(receiver, 5)
+        with pytest.raises(SourceUnavailableError, match=r"heard nothing for .* no broker"):
+            await receiver.receive(events_max=1, wait_max=SOON)
+
+    assert ("ask",) in consumer.calls
+    assert reader.is_over
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+async def test_a_quiet_partition_is_no_reason_to_give_up_a_client(is_full):
+    """It asks when nothing came for long, but not because a receiver takes nothing."""
+    consumer = FakeConsumer(30 if is_full else 0)
+    consumer.is_answered = not is_full
+    async with reading(consumer, PATIENCE) as reader:
+        receiver = await opened(reader, feed_of(room=10))
+        if is_full:
+            await asyncio.sleep(4 * PATIENCE.total_seconds())
+        else:
+            await until(lambda: consumer.calls.count(("ask",)) == 2)
+            consumer.count = 30
+        assert await take(receiver, 30) == list(range(30))
+
+    assert (("ask",) in consumer.calls) is not is_full
 
 
 async def test_the_newest_event_is_not_the_mark_of_a_transaction():
