@@ -55,7 +55,7 @@ def parse_address(text: str, name: str) -> ListenAddress:
     if not is_port or (":" in host and not is_bracketed) or (is_bracketed and not host):
         raise ConfigurationError(
             "give PORT for this machine alone, such as 8080, or HOST:PORT, such as 0.0.0.0:8080 "
-            "for all",
+            f"for all; a port is at most {PORT_MAX}",
             setting=name,
             value=repr(text),
         )

@@ -70,10 +70,11 @@ def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
             continue
         silent_s = member.silent_s or 0
         left_s = max(0.0, rules.expiration_s - silent_s)
+        count = owned[member.owner_id]
         yield Finding(
             kind=Kind.LATE,
-            text=f"{member.owner_id} has not renewed for {silent_s:.0f} s. In {left_s:.0f} s its "
-            f"{owned[member.owner_id]} partitions may be claimed by others.",
+            text=f"{member.owner_id} has not renewed for {silent_s:.0f} s. In {left_s:.0f} s "
+            + (f"its {count} partitions may be claimed by others." if count else "it is lost."),
             remedy="It was killed or suspended, or cannot reach the store.",
             since_s=group.at_s - silent_s,
             partition_ids=tuple(

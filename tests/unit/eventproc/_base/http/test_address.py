@@ -36,7 +36,7 @@ def test_an_address_of_another_form_is_refused_with_its_option(text):
 
     assert str(refused.value) == (
         f"--http is {text!r}: give PORT for this machine alone, such as 8080, or HOST:PORT, such "
-        "as 0.0.0.0:8080 for all"
+        "as 0.0.0.0:8080 for all; a port is at most 65535"
     )
 
 
