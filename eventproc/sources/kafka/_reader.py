@@ -71,6 +71,9 @@ class Reader:
         self._heard_s = time.monotonic()
         """When it last heard from a broker, or had nothing to read."""
 
+        self._asked_s: float | None = None
+        """When it asked for the topic first, of the attempts without an answer until now."""
+
         self._feeds: dict[int, Feed] = {}
         self._paused: dict[int, Feed] = {}
         self._requests: deque[tuple[Callable[[], None], Future[None]]] = deque()
@@ -151,7 +154,7 @@ class Reader:
                 feed.high = self._consumer.high(feed.partition)
         self._wake(filled.values())
         if filled or not is_reading:
-            self._heard_s = time.monotonic()
+            self._note_heard()
         else:
             self._check_silence()
         for client_error in self._consumer.client_errors():
@@ -159,25 +162,30 @@ class Reader:
                 # Only a new client looks at where the log of a former leader ended.
                 raise error_for("the Kafka client", client_error.name, client_error.text)
 
+    def _note_heard(self) -> None:
+        self._heard_s, self._asked_s = time.monotonic(), None
+
     def _check_silence(self) -> None:
         """Ask for the topic after a long silence.
 
         Raises:
             SourceUnavailableError: there was no answer for too long.
         """
-        silent_s = time.monotonic() - self._heard_s
-        if silent_s < 2 * self._patience_s:
+        now_s = time.monotonic()
+        if now_s - self._heard_s < 2 * self._patience_s:
             return
         try:
             self._consumer.partition_count(CHECK_S)
         except SourceUnavailableError as error:
-            if silent_s >= 3 * self._patience_s:
+            # Not since it last heard something: this process may have been suspended.
+            self._asked_s = self._asked_s or now_s
+            if now_s - self._asked_s >= self._patience_s:
                 raise SourceUnavailableError(
-                    f"the Kafka client has heard nothing for {silent_s:.0f} s, and gets no answer: "
-                    f"{error}. The partitions will be opened with a new client"
+                    f"the Kafka client has heard nothing for {now_s - self._heard_s:.0f} s, and "
+                    f"gets no answer: {error}. The partitions will be opened with a new client"
                 ) from error
         else:
-            self._heard_s = time.monotonic()
+            self._note_heard()
 
     def _keep_bounds(self) -> None:
         """Pause the feeds that are full.
