@@ -391,9 +391,8 @@ def _remedy_of_hot(hot: Sequence[PartitionMemory]) -> str:
         f"More members do not help {_subject(hot, 'partition')}: one member serves a partition at "
         "a time. Look at what is published (docs/operations.md, Showing an event): events with one "
         "key are all in one partition, and so are those that are sent to it by its number. Make "
-        "the handler faster, or, if it keeps no state and there are several keys, let it take "
-        "several at once (key_concurrency; events without a key count as one, unless a property "
-        "has it)."
+        "the handler faster. If it keeps no state, and there are several keys, it can take several "
+        "at once (key_concurrency; events without a key count as one, unless a property has it)."
     )
 
 
