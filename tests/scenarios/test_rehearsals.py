@@ -73,6 +73,13 @@ def test_a_mended_handler_keeps_its_promise(pair, seeds):
     rehearsed_as(pair[1], PAIRS[pair][0], first_seed=FIRST_SEEDS[pair], seeds=seeds)
 
 
+def test_a_partition_that_stops_at_an_event_promises_nothing_of_those_after_it():
+    """So no rehearsal has an event that cannot be handled: with key lanes some after it are."""
+    config = EventProcessorConfig(failure_policy=FailurePolicy(attempts_max=3), key_concurrency=10)
+
+    rehearsed_as("ChargesByKey", ONCE, first_seed=2, seeds=1, config=config)
+
+
 def test_the_same_seed_tells_the_same():
     """The message ends with the seed that shows it again."""
     texts = set()

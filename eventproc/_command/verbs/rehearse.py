@@ -1,6 +1,7 @@
 """``eventproc rehearse``: play the user's handler in simulated groups with drawn faults."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ from eventproc._command.arguments.config_options import PROCESSOR
 from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.modules import import_module
 from eventproc._command.terminal.exits import FAILED, OK
-from eventproc._delivery.config import EventProcessorConfig
+from eventproc._delivery.config import EventProcessorConfig, FailureAction
 from eventproc.errors import ConfigurationError
 from eventproc.testing import BrokenPromise, Clock, Database, Ledger, Promise
 from eventproc.testing import rehearse as rehearse_handler
@@ -101,13 +102,14 @@ def rehearse(
             )
         declared += found
     import_module(handler.partition(":")[0])
+    policy = replace(config.failure_policy, action=FailureAction.DEAD_LETTER)
     try:
         rehearse_handler(
             handler,
             *declared,
             promises=promise or (),
             events=_named(events) if events else numbered_event,
-            config=config,
+            config=replace(config, failure_policy=policy),
             seeds=seeds,
             first_seed=seed,
         )

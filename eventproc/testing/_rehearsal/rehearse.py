@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from eventproc._base.settings import Count, checked
-from eventproc._delivery.config import EventProcessorConfig
+from eventproc._delivery.config import EventProcessorConfig, FailureAction
 from eventproc.errors import ConfigurationError
 from eventproc.sources.memory import MemoryHub
 from eventproc.testing._rehearsal.application import Application
@@ -60,7 +60,9 @@ class Rehearsal:
     def check(self, seed: int) -> tuple[Plan, Breach] | None:
         """Play a seed; return its plan, shrunk, and the promise that it breaks, if any."""
         policy = self.piece.config.failure_policy
-        plan = draw(seed, has_poison=policy.attempts_max is not None)
+        # A partition that stops at an event promises nothing of those after it.
+        gives_up = policy.attempts_max is not None and policy.action is not FailureAction.STOP
+        plan = draw(seed, has_poison=gives_up)
         breach = self._breach(plan)
         return None if breach is None else self._shrunk(plan, breach)
 
