@@ -324,8 +324,10 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
             ", but no partition of the group moves: what all handlers need may be away, or no "
             "checkpoint can be written."
         ),
-        "Look for handler_failed, event_stopped_partition and checkpoint_failed in the logs, and "
-        "at what the handlers call.",
+        (
+            "Look for handler_failed, event_stopped_partition and checkpoint_failed in the logs, "
+            "and at what the handlers call."
+        ),
     )
 
 
