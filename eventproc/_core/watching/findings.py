@@ -95,11 +95,10 @@ def _lost(group: WatchedGroup, told: Collection[str]) -> Iterable[Finding]:
             kind=Kind.LOST,
             text=f"{listed(lost)} did not leave and {do} not renew any more. Others take the "
             "partitions, and have more to do.",
-            remedy=f"{they} killed or suspended, or cannot reach the store, or began again in "
+            remedy="If another has taken that place, nothing is left to do. Otherwise start it again, "
+            f"if neither systemd nor Kubernetes does. {they} killed or suspended, or cannot reach the store, or began again in "
             f"another group: look at the end of {their}. At its health port, one that was killed "
-            "refuses connections, and one that is suspended does not answer: end it. If neither "
-            "systemd nor Kubernetes starts it again, do so; if another took its place, nothing is "
-            "left to do.",
+            "refuses connections, and one that is suspended does not answer: end it.",
             since_s=group.at_s,
             member_ids=tuple(lost),
         )
