@@ -124,9 +124,14 @@ class Session:
     async def _connected(self) -> AsyncConnection[Any]:
         if self._connection is None:
             connection = await AsyncConnection.connect(self._dsn, autocommit=True)
+            try:
+                # A statement that we no longer wait for must not keep locks.
+                await connection.execute(f"SET statement_timeout = {self._timeout_s * 1000:.0f}")
+            except BaseException:
+                shut_down(connection)
+                await connection.close()
+                raise
             self._connection, self.pid = connection, connection.info.backend_pid
-            # A statement that we no longer wait for must not keep locks.
-            await connection.execute(f"SET statement_timeout = {self._timeout_s * 1000:.0f}")
         return self._connection
 
     async def _limited(self, connection: AsyncConnection[Any], work: Work[T], until_s: float) -> T:

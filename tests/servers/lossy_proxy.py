@@ -53,7 +53,7 @@ class LossyProxy(AsyncResource):
             raise AssertionError("no answer was lost: no request went through the proxy")
 
     def silence(self) -> None:
-        """Swallow the answers on the connections that there are; they stay open."""
+        """Swallow what comes on the connections that there are; they stay open."""
         self._silenced += 1
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -77,7 +77,7 @@ class LossyProxy(AsyncResource):
         from_server: asyncio.StreamReader,
         to_server: asyncio.StreamWriter,
     ) -> None:
-        requests = asyncio.ensure_future(_pump(from_client, to_server))
+        requests = asyncio.ensure_future(self._request(from_client, to_server))
         answers = asyncio.ensure_future(self._answer(from_server, to_client))
         try:
             await asyncio.wait({requests, answers}, return_when=asyncio.FIRST_COMPLETED)
@@ -85,6 +85,13 @@ class LossyProxy(AsyncResource):
             requests.cancel()
             answers.cancel()
             await asyncio.gather(requests, answers, return_exceptions=True)
+
+    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        silenced = self._silenced
+        while data := await reader.read(65536):
+            if silenced == self._silenced:
+                writer.write(data)
+                await writer.drain()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         silenced = self._silenced
@@ -98,9 +105,3 @@ class LossyProxy(AsyncResource):
                 return
             writer.write(data)
             await writer.drain()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()

@@ -24,6 +24,9 @@ _PREFIX: Final = "EVENTPROC_"
 _SIMILAR: Final = 0.88
 """How much of two names is the same, if one is a slip. ``STORAGE`` is none of ``STORE``."""
 
+_OF_A_WORKER: Final = "EVENTPROC_WORKER"
+"""The variable that a supervisor sets; it has almost the name of ``--workers``."""
+
 HEADINGS: Final[Mapping[str, Sequence[str]]] = {
     "Event hub": (
         *("--eventhub", "--consumer-group", "--connection-string", "--namespace"),
@@ -118,7 +121,7 @@ class HeadedCommand(PlainCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Warn of misspelt variables, and read the command line."""
-        known: set[str] = set()
+        known = {_OF_A_WORKER}
         for parameter in self.params:
             variables = parameter.envvar or ()
             known.update([variables] if isinstance(variables, str) else variables)

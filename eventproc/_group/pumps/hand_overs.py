@@ -59,8 +59,11 @@ class HandOvers:
         self._begin(partition_id, hand_over)
 
     def reassign(self, partition_id: str) -> None:
-        """Transfer a partition that stalled here to another member, if there is one."""
-        if self._others:
+        """Transfer a partition that stalled here to another member, if there is one.
+
+        If it is being handed over already, it goes where the plan wants it.
+        """
+        if self._others and partition_id not in self._task_by_partition:
             self._begin(partition_id, partial(self._reassign, partition_id))
 
     def _begin(self, partition_id: str, transfer: Callable[[], Awaitable[None]]) -> None:

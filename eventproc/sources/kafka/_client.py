@@ -6,6 +6,7 @@ Rule 3: every exception of the client leaves this module as one of ``eventproc.e
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -182,6 +183,10 @@ class Consumer:
             self._client.close()
         except (KafkaException, RuntimeError):
             _CLIENT_LOG.debug("closing the client failed", exc_info=True)
+
+    def abandon(self) -> None:
+        """Close it on a thread of its own: one that has forgotten all brokers may wait for ever."""
+        threading.Thread(target=self.close, name="eventproc-kafka-abandoned", daemon=True).start()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,3 +418,11 @@ class Producer:
         """End every message without an acknowledgement as failed. It may be stored nevertheless."""
         self._client.purge()
         self._client.flush(1)
+
+    def abandon(self) -> None:
+        """End it on a thread of its own, as a consumer; it cannot be used afterwards."""
+        clients = [self._client]
+        del self._client  # So the thread has the last reference, and ends the client.
+        threading.Thread(
+            target=clients.clear, name="eventproc-kafka-abandoned", daemon=True
+        ).start()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -67,6 +68,10 @@ class KafkaPublisher(EventPublisher):
         """Whether none of the last messages had an answer. The client may have forgotten all
         brokers, so the next messages get a new one."""
 
+        self._turn = threading.Lock()
+        """Held while a thread publishes: that of a cancelled call goes on until its patience ends.
+        """
+
         self._unanswered = 0
         self._failures: dict[int, Failure] = {}
 
@@ -125,19 +130,28 @@ class KafkaPublisher(EventPublisher):
     async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
         if self._producer is None:
             raise RuntimeError("the publisher is not open: use `async with`, or call open() first")
-        await asyncio.to_thread(self._publish, events, patience.total_seconds())
+        await asyncio.to_thread(self._publish_in_turn, events, patience.total_seconds())
 
     def _note(self, number: int, error_name: str | None, text: str) -> None:
         self._unanswered -= 1
         if error_name is not None:
             self._failures[number] = error_name, text
 
-    def _publish(self, events: Sequence[OutgoingEvent], patience_s: float) -> None:
+    def _publish_in_turn(self, events: Sequence[OutgoingEvent], patience_s: float) -> None:
+        with self._turn:
+            producer = self._producer
+            if producer is None:
+                raise SourceUnavailableError("the publisher was closed meanwhile")
+            self._publish(producer, events, patience_s)
+
+    def _publish(
+        self, producer: Producer, events: Sequence[OutgoingEvent], patience_s: float
+    ) -> None:
         if self._is_stale:
-            self._producer = Producer(self._address, self._note)
+            former, producer = producer, Producer(self._address, self._note)
+            self._producer = producer
+            former.abandon()
             self._is_stale = False
-        producer = self._producer
-        assert producer is not None, "it is open"
         until_s = time.monotonic() + patience_s
         self._unanswered, self._failures = len(events), {}
         messages = [_message(index, event) for index, event in enumerate(events)]

@@ -67,8 +67,8 @@ class AdminQueries:
     def _ask(self, what: str, question: Question[T]) -> T:
         until_s = time.monotonic() + self._budget_s
         if self._is_stale:
-            self._consumer.close()
-            self._consumer = self._renew()
+            former, self._consumer = self._consumer, self._renew()
+            former.abandon()
             self._is_stale = False
         self._discard_errors()
         last_error = ""

@@ -68,6 +68,25 @@ async def test_clients_that_hear_nothing_are_replaced():
     assert events[-1].body == b"2"
 
 
+async def test_a_publish_that_was_cancelled_does_not_disturb_the_next_one():
+    """Its thread goes on until its patience ends, and the next one waits for it."""
+    async with proxied_topic() as (topic, proxy), asyncio.timeout(30):
+        publisher = KafkaPublisher(topic.broker.bootstrap_servers, topic=topic.name)
+        async with publisher:
+            await publisher.publish([OutgoingEvent(body=b"1")], patience=SOON)
+            proxy.silence()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await publisher.publish([OutgoingEvent(body=b"lost")], patience=2 * PATIENCE)
+            await publisher.publish([OutgoingEvent(body=b"2")], patience=SOON)
+
+        async with topic.source() as source:
+            receiver = await source.open_receiver("g", "0", EventPosition.earliest())
+            bodies = [e.body for e in await receiver.receive(events_max=9, wait_max=SOON)]
+
+    assert (bodies[0], bodies[-1]) == (b"1", b"2")
+
+
 async def test_a_client_whose_broker_answers_stays(topic):
     """No event for three times the patience is no reason to replace it."""
     async with topic.source(options=KafkaOptions(connect_timeout=PATIENCE)) as source:

@@ -5,6 +5,7 @@ import typer
 
 from eventproc._command.app import app
 from eventproc._command.terminal.help import HEADINGS, OTHERS, HeadedCommand
+from eventproc._command.workers.worker import NUMBER_VARIABLE
 
 CONTEXT = typer.Context(app, info_name="eventproc")
 COMMANDS = {name: app.get_command(CONTEXT, name) for name in app.verbs}
@@ -91,7 +92,8 @@ def test_a_variable_gives_an_option_unless_it_is_empty(monkeypatch):
 
 def test_a_misspelt_variable_is_reported(monkeypatch, capsys):
     """Not one of the user's own, nor one that another part of the library reads."""
-    for name in ("CHEKPOINT_EVENTS", "HANDLER", "RECEIVE_PATH", "STORAGE", "EVENTHUB"):
+    others = ("HANDLER", "STORAGE", "RECEIVE_PATH", NUMBER_VARIABLE.removeprefix("EVENTPROC_"))
+    for name in ("CHEKPOINT_EVENTS", "EVENTHUB", *others):
         monkeypatch.setenv(f"EVENTPROC_{name}", "7")
     words = ["orders:Handler", "--store", "sqlite:group.db"]
 

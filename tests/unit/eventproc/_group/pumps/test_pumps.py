@@ -189,6 +189,18 @@ async def test_a_partition_that_is_drained_goes_to_the_owner_of_the_newest_plan(
     assert "hand_over_failed" not in caplog.text
 
 
+async def test_a_pump_that_stalls_while_it_is_handed_over_is_transferred_once():
+    """To the owner that the plan wants, and not to any other member as well."""
+    fixture = PumpsFixture()
+    await fixture.adjust("0")
+    fixture.newest().end(CloseReason.STALLED)
+    await fixture.adjust("0", {"0": "b"}, others=("c",))
+    await seconds(2)
+
+    assert fixture.transfers == [("0", "b")]
+    assert not fixture.pumps.hand_overs.under_way
+
+
 async def test_a_drain_ends_every_pump_and_transfers_each_lease_after_its_pump():
     """To the planned owner or to none; a tenth of the time is left for the transfers."""
     fixture = PumpsFixture()
