@@ -104,6 +104,7 @@ class EventHubPublisher(EventPublisher):
             raise ConfigurationError(f"{self._hub} cannot be published to: {explained}") from error
 
     async def close(self) -> None:
+        self._hub.close()
         producers, self._producer_by_number = self._producer_by_number, {}
         for producer in producers.values():
             await producer.close()

@@ -216,13 +216,14 @@ def read_kafka_group(address: TopicAddress, name: str, timeout_s: float) -> Kafk
         client = AdminClient(
             _settings(address, {}, {}, lambda e: noted.append(_client_error(e, address.tokens)))
         )
-    what = f"asking for Kafka group {name!r}"
+    what, until_s = f"asking for Kafka group {name!r}", time.monotonic() + timeout_s
     try:
         with _translated(what):
             client.poll(0)
             committed = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])
             stored = committed[name].result(timeout_s).topic_partitions
-            group = client.describe_consumer_groups([name])[name].result(timeout_s)
+            left_s = max(0.0, until_s - time.monotonic())
+            group = client.describe_consumer_groups([name])[name].result(left_s)
     except (TimeoutError, SourceUnavailableError) as error:
         client.poll(0)
         for said in noted:

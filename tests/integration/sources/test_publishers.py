@@ -235,7 +235,11 @@ async def test_a_missing_hub_is_refused_when_the_publisher_is_opened(emulator):
         await publisher.open()
 
 
-async def test_a_publisher_must_be_opened(emulator):
-    """The error says so."""
-    with pytest.raises(RuntimeError, match="open"):
-        await hub_publisher(emulator).publish(numbered(1), patience=BRIEF)
+async def test_a_publisher_must_be_open(emulator):
+    """The error says so, before it is opened and after it was closed."""
+    publisher = hub_publisher(emulator)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="open"):
+            await publisher.publish(numbered(1), patience=BRIEF)
+        async with publisher:
+            await publisher.publish(numbered(1), patience=SOON)
