@@ -126,6 +126,21 @@ async def test_a_stopped_processor_may_be_started_again():
     )
 
 
+async def test_a_processor_may_serve_again_in_the_same_event_loop():
+    """It does not take the end of the former run for its own."""
+    setup = Setup(1)
+    processor = setup.processor()
+    for _ in range(2):
+        setup.publish(2)
+        serving = asyncio.create_task(processor.serve())
+        await seconds(30)
+        assert not serving.done()
+        await processor.stop()
+        await serving
+
+    assert setup.numbers() == [0, 1, 2, 3]
+
+
 class Told(PartitionHandler, ResourceHandler):
     """Tells the program that it was called."""
 
