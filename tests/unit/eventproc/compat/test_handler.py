@@ -48,6 +48,26 @@ async def test_the_pause_after_a_failure_doubles_until_the_failed_event_is_handl
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30, 1]
 
 
+@pytest.mark.parametrize("takes_batches", [False, True])
+async def test_after_a_callback_raised_no_event_of_its_call_counts_as_handled(takes_batches):
+    """So all of them come again, as with Azure's client after its restart."""
+    checkpoints: Any = None
+    context: Any = SimpleNamespace(partition_id="0", is_ending=False)
+    partition = Partition("0", checkpoints)
+
+    async def fail(*_: Any) -> None:
+        raise KeyError("no such order")
+
+    callbacks = callbacks_of(fail, {}, LoopCaller(), takes_batches=takes_batches)
+    handler = CallbackHandler(callbacks, lambda _: (partition, None), clock=lambda: 0.0)
+    first, *others = events([5, 6, 7])
+    with pytest.raises(BatchError) as raised:
+        await handler.process_events(context, [first, *others])
+
+    assert [event for event, _ in raised.value.failed] == [first]
+    assert list(raised.value.untried) == others
+
+
 class Program:
     """Callbacks that note their calls, and the handler that makes them."""
 
