@@ -119,7 +119,7 @@ class KafkaPublisher(EventPublisher):
                     f"topic {topic!r} at {servers} cannot be published to: {error}. Check the "
                     "servers, the topic's name, and the security settings"
                 ) from error
-            self._producer = producer
+            self._producer, self._is_stale = producer, False
 
     async def close(self) -> None:
         """Disconnect. Messages without an acknowledgement are given up."""
