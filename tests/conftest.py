@@ -167,6 +167,8 @@ def _no_blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
         guard.functions["threading.Lock.acquire"].can_block_in(
             "coverage/collector.py", {"lock_data"}
         )
+        # A child process is started within milliseconds.
+        guard.functions["os.read"].can_block_in("subprocess.py", {"_execute_child"})
         # In a running loop, a test harness works in a thread, and the test waits for it.
         guard.functions["threading.Lock.acquire"].can_block_in(
             "_harness/harness.py", {"_call", "__exit__"}

@@ -17,6 +17,9 @@ class Gateway:
 
     def __init__(self) -> None:
         self.answer: Answer | None = None
+        self.is_lost: Callable[[web.Request], bool] = lambda _: False
+        """Whether the connection breaks when the service has answered this request."""
+
         self.host: str | None = None
         """The name by which the service is called, instead of 127.0.0.1."""
 
@@ -60,6 +63,9 @@ class Gateway:
             skip_auto_headers=["Content-Type"],  # requests are signed with it
             allow_redirects=False,
         ) as answer:
+            if self.is_lost(request):
+                assert request.transport is not None
+                request.transport.abort()
             headers = CIMultiDict(answer.headers)
             for name in _OF_A_CONNECTION:
                 headers.popall(name, None)

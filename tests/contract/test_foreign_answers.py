@@ -174,6 +174,25 @@ async def test_a_record_that_is_written_between_the_two_requests_of_a_read_is_re
     assert (found.sequence_number, found.state) == (writes, b"state of %d" % writes)
 
 
+@pytest.mark.parametrize("behind", [blobs, tables_])
+async def test_a_renewal_that_was_sent_twice_is_won(request, behind):
+    """aiohttp repeats a PUT by itself if a connection breaks that was in use before. The first was
+    done, so the second finds another version: its own."""
+    async with behind(request) as (gateway, store):
+        [first] = await store.claim_ownership(GROUP, [claim(None)])
+        writes = []
+
+        def is_first_write(asked: web.Request) -> bool:
+            writes.extend([asked.method] * (asked.method not in {"GET", "HEAD"}))
+            return len(writes) == 1
+
+        gateway.is_lost = is_first_write
+        [renewed] = await store.claim_ownership(GROUP, [claim(first.ownership.etag)])
+
+    assert len(writes) == 2
+    assert renewed.outcome is WriteOutcome.WON
+
+
 LETTER = DeadLetter(
     event=ReceivedEvent(
         body=b"x", sequence_number=7, offset="7", enqueued_time=datetime(2026, 1, 1, tzinfo=UTC)

@@ -146,6 +146,23 @@ async def test_groups_of_one_store_share_its_connection(postgres):
         assert await both.count() == 1
 
 
+async def test_a_store_listens_again_after_its_only_processor_was_stopped(postgres):
+    """A processor may be stopped and started again with the same store."""
+    schema, listener = f"s{uuid.uuid4().hex}", Listener()
+    async with (
+        PostgresCheckpointStore(postgres.dsn, schema=schema, create_schema=True) as mine,
+        PostgresCheckpointStore(postgres.dsn, schema=schema) as other,
+        asyncio.timeout(30),
+    ):
+        for count in (1, 3):
+            watching = asyncio.create_task(mine.watch(GROUP, ME, listener.tell))
+            await listener.reaches(count)
+            await other.announce_member(GROUP, Member(owner_id=f"{count}", incarnation="1"))
+            await listener.reaches(count + 1)
+            watching.cancel()
+            await asyncio.wait([watching])
+
+
 async def test_a_lost_connection_is_made_again(postgres, caplog):
     """What happened meanwhile was not heard, so the processor reads the group. The log says when
     the connection was lost, and when it was there again."""

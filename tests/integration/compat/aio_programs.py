@@ -14,7 +14,7 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from tests.integration.compat.sides import AioOwnStore, Place
 
-WAIT_MAX_S = 25.0
+WAIT_MAX_S = 60.0
 
 
 class Receiving:

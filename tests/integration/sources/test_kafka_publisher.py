@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -130,6 +131,23 @@ async def test_a_broker_that_is_down_is_an_error_after_the_patience(kafka, topic
     (found,) = await received(topic.source(), [6])
 
     assert [event.body for event in found] == 2 * [b"0", b"1", b"2"]
+
+
+async def test_what_was_not_sent_in_time_is_not_sent_later(topic, publisher):
+    """Whoever was told that messages were not stored publishes them again."""
+    count, was_partly_stored = 20_000, False
+    events = [OutgoingEvent(body=bytes(1000), partition_id="0")] * count
+    async with publisher, topic.source() as source:
+        before = -1
+        for patience_s in (0.4, 0.1, 0.2, 0.8, 0.05, 1.6):
+            with suppress(SourceUnavailableError):
+                await publisher.publish(events, patience=timedelta(seconds=patience_s))
+            await publisher.publish(numbered(1, partition_id="0"), patience=LONG)
+            end = (await source.partition_properties("0")).last_enqueued_sequence_number
+            stored, before = end - before - 1, end
+            was_partly_stored |= 0 < stored < count
+
+    assert was_partly_stored
 
 
 async def test_a_publisher_must_be_opened(publisher):

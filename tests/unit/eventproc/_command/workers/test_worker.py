@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 import signal
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -123,6 +124,25 @@ def test_a_worker_that_ends_again_and_again_is_an_error_from_the_third_time_on(c
     assert {r.reason for r in ends} == {"no room"}
     waits = [r.restart_in_s for r in ends]
     assert waits == sorted(set(waits))
+
+
+async def test_a_process_that_ends_at_once_counts_as_a_failure_in_a_row(caplog):
+    """A real process, which had no time to work: the third end is an error."""
+    caplog.set_level("INFO", "eventproc.workers")
+    worker, counts = worker_of(Worker), []
+    worker._command = [sys.executable, "-c", ""]
+
+    def wait_s(count):
+        counts.append(count)
+        if len(counts) == 4:
+            worker.stop()
+        return 0.0
+
+    worker._wait_s = wait_s
+    await worker.keep()
+
+    assert counts == [1, 2, 3, 4]
+    assert [r.event for r in caplog.records].index("worker_kept_failing") == 6
 
 
 @pytest.mark.parametrize(("returncode", "pid"), [(None, 7), (0, None), (-9, None)])

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from eventproc._core.ownership.liveness import (
     foreign_owners,
@@ -18,8 +17,6 @@ from eventproc.models import Member, MembershipSnapshot, OwnershipSnapshot, Part
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 EXPIRATION = timedelta(seconds=60)
 SECOND = timedelta(seconds=1)
-
-resolutions = st.sampled_from([timedelta(0), SECOND])
 
 
 def record(partition_id="0", owner_id: str | None = "a", age_s=0.0):
@@ -37,7 +34,8 @@ def snapshot(*records, resolution=timedelta(0)):
     return OwnershipSnapshot(ownerships=records, as_of=BEGIN, resolution=resolution)
 
 
-@given(st.floats(0, 200), resolutions)
+@pytest.mark.parametrize("age_s", [0, 58.5, 59.5, 60, 60.5, 61, 61.5, 200])
+@pytest.mark.parametrize("resolution", [timedelta(0), SECOND])
 def test_a_record_is_fresh_for_the_expiration_plus_the_resolution(age_s, resolution):
     """Each of its two times may be rounded down by as much as the resolution."""
     age, written = timedelta(seconds=age_s), record(age_s=age_s)

@@ -154,6 +154,31 @@ async def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
     assert not transfers
 
 
+async def test_a_failure_is_forgotten_when_the_partition_is_handed_over():
+    """It is not shown as failed any more, and its next failure is the first one again."""
+    fixture = PumpsFixture()
+    now_s = asyncio.get_running_loop().time
+    await fixture.adjust("0")
+    for _ in range(3):
+        fixture.newest().fail(RuntimeError())
+        await seconds(60)
+        await fixture.adjust("0")
+    before = fixture.pumps.restarts.failed
+    await fixture.adjust("0", {"0": "b"})
+    await seconds(2)
+    after = fixture.pumps.restarts.failed
+    await fixture.adjust("0")
+    fixture.newest().fail(RuntimeError())
+    failed_at_s = now_s()
+    await seconds(1.5)
+    fixture.changed_at_s.clear()
+    await seconds(60)
+    (asked_at_s,) = fixture.changed_at_s
+
+    assert (before, after) == (frozenset("0"), frozenset())
+    assert asked_at_s - failed_at_s <= 1 + 8
+
+
 @pytest.mark.parametrize("outcome", [WriteOutcome.WON, WriteOutcome.LOST, RuntimeError("refused")])
 async def test_a_partition_that_was_handed_over_may_be_served_again(outcome):
     """Also after a transfer that failed; only one that was won is counted."""
