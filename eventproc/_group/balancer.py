@@ -27,6 +27,7 @@ from eventproc._group.leases import Leases
 from eventproc._group.load_meter import LoadMeter
 from eventproc._group.membership import Membership
 from eventproc._group.records import PausesReader, PlanStore
+from eventproc._group.unanswered import Unanswered
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 from eventproc.ports import CheckpointStore
 
@@ -84,13 +85,21 @@ class Balancer:
         self._store = store
         self._group = group
         expiration = config.ownership_expiration
+        self._unanswered = Unanswered()
         self.membership = Membership(
-            store, group, member, expiration=expiration, clock=clock, log=log
+            store,
+            group,
+            member,
+            unanswered=self._unanswered,
+            expiration=expiration,
+            clock=clock,
+            log=log,
         )
         self.leases = Leases(
             store,
             group,
             self.membership,
+            unanswered=self._unanswered,
             expiration=expiration,
             clock=clock,
             on_lost=on_lost,
@@ -198,6 +207,7 @@ class Balancer:
             published=published,
             expected=expected,
             asked_at_s=asked_at_s,
+            unanswered_since_s=self._unanswered.since_s,
             own=self.membership.own,
             leases=self.leases.by_partition,
             is_trusted=self.leases.is_any_trusted,

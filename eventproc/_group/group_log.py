@@ -4,7 +4,7 @@ from eventproc._base.logs import ConditionLogger, Logger
 from eventproc._core.ownership.cycle import Actions
 from eventproc._core.ownership.group import Group
 from eventproc._core.ownership.liveness import renewal_interval
-from eventproc._core.ownership.memory import GroupMemory
+from eventproc._core.ownership.memory import GroupMemory, was_silent
 from eventproc._core.ownership.rules import Rules
 
 
@@ -22,7 +22,7 @@ class GroupLog:
     def note(self, before: GroupMemory, after: GroupMemory, actions: Actions) -> None:
         """Log what a poll has changed."""
         self._silence.update(
-            holds=after.grace_until_s > before.grace_until_s,
+            holds=was_silent(before, self._rules, after.at_s),
             silent_s=round(after.at_s - before.at_s, 3),
         )
         if not after.group.is_leaving:

@@ -16,6 +16,7 @@ from typing import Final
 from eventproc._base.logs import ConditionLogger, Logger
 from eventproc._core.ownership.lease import Lease, check_pause_s, due_leases, trusted_until_s
 from eventproc._group.membership import Membership
+from eventproc._group.unanswered import Unanswered
 from eventproc.errors import StoreError
 from eventproc.models import (
     ClaimResult,
@@ -42,6 +43,7 @@ class Leases:
         group: ConsumerGroup,
         membership: Membership,
         *,
+        unanswered: Unanswered,
         expiration: timedelta,
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
@@ -53,6 +55,7 @@ class Leases:
             store: Where the records are.
             group: The consumer group of the records.
             membership: Has the owner id to write, and knows whether another processor has it, too.
+            unanswered: Notes whether the store answers writes.
             expiration: How long after its last write a record has a live owner.
             clock: This processor's monotonic clock, in seconds.
             on_lost: Called with the id of each partition whose lease is lost.
@@ -61,6 +64,7 @@ class Leases:
         self._store = store
         self._group = group
         self._membership = membership
+        self._unanswered = unanswered
         self._owner_id = membership.own.member.owner_id
         self._expiration = expiration
         self._trusted_for_s = trusted_until_s(0.0, expiration)
@@ -123,8 +127,7 @@ class Leases:
             return []
         async with self._locks.hold([claim.partition_id for claim in claims]):
             sent_at_s, loss_count = self._clock(), self._loss_count
-            results = await self._store.claim_ownership(self._group, claims)
-            self.write_count += len(results)
+            results = await self.write(claims)
             if loss_count == self._loss_count:
                 self._begin_or_extend(results, sent_at_s)
         unknown = [result for result in results if result.outcome is WriteOutcome.UNKNOWN]
@@ -165,7 +168,9 @@ class Leases:
 
     async def write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write ownership records; no lease is changed."""
+        self._unanswered.note_sent(self._clock())
         results = await self._store.claim_ownership(self._group, claims)
+        self._unanswered.note_outcomes(result.outcome for result in results)
         self.write_count += len(results)
         return results
 

@@ -34,6 +34,7 @@ from eventproc._core.ownership.members import (
 )
 from eventproc._core.placement.placement import MemberFacts, ordinal_in
 from eventproc._group.config import GroupConfig
+from eventproc._group.unanswered import Unanswered
 from eventproc.errors import DuplicateOwnerError, StoreError, StoreUnavailableError
 from eventproc.models import (
     ConsumerGroup,
@@ -66,11 +67,13 @@ class Membership:
         group: ConsumerGroup,
         member: Member,
         *,
+        unanswered: Unanswered,
         expiration: timedelta,
         clock: Callable[[], float],
         log: Logger,
     ) -> None:
         """Write nothing yet: ``enter`` does."""
+        self._unanswered = unanswered
         self._store = store
         self._group = group
         self._expiration = expiration
@@ -281,7 +284,9 @@ class Membership:
             if self._is_withdrawn:
                 return MemberResult(outcome=WriteOutcome.UNKNOWN)
             sent_at_s = self._clock()
+            self._unanswered.note_sent(sent_at_s)
             result = await self._store.announce_member(self._group, member)
+            self._unanswered.note_outcomes([result.outcome])
             if result.outcome is WriteOutcome.WON and result.member is not None:
                 self.own = replace(
                     self.own,

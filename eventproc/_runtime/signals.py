@@ -9,6 +9,7 @@ import os
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -20,6 +21,10 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 GRACE: Final = timedelta(seconds=3)
 """On top of the time that a stop may take: for links to be closed."""
+
+REPEATED_WITHIN_S: Final = 0.1
+"""A signal that comes this soon after the first is the same request: wrappers such as ``timeout``
+send it to the process, and then to its process group."""
 
 REPORT_MAX_S: Final = 1.0
 """How long to wait for the log event ``process_killed`` before the process is ended."""
@@ -68,9 +73,12 @@ def stop_signals(within: timedelta, log: Logger) -> Iterator[StopSignals]:
 
     def handle(number: int, _: object) -> None:
         for other in STOP_SIGNALS:
-            signal.signal(other, signal.SIG_DFL)
+            signal.signal(other, lambda *_: None)
         happened.put(signal.Signals(number))
         signals.receive(signal.Signals(number).name)
+        time.sleep(REPEATED_WITHIN_S)
+        for other in STOP_SIGNALS:
+            signal.signal(other, signal.SIG_DFL)
 
     watch.start()
     before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}

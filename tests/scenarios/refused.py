@@ -38,6 +38,7 @@ class Connects(PartitionHandler):
 class ReadsTheClock(PartitionHandler):
     async def process_event(self, context, event):
         self.at_s = time.time()
+        await ship(event.sequence_number)
 
 
 class ReadsTheDate(PartitionHandler):
@@ -66,3 +67,9 @@ class NeedsMore(PartitionHandler):
 
     async def process_event(self, context, event):
         await self.payments.charge(event.sequence_number)
+
+
+class IgnoresEverything(PartitionHandler):
+    async def process_event(self, context, event):
+        if "parcel" in json.loads(event.body):
+            await ship(event.sequence_number)

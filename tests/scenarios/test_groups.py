@@ -9,6 +9,7 @@ import pytest
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import run_processes
+from tests.simulation.faults import only_reads
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.world import World
 
@@ -262,6 +263,27 @@ def test_after_an_outage_no_owner_counts_as_dead_at_once():
         assert world.invariants.moved_at_s == moved_at_s
 
     run_world(scenario)
+
+
+@pytest.mark.parametrize(("count", "partition_count"), [(2, 8), (3, 8), (3, 2)])
+def test_while_the_store_refuses_all_writes_no_owner_counts_as_dead(count, partition_count):
+    """As a SQLite file that another program has locked: the records can be read, and all expire.
+    The first write after that must not take what its owner could not renew."""
+
+    async def scenario(world):
+        nodes = await settled(world, *"abc"[:count])
+        before, moved_at_s = world.owner_by_partition(), world.invariants.moved_at_s
+        for node in nodes:
+            node.connection.fate = only_reads
+        await asyncio.sleep(85)
+        for node in nodes:
+            node.connection.fate = None
+        await asyncio.sleep(60)
+
+        assert world.owner_by_partition() == before
+        assert world.invariants.moved_at_s == moved_at_s
+
+    run_world(scenario, partition_count)
 
 
 def test_a_processor_without_the_store_is_replaced_and_stops_by_itself():

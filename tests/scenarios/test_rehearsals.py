@@ -136,6 +136,16 @@ def test_a_handler_that_fails_without_faults_keeps_no_promise(name, error, attem
         )
 
 
+def test_a_handler_without_effects_keeps_no_promise():
+    """Its events may be of another form than the handler looks for, and nothing was tried."""
+    with pytest.raises(ConfigurationError, match=r"no effect and stored no state.*--events"):
+        rehearse(
+            "tests.scenarios.refused:IgnoresEverything",
+            Ledger("tests.scenarios.refused:ship"),
+            seeds=2,
+        )
+
+
 def test_a_host_that_was_asked_twice_to_stop_is_cleaned_up():
     """In this seed; the first of its two stops ends, and the other one is under way for ever."""
     rehearsed_as("AddsAndNotesAtOnce", STATE, first_seed=178, seeds=1)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from random import Random
 
 from eventproc.testing import StoreFaults
+from eventproc.testing._faults import Fate
 from tests.simulation.nodes import CheckedNode
 from tests.simulation.world import World
 
@@ -229,12 +230,23 @@ async def _cut_off(world: World, fault: Fault) -> None:
 
 
 async def _store_outage(world: World, fault: Fault) -> None:
-    nodes = list(world.nodes)
+    """For all; one in four can still be read, as a SQLite file that another program has locked."""
+    nodes, can_be_read = list(world.nodes), fault.which % 4 == 3
     for node in nodes:
-        node.connection.is_out = True
+        if can_be_read:
+            node.connection.fate = only_reads
+        else:
+            node.connection.is_out = True
     await asyncio.sleep(fault.duration_s)
     for node in nodes:
-        node.connection.is_out = False
+        node.connection.is_out, node.connection.fate = False, None
+
+
+def only_reads(method: str, fate: Fate) -> Fate:
+    """Lose all writes."""
+    if method.startswith(("list_", "read_")):
+        return fate
+    return replace(fate, is_carried_out=False, is_answered=False)
 
 
 async def _noise(world: World, fault: Fault) -> None:

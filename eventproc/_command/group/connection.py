@@ -13,6 +13,7 @@ from typing import Final
 from eventproc._command.arguments.address import HubAddress
 from eventproc._command.group.view import groups_text, in_order
 from eventproc._command.terminal.exits import print_error
+from eventproc._core.ownership.liveness import fresh_owners, live_members
 from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.models import ConsumerGroup, EventPosition, ReceivedEvent
 from eventproc.ports import CheckpointStore, EventSource, QueueSource
@@ -100,6 +101,18 @@ class Connection:
             for other in await self.store.list_groups(self.group if of_same_hub else None)
             if other.is_of_resources is self.group.is_of_resources and other.key != self.group.key
         ]
+
+    async def running(
+        self, groups: Sequence[ConsumerGroup], expiration: timedelta
+    ) -> frozenset[ConsumerGroup]:
+        """Return those of these groups in which a member is alive."""
+        found = set()
+        for group in groups:
+            owned = await self.store.list_ownership(group)
+            present = await self.store.list_members(group)
+            if fresh_owners(owned, expiration) or live_members(present, (), expiration):
+                found.add(group)
+        return frozenset(found)
 
     async def _absence(self) -> str:
         group, others = self.group, groups_text(await self.other_groups())

@@ -45,7 +45,9 @@ def as_json(view: GroupView) -> dict[str, object]:
             else {"lag": view.lag, "partitions": rows_of(PARTITION_FIELDS, view.partitions)}
         ),
         "members": [_member_json(member) for member in view.members],
-        "other_groups": [group_json(each) for each in view.others],
+        "other_groups": [
+            {**group_json(each), "is_running": each in view.live_others} for each in view.others
+        ],
         "lost_members": [
             {"owner_id": member.owner_id, "silent_s": _rounded(member.silent_s)}
             for member in view.dead

@@ -51,7 +51,12 @@ def as_tables(view: GroupView) -> RenderableType:
     if view.members or view.dead:
         members.append(member_table(view))
     if view.others and view.is_recorded:
-        names = printable(listed(each.name for each in view.others))
+        names = printable(
+            listed(
+                f"{each.name} ({'running' if each in view.live_others else 'no live member'})"
+                for each in view.others
+            )
+        )
         kind = "groups of resources" if view.group.is_of_resources else "groups of this hub"
         members.append(Text(f"\n{_OTHERS.format(kind, names)}"))
     return Group(title, partitions, *remarks, Text(), *members)

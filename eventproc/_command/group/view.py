@@ -81,6 +81,9 @@ class GroupView:
     others: tuple[ConsumerGroup, ...] = ()
     """Others of the store: those of the same hub, or all if it has no record of this group."""
 
+    live_others: frozenset[ConsumerGroup] = frozenset()
+    """Those of them that have a live member."""
+
     @property
     def is_recorded(self) -> bool:
         """Whether the store has any record of the group."""

@@ -116,10 +116,11 @@ async def _reader(
     error_by_version: dict[tuple[str, str], str | None] = {}
     memory: Memory = {}
     others: Sequence[ConsumerGroup] | None = None
+    live: frozenset[ConsumerGroup] = frozenset()
     rules = WatchRules(expiration_s=expiration.total_seconds(), stuck_after_s=STUCK_AFTER_S)
 
     async def read() -> GroupView:
-        nonlocal memory, others
+        nonlocal memory, others, live
         with cancellation_kept():  # by Ctrl+C
             readings = await read_group(
                 connection.store, connection.group, connection.source, error_by_version
@@ -129,7 +130,8 @@ async def _reader(
             others = ()
             with suppress(StoreError):  # A credential may be for the group's own folder alone.
                 others = await connection.other_groups(of_same_hub=view.is_recorded)
-        view = replace(view, others=tuple(others))
+                live = await connection.running(others, expiration)
+        view = replace(view, others=tuple(others), live_others=live)
         if not view.is_recorded:
             return view
         memory = remember(memory, view.watched)

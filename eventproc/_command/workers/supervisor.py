@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
@@ -25,7 +26,7 @@ from eventproc._command.workers.worker import Worker, worst
 from eventproc._core.placement.placement import ordinal_in
 from eventproc._delivery.checks import check_owner_id
 from eventproc._group.config import GroupConfig
-from eventproc._runtime.signals import GRACE, STOP_SIGNALS
+from eventproc._runtime.signals import GRACE, REPEATED_WITHIN_S, STOP_SIGNALS
 from eventproc.errors import ConfigurationError
 
 END_OF_OPTIONS: Final = "--"
@@ -143,12 +144,14 @@ class Supervisor:
     def _signals(self, asked: asyncio.Event) -> Iterator[None]:
         """Set *asked* at the first signal; at the second one, end all processes at once."""
         loop = asyncio.get_running_loop()
-        numbers: list[int] = []
+        at_s: list[float] = []
 
         def handle(number: int, _: object) -> None:
-            numbers.append(number)
-            if len(numbers) == 1:
+            at_s.append(time.monotonic())
+            if len(at_s) == 1:
                 loop.call_soon_threadsafe(first, signal.Signals(number).name)
+                return
+            if at_s[-1] - at_s[0] < REPEATED_WITHIN_S:
                 return
             # Not on the loop, which may wait for whoever reads the log.
             for worker in self._workers:

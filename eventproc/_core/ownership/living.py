@@ -45,6 +45,9 @@ class Listing:
     asked_at_s: float
     """When the first of these was requested."""
 
+    unanswered_since_s: float | None = None
+    """Since when the store has answered no write of this processor; ``None``: it does."""
+
     own: OwnRecord
     leases: Mapping[str, Lease]
     is_trusted: bool

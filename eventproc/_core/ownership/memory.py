@@ -49,7 +49,12 @@ from eventproc._core.placement.published_plan import PublishedPlan
 from eventproc.models import MembershipSnapshot, OwnershipSnapshot
 
 OUTAGE_EXPIRATION_FRACTION: Final = 0.5
-"""A store that did not answer for this part of the expiration had an outage."""
+"""A store from which nothing was read for this part of the expiration had an outage."""
+
+UNANSWERED_EXPIRATION_FRACTION: Final = 1 / 6
+"""A store that answered no write for this part of the expiration has an outage, even if it can be
+read. It is known before the records of others expire: an owner renews them when a third is over, so
+two thirds are left, and within a third this processor had a write of its own to make."""
 
 GRACE_INTERVALS: Final = 2
 """After an outage, for how many load-balancing intervals no member is considered dead, so that
@@ -118,7 +123,7 @@ def before_polls(rules: Rules, own: OwnRecord) -> GroupMemory:
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
-    if now_s - memory.at_s > (OUTAGE_EXPIRATION_FRACTION * rules.expiration).total_seconds():
+    if was_silent(memory, rules, now_s) or _is_write_outage(listing, rules, now_s):
         grace = GRACE_INTERVALS * rules.load_balancing_interval
         memory = replace(memory, grace_until_s=now_s + grace.total_seconds(), waiting_since_s={})
     is_grace = now_s < memory.grace_until_s
@@ -154,6 +159,17 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
         expected=expected,
         published_age=published_age,
     )
+
+
+def was_silent(memory: GroupMemory, rules: Rules, now_s: float) -> bool:
+    """Whether nothing was read for too long before a poll that was answered at *now_s*."""
+    return now_s - memory.at_s > (OUTAGE_EXPIRATION_FRACTION * rules.expiration).total_seconds()
+
+
+def _is_write_outage(listing: Listing, rules: Rules, now_s: float) -> bool:
+    since_s = listing.unanswered_since_s
+    limit_s = (UNANSWERED_EXPIRATION_FRACTION * rules.expiration).total_seconds()
+    return since_s is not None and now_s - since_s > limit_s
 
 
 def _group(memory: GroupMemory, rules: Rules) -> Group:

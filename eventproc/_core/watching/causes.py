@@ -417,6 +417,7 @@ def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     since_s = min(each.moved_at_s for each in stuck)
     allowed = span_text(case.rules.stuck_after_s)
     has = "has" if len(stuck) == 1 else "have"
+    owners = sorted({each.seen.owner_id or "nobody" for each in stuck})
     return (
         (
             f"{_subject(stuck)} {has} not moved for {span_text(case.group.at_s - since_s)}, and "
@@ -424,7 +425,8 @@ def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
         ),
         (
             f"It may be ordinary work. Look again in {allowed}: if the position is the same then, "
-            "it is stuck. Look for handler_failed and event_stopped_partition in its owner's log."
+            "it is stuck. Look for handler_failed and event_stopped_partition in the log of "
+            f"{listed(owners)}."
         ),
         since_s,
     )

@@ -75,7 +75,8 @@ def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
             kind=Kind.LATE,
             text=f"{member.owner_id} has not renewed for {silent_s:.0f} s. In {left_s:.0f} s "
             + (f"its {count} partitions may be claimed by others." if count else "it is lost."),
-            remedy="It was killed or suspended, or cannot reach the store.",
+            remedy="It was killed or suspended, cannot reach the store, or began again in another "
+            "group.",
             since_s=group.at_s - silent_s,
             partition_ids=tuple(
                 p.partition_id for p in group.partitions if p.owner_id == member.owner_id

@@ -29,6 +29,8 @@ LINES_MAX: Final = 60
 REFERENCE_GAP_S: Final = 5.0
 """In a run without faults what one event causes is over before the next one comes."""
 
+EVENTS: Final = "events=, in a terminal --events"
+
 Event: TypeAlias = bytes | str | Mapping[str, Any] | tuple[str, bytes | str | Mapping[str, Any]]
 
 
@@ -65,6 +67,19 @@ class Rehearsal:
         plan = draw(seed, has_poison=gives_up)
         breach = self._breach(plan)
         return None if breach is None else self._shrunk(plan, breach)
+
+    def require_effects(self) -> None:
+        """Check that something could be judged.
+
+        Raises:
+            ConfigurationError: In no run it did anything.
+        """
+        if all(expected.is_empty for expected in self._expected.values()):
+            raise ConfigurationError(
+                f"{self.piece.application.name} had no effect and stored no state in any "
+                "rehearsal, so nothing can be judged: declare what it changes as fakes, or give "
+                f"events that it handles ({EVENTS})"
+            )
 
     def story(self, plan: Plan, breach: Breach) -> str:
         """Tell a broken promise: what, how it came about, and everything that happened."""
@@ -124,8 +139,8 @@ class Rehearsal:
         if failed and calm.poison == NO_EVENT:
             raise ConfigurationError(
                 f"{self.piece.application.name} does not handle its events without any fault"
-                f"{remark_on_error(failed[0])}: give it events= of its own, and declare what it "
-                "needs as fakes"
+                f"{remark_on_error(failed[0])}: give events that it handles ({EVENTS}), and "
+                "declare what it needs as fakes"
             )
         return expected
 
@@ -190,3 +205,4 @@ def rehearse(
                 f"{rehearsal.story(*found)}\n\nagain: first_seed={seed}, seeds=1 "
                 f"(in a terminal --seed {seed} --seeds 1)"
             )
+    rehearsal.require_effects()

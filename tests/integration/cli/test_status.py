@@ -78,12 +78,16 @@ def test_the_other_groups_of_the_hub_are_named(status):
     written = CheckpointUpdate(
         partition_id="0", offset="400", sequence_number=9, replaces=None, writer="w"
     )
-    mistyped, elsewhere = replace(GROUP, name="biling"), replace(GROUP, eventhub_name="returns")
+    mistyped, former = replace(GROUP, name="biling"), replace(GROUP, name="former")
+    elsewhere = replace(GROUP, eventhub_name="returns")
+
+    claim = OwnershipClaim(partition_id="0", owner_id="host-2", expected_etag=None)
 
     async def record():
         async with SqliteCheckpointStore("group.db") as store:
-            await store.update_checkpoint(mistyped, written)
+            await store.update_checkpoint(former, written)
             await store.update_checkpoint(elsewhere, written)
+            await store.claim_ownership(mistyped, [claim])
 
     _, table_of_one, _ = status(*HERE)
     asyncio.run(record())
@@ -91,10 +95,13 @@ def test_the_other_groups_of_the_hub_are_named(status):
     _, text, _ = status(*HERE, "--format", "json")
 
     assert "Other groups" not in table_of_one
-    assert "Other groups of this hub in this store: biling. If a process is missing" in " ".join(
-        table.split()
+    assert (
+        "Other groups of this hub in this store: biling (running) and former (no live member). If a"
+        in " ".join(table.split())
     )
-    assert [group["consumer_group"] for group in json.loads(text)["other_groups"]] == ["biling"]
+    assert [
+        (group["consumer_group"], group["is_running"]) for group in json.loads(text)["other_groups"]
+    ] == [("biling", True), ("former", False)]
 
 
 def test_a_store_that_may_not_list_other_groups_is_shown_without_them(status, monkeypatch):

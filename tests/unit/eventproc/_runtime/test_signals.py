@@ -14,7 +14,7 @@ from eventproc._runtime.signals import GRACE, STOP_SIGNALS, stop_signals
 
 before = [signal.getsignal(number) for number in STOP_SIGNALS]
 for number in STOP_SIGNALS:
-    with stop_signals(timedelta(seconds=0.1) - GRACE, get_logger("test")):
+    with stop_signals(timedelta(seconds=0.5) - GRACE, get_logger("test")):
         signal.raise_signal(number)
     for thread in threading.enumerate():
         if thread.name == "eventproc-end":
@@ -40,7 +40,7 @@ from eventproc._runtime.signals import GRACE, stop_signals
 
 handler = logging.StreamHandler()
 logging.getLogger().addHandler(handler)
-with stop_signals(timedelta(seconds=0.1) - GRACE, get_logger("test")):
+with stop_signals(timedelta(seconds=0.5) - GRACE, get_logger("test")):
     handler.acquire()
     signal.raise_signal(signal.SIGTERM)
     threading.Event().wait(20)
@@ -68,6 +68,35 @@ with stop_signals(timedelta(minutes=1), get_logger("test")):
     signal.raise_signal(signal.SIGINT)
 print("it lives")
 """
+
+SENT_TWICE = """
+import os, signal, threading
+from datetime import timedelta
+from eventproc._base.logs import get_logger
+from eventproc._runtime.signals import stop_signals
+
+def twice():
+    os.kill(os.getpid(), signal.SIGINT)
+    asked.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+
+asked = threading.Event()
+with stop_signals(timedelta(minutes=1), get_logger("test")) as signals:
+    note, sender = signals.receive, threading.Thread(target=twice)
+    signals.receive = lambda name: (note(name), asked.set())
+    sender.start()
+    sender.join()
+print("it lives")
+"""
+
+
+def test_a_signal_that_is_sent_twice_at_once_is_one_request():
+    """``timeout`` sends it to the process, and to its process group."""
+    done = subprocess.run(
+        [sys.executable, "-c", SENT_TWICE], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "it lives", "")
 
 
 def test_ctrl_c_after_sigterm_kills_the_process_at_once():
