@@ -95,9 +95,9 @@ def _lost(group: WatchedGroup, told: Collection[str]) -> Iterable[Finding]:
         yield Finding(
             kind=Kind.LOST,
             text=f"{listed(lost)} did not leave and {do} not renew any more. Others take the "
-            "partitions, and have more to do.",
-            remedy="If another has taken that place, nothing is left to do. Otherwise start it "
-            f"again, if neither systemd nor Kubernetes does. {they} killed or suspended, or cannot "
+            "partitions.",
+            remedy="Start it again, unless systemd, Kubernetes or a replacement with another name "
+            f"has done so. {they} killed or suspended, or cannot "
             f"reach the store, or began again in another group: look at the end of {their}. At its "
             "health port, one that was killed refuses connections, and one that is suspended does "
             "not answer: end it.",

@@ -85,6 +85,8 @@ def _order(name: str) -> tuple[int, str]:
 
 def _unserved(statistics: GroupStatistics, display_name: Callable[[str], str]) -> dict[str, str]:
     """Return what is owned and not served, and why; without what is being handed over."""
+    error = statistics.store_error
+    untrusted = UNTRUSTED if error is None else f"{UNTRUSTED}: {error}"
     obstacles: dict[str, str | None] = {
         display_name(each): "it failed, and is tried again after a wait"
         for each in statistics.restarting
@@ -93,17 +95,19 @@ def _unserved(statistics: GroupStatistics, display_name: Callable[[str], str]) -
         obstacles |= dict.fromkeys(
             statistics.stopped, "the failure policy stopped it: restart, or processor.resume"
         )
-        obstacles |= {p.partition_id: next(_obstacles(p), None) for p in statistics.pumps}
+        obstacles |= {
+            p.partition_id: next(_obstacles(p, untrusted), None) for p in statistics.pumps
+        }
     elif isinstance(statistics, ResourceProcessorStatistics):
-        obstacles |= {r.name: None if r.is_trusted else UNTRUSTED for r in statistics.resources}
+        obstacles |= {r.name: None if r.is_trusted else untrusted for r in statistics.resources}
     owned = set(statistics.owned) - set(statistics.handing_over)
     found = {name: obstacles.get(name, "it was just claimed") for name in map(display_name, owned)}
     return {name: found[name] or "" for name in sorted(found, key=_order) if found[name]}
 
 
-def _obstacles(pump: PumpStatistics) -> Iterator[str]:
+def _obstacles(pump: PumpStatistics, untrusted: str) -> Iterator[str]:
     if not pump.is_trusted:
-        yield UNTRUSTED
+        yield untrusted
     if pump.receiver_failing_seconds >= RECEIVER_PATIENCE_S:
         yield f"no events for {pump.receiver_failing_seconds:.0f} s: {pump.receiver_error}"
     if not pump.is_served:

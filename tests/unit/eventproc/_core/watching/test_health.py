@@ -149,6 +149,11 @@ def test_a_pause_by_an_operator_has_its_reason_among_the_facts():
             {},
             "the store has not confirmed its lease in time",
         ),
+        (
+            (replace(PUMP, is_trusted=False),),
+            {"store_error": "database is locked"},
+            "the store has not confirmed its lease in time: database is locked",
+        ),
     ],
 )
 def test_a_partition_that_is_owned_and_not_served_is_named_with_the_cause(pumps, facts, reason):
