@@ -194,7 +194,8 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> bool:
     tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables or application or version:
         raise ConfigurationError(
-            f"{path} is a database of another program: give a file of its own to the store"
+            f"{path} is a database of another program: give a file of its own to the store (for "
+            "transactions with tables of yours, let the store make it, and copy them into it)"
         )
     return True
 

@@ -5,6 +5,7 @@ A server in a thread of its own answers while the program's event loop is blocke
 
 import asyncio
 import errno
+import json
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -145,7 +146,8 @@ async def _send(asked: web.Request, answer: Answer) -> web.StreamResponse:
     headers = {"Cache-Control": "no-store", **answer.headers}
     body = answer.body
     if isinstance(body, dict):
-        return web.json_response(body, status=answer.status, headers=headers)
+        text = f"{json.dumps(body)}\n"  # A shell's prompt comes after it.
+        return web.json_response(text=text, status=answer.status, headers=headers)
     headers["Content-Type"] = answer.content_type
     if isinstance(body, str | bytes):
         content = body.encode() if isinstance(body, str) else body

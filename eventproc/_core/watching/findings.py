@@ -63,6 +63,14 @@ def is_late(silent_s: float | None, expiration_s: float) -> bool:
 
 def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
     owned = Counter(p.owner_id for p in group.partitions)
+    live = [member for member in group.members if member.is_live]
+    remedy = "It was killed or suspended, cannot reach the store, or began again in another group."
+    if len(live) > 1 and all(is_late(m.silent_s, rules.expiration_s) for m in live):
+        remedy = (
+            "All are late: the store takes no writes, or the group has another expiration than "
+            f"the {rules.expiration_s:g} s assumed here (--expiration; expiration_s in "
+            "processor_starting)."
+        )
     for member in group.members:
         # A restarting member is away on purpose; it may stay away for longer than a renewal.
         is_expected = member.is_live and member.record.status is not MemberStatus.RESTARTING
@@ -75,8 +83,7 @@ def _late(group: WatchedGroup, rules: WatchRules) -> Iterable[Finding]:
             kind=Kind.LATE,
             text=f"{member.owner_id} has not renewed for {silent_s:.0f} s. In {left_s:.0f} s "
             + (f"its {count} partitions may be claimed by others." if count else "it is lost."),
-            remedy="It was killed or suspended, cannot reach the store, or began again in another "
-            "group.",
+            remedy=remedy,
             since_s=group.at_s - silent_s,
             partition_ids=tuple(
                 p.partition_id for p in group.partitions if p.owner_id == member.owner_id

@@ -72,6 +72,15 @@ def test_a_member_is_late_when_it_missed_a_renewal(silent_s, late):
     assert kinds(group(0, [partition("0")], [member("a", silent_s=silent_s)])) == [Kind.LATE] * late
 
 
+@pytest.mark.parametrize(("silent_s", "are_all"), [((25, 25), True), ((25, 1), False)])
+def test_if_all_members_are_late_the_assumed_expiration_may_be_wrong(silent_s, are_all):
+    """It is an option of whoever looks. One member alone is late for a reason of its own."""
+    members = [member(name, silent_s=s) for name, s in zip("ab", silent_s, strict=True)]
+    (_, findings) = watched([group(0, [partition("0")], members)])
+
+    assert {"--expiration" in f.remedy for f in findings if f.kind is Kind.LATE} == {are_all}
+
+
 def test_a_lost_member_is_told_beside_what_else_is_wrong():
     """Unless that names the member."""
     members = [member("a", placement="Ring"), member("b"), member("c", is_live=False)]
