@@ -264,6 +264,12 @@ def _not_moving(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explai
     return f"{known}{why}", remedy, since_s
 
 
+_BY_COUNT: Final = (
+    "A program that stores a position only every so many events, as many on an Azure SDK do, looks "
+    "the same while no events come."
+)
+
+
 def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, str]:
     known, p = stuck[0], stuck[0].seen
     next_event = "the first event" if p.position is None else f"event {p.position + 1}"
@@ -308,7 +314,7 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
             (
                 f"Look for handler_failed and stall_detected in the log of {p.owner_id}, with "
                 "this partition's id. A handler that gave up an event with the action STOP "
-                "looks the same."
+                f"looks the same. {_BY_COUNT}"
             ),
         )
     if any(each.is_moving for each in case.memory.values()):
@@ -317,7 +323,7 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
                 ", but none of its partitions moves, while other members make progress: its "
                 "process hangs, or what its handlers call does not answer."
             ),
-            f"Look at the process of {p.owner_id} and its log; restart it if it hangs.",
+            f"Look at the process of {p.owner_id} and its log; restart it if it hangs. {_BY_COUNT}",
         )
     return (
         (
@@ -326,7 +332,7 @@ def _why_not_moving(case: Case, stuck: Sequence[PartitionMemory]) -> tuple[str, 
         ),
         (
             "Look for handler_failed, event_stopped_partition and checkpoint_failed in the logs, "
-            "and at what the handlers call."
+            f"and at what the handlers call. {_BY_COUNT}"
         ),
     )
 
@@ -421,12 +427,12 @@ def _unsure(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
     return (
         (
             f"{_subject(stuck)} {has} not moved for {span_text(case.group.at_s - since_s)}, and "
-            f"{waiting:,} events wait; the newest came less than {allowed} ago."
+            f"{waiting:,} events wait; the newest of them is less than {allowed} old."
         ),
         (
-            f"It may be ordinary work. Look again in {allowed}: if the position is the same then, "
-            "it is stuck. Look for handler_failed and event_stopped_partition in the log of "
-            f"{listed(owners)}."
+            f"It may be ordinary work. Look again in {allowed} (--watch does): if the position is "
+            "the same then, it is stuck. Look for handler_failed and event_stopped_partition in "
+            f"the log of {listed(owners)}."
         ),
         since_s,
     )

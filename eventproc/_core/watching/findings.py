@@ -104,10 +104,10 @@ def _lost(group: WatchedGroup, told: Collection[str]) -> Iterable[Finding]:
             text=f"{listed(lost)} did not leave and {do} not renew any more. Others take the "
             "partitions.",
             remedy="Start it again, unless systemd, Kubernetes or a replacement with another name "
-            f"has done so. {they} killed or suspended, or cannot "
-            f"reach the store, or began again in another group: look at the end of {their}. At its "
-            "health port, one that was killed refuses connections, and one that is suspended does "
-            "not answer: end it.",
+            f"has done so. {they} killed or suspended, cannot reach the store, began again in "
+            "another group, or stopped with static membership and did not come back: look at the "
+            f"end of {their}. At its health port, one that was killed refuses connections, and one "
+            "that is suspended does not answer: end it.",
             since_s=group.at_s,
             member_ids=tuple(lost),
         )

@@ -30,6 +30,10 @@ CALLS_PART: Final = 0.9
 RECEIVER_PATIENCE_S: Final = 10.0
 """Links break now and then; a receiver that fails for longer leaves its partition unserved."""
 
+STOPPED: Final = (
+    "the failure policy stopped it: restart, skip the event (eventproc checkpoints reset), or "
+    "processor.resume"
+)
 UNTRUSTED: Final = "the store has not confirmed its lease in time"
 
 
@@ -92,9 +96,7 @@ def _unserved(statistics: GroupStatistics, display_name: Callable[[str], str]) -
         for each in statistics.restarting
     }
     if isinstance(statistics, ProcessorStatistics):
-        obstacles |= dict.fromkeys(
-            statistics.stopped, "the failure policy stopped it: restart, or processor.resume"
-        )
+        obstacles |= dict.fromkeys(statistics.stopped, STOPPED)
         obstacles |= {
             p.partition_id: next(_obstacles(p, untrusted), None) for p in statistics.pumps
         }

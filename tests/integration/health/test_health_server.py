@@ -26,6 +26,7 @@ from eventproc import (
     Resources,
 )
 from eventproc._base.http.client import fetch
+from eventproc._core.watching.health import STOPPED
 from eventproc.health import HealthServer
 from eventproc.ports import ForwardingStore
 from eventproc.telemetry import Telemetry
@@ -227,9 +228,7 @@ async def test_a_pause_is_ready_and_a_stop_by_the_failure_policy_is_not():
 
     assert [p["is_paused"] for p in paused["partitions"]] == [True, False]
     assert ready == 200
-    assert stopped["reasons"] == [
-        "partition 1 is not served: the failure policy stopped it: restart, or processor.resume"
-    ]
+    assert stopped["reasons"] == [f"partition 1 is not served: {STOPPED}"]
 
 
 async def test_a_standby_is_ready():
