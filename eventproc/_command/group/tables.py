@@ -212,7 +212,7 @@ def member_table(view: GroupView) -> Table:
         table.add_row(*map(cell, (row.owner_id, str(row.partition_count), *values, text)))
     for row in view.dead:
         # It was alive when it wrote its newest record; others have replaced its leases since.
-        silent = "" if row.silent_s is None else f" within the last {_age(row.silent_s)}"
+        silent = "" if row.silent_s is None else f", its newest record is {_age(row.silent_s)} old"
         texts = (row.owner_id, "", *("" for _ in extra), f"lost{silent}")
         table.add_row(*(cell(text, style="red") for text in texts))
     return table

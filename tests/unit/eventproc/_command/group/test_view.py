@@ -397,7 +397,7 @@ def test_a_lost_member_is_shown_as_long_as_its_record_is_there():
 
     assert [member.owner_id for member in found.members] == ["b"]
     assert as_json(found)["lost_members"] == [{"owner_id": "a", "silent_s": 240.0}]
-    assert "lost within the last 4 min" in printed(found)
+    assert "lost, its newest record is 4 min old" in printed(found)
 
 
 def test_a_member_on_standby_is_told():
