@@ -21,13 +21,13 @@ from eventproc._core.placement.loads import WorkDone
 from eventproc._core.placement.placement import MemberFacts
 from eventproc._core.placement.published import Published, measured_by
 from eventproc._core.placement.published_plan import PLAN_RECORD
+from eventproc._group.answers import Answers
 from eventproc._group.config import GroupConfig
 from eventproc._group.group_log import GroupLog
 from eventproc._group.leases import Leases
 from eventproc._group.load_meter import LoadMeter
 from eventproc._group.membership import Membership
 from eventproc._group.records import PausesReader, PlanStore
-from eventproc._group.unanswered import Unanswered
 from eventproc.models import ClaimResult, ConsumerGroup, Member, OwnershipClaim, WriteOutcome
 from eventproc.ports import CheckpointStore
 
@@ -85,12 +85,12 @@ class Balancer:
         self._store = store
         self._group = group
         expiration = config.ownership_expiration
-        self._unanswered = Unanswered()
+        self._answers = Answers(clock)
         self.membership = Membership(
             store,
             group,
             member,
-            unanswered=self._unanswered,
+            answers=self._answers,
             expiration=expiration,
             clock=clock,
             log=log,
@@ -99,7 +99,7 @@ class Balancer:
             store,
             group,
             self.membership,
-            unanswered=self._unanswered,
+            answers=self._answers,
             expiration=expiration,
             clock=clock,
             on_lost=on_lost,
@@ -194,12 +194,14 @@ class Balancer:
         """Read members, then ownership: a processor that starts is seen in at least one of them."""
         asked_at_s = self._clock()
         present = await self._store.list_members(self._group)
+        self._answers.note_answer()
         self.membership.note(present, asked_at_s)
         await self._pauses.read(present.record_etags.get(PAUSES_RECORD), present.as_of)
         published = None
         if isinstance(self._memory.group.placement, Published):
             published = await self._plan_store.read(present.record_etags.get(PLAN_RECORD))
         owned = await self._store.list_ownership(self._group)
+        self._answers.note_answer()
         return Listing(
             partition_ids=partition_ids,
             present=present,
@@ -207,7 +209,8 @@ class Balancer:
             published=published,
             expected=expected,
             asked_at_s=asked_at_s,
-            unanswered_since_s=self._unanswered.since_s,
+            silence_s=self._answers.take_silence_s(),
+            unanswered_since_s=self._answers.unanswered_since_s,
             own=self.membership.own,
             leases=self.leases.by_partition,
             is_trusted=self.leases.is_any_trusted,

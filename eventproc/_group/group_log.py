@@ -22,8 +22,8 @@ class GroupLog:
     def note(self, before: GroupMemory, after: GroupMemory, actions: Actions) -> None:
         """Log what a poll has changed."""
         self._silence.update(
-            holds=was_silent(before, self._rules, after.at_s),
-            silent_s=round(after.at_s - before.at_s, 3),
+            holds=was_silent(after.listing, self._rules),
+            silent_s=round(after.listing.silence_s, 3),
         )
         if not after.group.is_leaving:
             # The members that stay may follow a placement that a leaving one lacks.

@@ -14,9 +14,10 @@ from datetime import timedelta
 from typing import Final
 
 from eventproc._base.logs import ConditionLogger, Logger
+from eventproc._base.tasks import together
 from eventproc._core.ownership.lease import Lease, check_pause_s, due_leases, trusted_until_s
+from eventproc._group.answers import Answers
 from eventproc._group.membership import Membership
-from eventproc._group.unanswered import Unanswered
 from eventproc.errors import StoreError
 from eventproc.models import (
     ClaimResult,
@@ -43,7 +44,7 @@ class Leases:
         group: ConsumerGroup,
         membership: Membership,
         *,
-        unanswered: Unanswered,
+        answers: Answers,
         expiration: timedelta,
         clock: Callable[[], float],
         on_lost: Callable[[str], None],
@@ -55,7 +56,7 @@ class Leases:
             store: Where the records are.
             group: The consumer group of the records.
             membership: Has the owner id to write, and knows whether another processor has it, too.
-            unanswered: Notes whether the store answers writes.
+            answers: Notes whether the store answers writes.
             expiration: How long after its last write a record has a live owner.
             clock: This processor's monotonic clock, in seconds.
             on_lost: Called with the id of each partition whose lease is lost.
@@ -64,7 +65,7 @@ class Leases:
         self._store = store
         self._group = group
         self._membership = membership
-        self._unanswered = unanswered
+        self._answers = answers
         self._owner_id = membership.own.member.owner_id
         self._expiration = expiration
         self._trusted_for_s = trusted_until_s(0.0, expiration)
@@ -168,9 +169,9 @@ class Leases:
 
     async def write(self, claims: Sequence[OwnershipClaim]) -> Sequence[ClaimResult]:
         """Write ownership records; no lease is changed."""
-        self._unanswered.note_sent(self._clock())
+        self._answers.note_sent()
         results = await self._store.claim_ownership(self._group, claims)
-        self._unanswered.note_outcomes(result.outcome for result in results)
+        self._answers.note_outcomes(result.outcome for result in results)
         self.write_count += len(results)
         return results
 
@@ -210,11 +211,33 @@ class Leases:
             await self._renew(doubted, stored)
 
     async def keep(self) -> None:
-        """Until cancelled, renew each lease when it is due, and retry renewals that failed."""
+        """Until cancelled, renew each lease when it is due, and retry renewals that failed.
+
+        Those that failed have a loop of their own: a record that hangs delays no other one.
+        """
+        await together(self._keep(is_doubtful=False), self._keep(is_doubtful=True))
+
+    async def _keep(self, *, is_doubtful: bool) -> None:
         pause_s = check_pause_s(self._expiration)
         while True:
-            await self.renew_due()
+            await self._renew([each for each in self._due() if each.is_doubtful is is_doubtful])
+            if not is_doubtful:
+                await self._ask_for_an_answer(pause_s)
             await asyncio.sleep(pause_s)
+
+    async def _ask_for_an_answer(self, pause_s: float) -> None:
+        """Write another record if a write has had no answer: it may be for that one record alone.
+
+        Without this, an owner of such a record would believe that nobody can write.
+        """
+        since_s = self._answers.unanswered_since_s
+        if since_s is None or self._clock() - since_s <= pause_s:
+            return
+        sure = [lease for lease in self._lease_by_partition.values() if not lease.is_doubtful]
+        if sure:
+            await self._renew(sure[:1])
+        else:
+            await self._membership.renew()
 
     def lose_all(self) -> None:
         """Drop all leases, because another processor has this one's owner id.
@@ -232,14 +255,15 @@ class Leases:
 
     async def renew_due(self) -> None:
         """Renew every lease whose renewal is due, all at once."""
-        due = due_leases(
+        await self._renew(self._due())
+
+    def _due(self) -> Sequence[Lease]:
+        return due_leases(
             self._lease_by_partition.values(),
             self._expiration,
             self._clock(),
             has_foreign=self.has_foreign,
         )
-        if due:
-            await self._renew(due)
 
     async def is_any_recorded(self) -> bool:
         """Whether a stored record names this processor as the owner, with or without a lease.
@@ -257,7 +281,9 @@ class Leases:
 
         The log names the new owners from *stored*, or reads them.
         """
-        gone = []
+        gone: list[str] = []
+        if not leases:
+            return
         async with self._locks.hold([lease.partition_id for lease in leases]):
             current = [
                 self._lease_by_partition[lease.partition_id]

@@ -33,8 +33,8 @@ from eventproc._core.ownership.members import (
     is_contested,
 )
 from eventproc._core.placement.placement import MemberFacts, ordinal_in
+from eventproc._group.answers import Answers
 from eventproc._group.config import GroupConfig
-from eventproc._group.unanswered import Unanswered
 from eventproc.errors import DuplicateOwnerError, StoreError, StoreUnavailableError
 from eventproc.models import (
     ConsumerGroup,
@@ -67,13 +67,13 @@ class Membership:
         group: ConsumerGroup,
         member: Member,
         *,
-        unanswered: Unanswered,
+        answers: Answers,
         expiration: timedelta,
         clock: Callable[[], float],
         log: Logger,
     ) -> None:
         """Write nothing yet: ``enter`` does."""
-        self._unanswered = unanswered
+        self._answers = answers
         self._store = store
         self._group = group
         self._expiration = expiration
@@ -242,6 +242,10 @@ class Membership:
         mine = self._mine(await self._store.list_members(self._group))
         return mine is not None and not self.own.is_rival(mine)
 
+    async def renew(self) -> None:
+        """Write the record again, unchanged."""
+        await self._write(self.own.member)
+
     async def change_to(self, status: MemberStatus) -> None:
         """Write another status: *leaving*, or *restarting*.
 
@@ -284,9 +288,9 @@ class Membership:
             if self._is_withdrawn:
                 return MemberResult(outcome=WriteOutcome.UNKNOWN)
             sent_at_s = self._clock()
-            self._unanswered.note_sent(sent_at_s)
+            self._answers.note_sent()
             result = await self._store.announce_member(self._group, member)
-            self._unanswered.note_outcomes([result.outcome])
+            self._answers.note_outcomes([result.outcome])
             if result.outcome is WriteOutcome.WON and result.member is not None:
                 self.own = replace(
                     self.own,

@@ -6,8 +6,8 @@ from datetime import timedelta
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc._base.logs import get_logger
 from eventproc._core.ownership.members import member_step
+from eventproc._group.answers import Answers
 from eventproc._group.membership import Membership
-from eventproc._group.unanswered import Unanswered
 from eventproc.models import Member
 from tests.scenarios.group_setup import Setup
 from tests.unit.eventproc._core.ownership.listings import RULES
@@ -66,7 +66,7 @@ class MembershipFixture:
             self.slow if is_slow else self.store,
             self.setup.group,
             Member(owner_id=owner_id, incarnation=incarnation),
-            unanswered=Unanswered(),
+            answers=Answers(asyncio.get_running_loop().time),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
             log=get_logger("eventproc.test"),

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from eventproc import EventProcessorConfig, LoadBalancingStrategy
+from eventproc.models import ClaimResult, WriteOutcome
 from eventproc.testing import StoreFaults
 from eventproc.testing._processes import run_processes
 from tests.simulation.faults import only_reads
@@ -284,6 +286,78 @@ def test_while_the_store_refuses_all_writes_no_owner_counts_as_dead(count, parti
         assert world.invariants.moved_at_s == moved_at_s
 
     run_world(scenario, partition_count)
+
+
+@pytest.mark.parametrize("names", ["ab", "abc"])
+@pytest.mark.parametrize("hang_s", [0.0, 30.0])
+def test_a_record_that_cannot_be_written_costs_nothing_else(names, hang_s):
+    """As a blob that another program has leased. Its partition is not served; the partitions of a
+    member that died are, and no other lease of its owner is lost, also while its writes hang."""
+
+    async def scenario(world):
+        nodes = await settled(world, *names)
+        blocked = min(p for p, owner_id in world.owner_by_partition().items() if owner_id == "a")
+        connections: list[Any] = [node.connection for node in nodes]
+        for connection in connections:
+            connection.claim_ownership = all_but(blocked, connection, hang_s)
+        await asyncio.sleep(100)
+        owned = await recorded(world)
+        world.crash(nodes[-1])
+        await asyncio.sleep(110)
+        later = await recorded(world)
+
+        assert nodes[0].statistics.lost_count == 0
+        assert {p for p, owner_id in owned.items() if owner_id == "a"} <= {
+            p for p, owner_id in later.items() if owner_id == "a"
+        }
+        assert names[-1] not in later.values()
+        for connection in connections:
+            del connection.claim_ownership
+
+    run_world(scenario)
+
+
+def all_but(blocked, connection, hang_s):
+    """Return claims of a connection that get no answer for one partition."""
+    original = type(connection).claim_ownership
+
+    async def claim(group, claims):
+        others = [each for each in claims if each.partition_id != blocked]
+        results = await original(connection, group, others) if others else []
+        if len(others) < len(claims):
+            await asyncio.sleep(hang_s)
+        by_id = {result.claim.partition_id: result for result in results}
+        unknown = WriteOutcome.UNKNOWN
+        return [by_id.get(c.partition_id, ClaimResult(claim=c, outcome=unknown)) for c in claims]
+
+    return claim
+
+
+async def recorded(world):
+    """Return the owner that is recorded of each partition."""
+    found = await world.nodes[0].connection.store.list_ownership(world.group)
+    return {each.partition_id: each.owner_id for each in found.ownerships}
+
+
+def test_a_store_that_is_slow_all_the_time_has_no_outage():
+    """It answers; otherwise a member that died would never be replaced."""
+
+    async def scenario(world):
+        nodes = await settled(world, "a", "b", "c")
+        slow = timedelta(seconds=11)
+        for node in nodes:
+            node.connection.faults = StoreFaults(delay_min=slow, delay_max=slow)
+        await asyncio.sleep(120)
+        world.crash(nodes[-1])
+        await asyncio.sleep(150)
+        owners = set((await recorded(world)).values())
+        for node in nodes:
+            node.connection.faults = StoreFaults()
+
+        assert owners == {"a", "b"}
+        assert [node.statistics.lost_count for node in nodes[:-1]] == [0, 0]
+
+    run_world(scenario)
 
 
 def test_a_processor_without_the_store_is_replaced_and_stops_by_itself():

@@ -52,7 +52,7 @@ async def _try(store: CheckpointStore) -> None:
             ahead_s = (snapshot.as_of - datetime.now(UTC)).total_seconds()
         print(
             f"{store}: ready, answers in {median(took_s) * 1000:.1f} ms; its clock differs by "
-            f"{round(ahead_s, 1) + 0.0:+.1f} s from this machine's, for information: no decision depends on it"
+            f"{round(ahead_s, 1) + 0.0:+.1f} s from this machine's, on which no decision depends"
         )
 
 

@@ -81,7 +81,7 @@ class Actions:
     """The members that a roster expects, and that the leader waits for."""
 
     others: tuple[str, ...] = ()
-    """The other members that accept a hand-over."""
+    """The other members that accept a hand-over, without those that may be dead."""
 
     stable_in_s: float = 0.0
     """In how many seconds the membership has been unchanged for long enough to act; 0: already."""
@@ -152,6 +152,7 @@ def decide(memory: GroupMemory, rules: Rules) -> Actions:
                 owner_id
                 for owner_id, standing in standings.items()
                 if owner_id != rules.owner_id and standing.has_share and standing.lets_go
+                if owner_id not in group.presumed_live
             )
         ),
         stable_in_s=stable_in_s([memory.membership, memory.published_age], rules, now_s),

@@ -45,6 +45,9 @@ class Listing:
     asked_at_s: float
     """When the first of these was requested."""
 
+    silence_s: float = 0.0
+    """The longest time without any answer of the store since the last poll."""
+
     unanswered_since_s: float | None = None
     """Since when the store has answered no write of this processor; ``None``: it does."""
 
@@ -103,7 +106,8 @@ def observe_living(
     absent = longer_than(expiration, absent_since_s, now_s)
     live = recorded_owners(owned) if is_grace else fresh_owners(owned, expiration)
     suspects = contradicted(listing.leases.values(), me, owned, listing.asked_at_s)
-    live.update(dict.fromkeys(listing.held - _taken_from_me(suspects, live, me), me))
+    not_mine = _taken_from_me(suspects, live, me) | _expired(listing, live, me)
+    live.update(dict.fromkeys(listing.held - not_mine, me))
     written_at = last_writes(known.written_at, owned, expiration)
     spared = {member.owner_id for member in known.members} if is_grace else set[str]()
     members = live_members(present, {*live.values(), *written_at} | spared, expiration)
@@ -129,6 +133,20 @@ def _taken_from_me(suspects: Collection[Lease], live: Mapping[str, str], me: str
         for lease in suspects
         if lease.is_doubtful and live.get(lease.partition_id, me) != me
     )
+
+
+def _expired(listing: Listing, live: Mapping[str, str], me: str) -> frozenset[str]:
+    """Return the partitions that are recorded as mine, and that I could not renew in time.
+
+    For the others they have no owner. If they were mine in my plan, I would expect the others to
+    take partitions that by their plans I take.
+    """
+    recorded = recorded_owners(listing.owned)
+    return frozenset(
+        p
+        for p, lease in listing.leases.items()
+        if lease.is_doubtful and p not in live and recorded.get(p) == me
+    ).difference(listing.handing_over)
 
 
 def _unrecorded(

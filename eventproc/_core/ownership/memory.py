@@ -16,7 +16,6 @@ since when          question                                             forgott
 ``published_age``   have other members read the same published plan?       when its number changes
 ``expected``        has a member had its time to join?                   when the roster does not
                                                                          name it any more
-``at_s``            did the store have an outage?                        at each poll
 ==================  ===================================================  ==========================
 """
 
@@ -49,7 +48,7 @@ from eventproc._core.placement.published_plan import PublishedPlan
 from eventproc.models import MembershipSnapshot, OwnershipSnapshot
 
 OUTAGE_EXPIRATION_FRACTION: Final = 0.5
-"""A store from which nothing was read for this part of the expiration had an outage."""
+"""A store that answered nothing for this part of the expiration had an outage."""
 
 UNANSWERED_EXPIRATION_FRACTION: Final = 1 / 6
 """A store that answered no write for this part of the expiration has an outage, even if it can be
@@ -123,7 +122,7 @@ def before_polls(rules: Rules, own: OwnRecord) -> GroupMemory:
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
-    if was_silent(memory, rules, now_s) or _is_write_outage(listing, rules, now_s):
+    if was_silent(listing, rules) or _is_write_outage(listing, rules, now_s):
         grace = GRACE_INTERVALS * rules.load_balancing_interval
         memory = replace(memory, grace_until_s=now_s + grace.total_seconds(), waiting_since_s={})
     is_grace = now_s < memory.grace_until_s
@@ -161,9 +160,9 @@ def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -
     )
 
 
-def was_silent(memory: GroupMemory, rules: Rules, now_s: float) -> bool:
-    """Whether nothing was read for too long before a poll that was answered at *now_s*."""
-    return now_s - memory.at_s > (OUTAGE_EXPIRATION_FRACTION * rules.expiration).total_seconds()
+def was_silent(listing: Listing, rules: Rules) -> bool:
+    """Whether the store answered nothing for too long; one that is slow answers all the time."""
+    return listing.silence_s > (OUTAGE_EXPIRATION_FRACTION * rules.expiration).total_seconds()
 
 
 def _is_write_outage(listing: Listing, rules: Rules, now_s: float) -> bool:

@@ -8,9 +8,9 @@ from random import Random
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc._base.logs import get_logger
 from eventproc._core.ownership.lease import contradicted
+from eventproc._group.answers import Answers
 from eventproc._group.leases import Leases
 from eventproc._group.membership import Membership
-from eventproc._group.unanswered import Unanswered
 from eventproc.models import Member, OwnershipClaim, OwnershipSnapshot, WriteOutcome
 from eventproc.ports import CheckpointStore
 from eventproc.testing import FaultyCheckpointStore, StoreFaults
@@ -51,7 +51,7 @@ class StubMembership(Membership):
             store,
             setup.group,
             Member(owner_id="me", incarnation="1"),
-            unanswered=Unanswered(),
+            answers=Answers(asyncio.get_running_loop().time),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
             log=get_logger("eventproc.test"),
@@ -79,7 +79,7 @@ class LeasesFixture:
                 self.setup,
                 is_sole=is_sole_holder,
             ),
-            unanswered=Unanswered(),
+            answers=Answers(asyncio.get_running_loop().time),
             expiration=EXPIRATION,
             clock=asyncio.get_running_loop().time,
             on_lost=self.lost.append,

@@ -156,7 +156,9 @@ UNPOLLED: Final = before_polls(RULES, OwnRecord(member=member("me"), entered_at_
 
 
 def polled(memory: GroupMemory, seen: Listing, rules: Rules, now_s: float) -> GroupMemory:
-    """Return the memory after a cycle that read this."""
+    """Return the memory after a cycle that read this, and had no answer since the last one."""
+    if memory.at_s < now_s:
+        seen = replace(seen, silence_s=now_s - memory.at_s)
     memory = observe(memory, seen, rules, now_s)
     return memory.waiting_for(decide(memory, rules).plan.waits)
 
