@@ -220,7 +220,7 @@ class Leases:
     async def _keep(self, *, is_doubtful: bool) -> None:
         pause_s = check_pause_s(self._expiration)
         while True:
-            await self._renew([each for each in self._due() if each.is_doubtful is is_doubtful])
+            await self.renew_due(is_doubtful=is_doubtful)
             if not is_doubtful:
                 await self._ask_for_an_answer(pause_s)
             await asyncio.sleep(pause_s)
@@ -253,17 +253,15 @@ class Leases:
         """Renew every lease now."""
         await self._renew(list(self._lease_by_partition.values()))
 
-    async def renew_due(self) -> None:
-        """Renew every lease whose renewal is due, all at once."""
-        await self._renew(self._due())
-
-    def _due(self) -> Sequence[Lease]:
-        return due_leases(
+    async def renew_due(self, *, is_doubtful: bool | None = None) -> None:
+        """Renew the leases whose renewal is due, all at once; only those that are doubtful, or not."""
+        due = due_leases(
             self._lease_by_partition.values(),
             self._expiration,
             self._clock(),
             has_foreign=self.has_foreign,
         )
+        await self._renew([each for each in due if is_doubtful in {None, each.is_doubtful}])
 
     async def is_any_recorded(self) -> bool:
         """Whether a stored record names this processor as the owner, with or without a lease.

@@ -154,7 +154,7 @@ async def test_a_failed_renewal_ends_the_processor():
     await seconds(1)
     run: Any = processor._run
 
-    async def fail() -> None:
+    async def fail(**_: bool) -> None:
         raise RuntimeError("a store of the user's")
 
     run.leases.renew_due = fail

@@ -398,10 +398,10 @@ def _behind(case: Case, _: str, stuck: Sequence[PartitionMemory]) -> _Explained:
 def _remedy_of_hot(hot: Sequence[PartitionMemory]) -> str:
     return (
         f"More members do not help {_subject(hot, 'partition')}: one member serves a partition at "
-        "a time. Look at what is published (docs/operations.md, Showing an event): events with one "
-        "key are all in one partition, and so are those that are sent to it by its number. Make "
-        "the handler faster. If it keeps no state, and there are several keys, it can take several "
-        "at once (key_concurrency; events without a key count as one, unless a property has it)."
+        "a time. Look at what is published (docs/operations.md, Showing an event). If all these "
+        "events have one key, publish with a key of more values; if they have none, their "
+        "publisher sends them to the partition by its number. If there are several keys, and the "
+        "handler keeps no state, it can take several at once (--key-concurrency)."
     )
 
 

@@ -11,6 +11,7 @@ from eventproc._core.ownership.stability import STABLE_AFTER_CYCLES
 from eventproc._runtime.cycles import PAUSE_MIN_S
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import ClaimResult, WriteOutcome
+from eventproc.testing import StoreFaults
 from tests.scenarios.group_setup import Setup, seconds
 
 CYCLE_S = 2.0
@@ -98,19 +99,14 @@ async def test_polls_that_are_late_again_and_again_are_logged_once(caplog):
     async with setup.processor():
         await seconds(30)
         store: Any = setup.store_by_owner["a"]
-        answer = store.list_ownership
-
-        async def late(group):
-            await seconds(20)
-            return await answer(group)
-
-        store.list_ownership = late
-        await seconds(100)
+        late = timedelta(seconds=35)
+        store.faults = StoreFaults(delay_min=late, delay_max=late)
+        await seconds(200)
         begun, ended = (
             len(events_named(caplog, name)) for name in ("group_read_again", "group_read_in_time")
         )
-        store.list_ownership = answer
-        await seconds(60)
+        store.faults = StoreFaults()
+        await seconds(120)
 
     assert (begun, ended) == (1, 0)
     assert len(events_named(caplog, "group_read_again")) == 1
