@@ -254,7 +254,7 @@ class Leases:
         await self._renew(list(self._lease_by_partition.values()))
 
     async def renew_due(self, *, is_doubtful: bool | None = None) -> None:
-        """Renew the leases that are due, at once: all, only the doubtful ones, or only the others."""
+        """Renew the leases that are due, at once: all, the doubtful ones, or the others."""
         due = due_leases(
             self._lease_by_partition.values(),
             self._expiration,
