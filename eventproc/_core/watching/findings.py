@@ -103,11 +103,11 @@ def _lost(group: WatchedGroup, told: Collection[str]) -> Iterable[Finding]:
             kind=Kind.LOST,
             text=f"{listed(lost)} did not leave and {do} not renew any more. Others take the "
             "partitions.",
-            remedy="Start it again, unless systemd, Kubernetes or a replacement with another name "
-            f"has done so. {they} killed or suspended, cannot reach the store, began again in "
-            "another group, or stopped with static membership and did not come back: look at the "
-            f"end of {their}. At its health port, one that was killed refuses connections, and one "
-            "that is suspended does not answer: end it.",
+            remedy=f"{they} killed or suspended, cannot reach the store, began again in another "
+            "group, or stopped with static membership and did not come back: look at the end of "
+            f"{their}. One that was killed refuses connections at its health port: start it again, "
+            "unless systemd, Kubernetes or a replacement with another name has done so. One that "
+            "is suspended does not answer: end it.",
             since_s=group.at_s,
             member_ids=tuple(lost),
         )
