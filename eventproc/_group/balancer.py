@@ -210,7 +210,7 @@ class Balancer:
             expected=expected,
             asked_at_s=asked_at_s,
             silence_s=self._answers.take_silence_s(),
-            unanswered_since_s=self._answers.unanswered_since_s,
+            unanswered_s=self._answers.take_unanswered_s(),
             own=self.membership.own,
             leases=self.leases.by_partition,
             is_trusted=self.leases.is_any_trusted,

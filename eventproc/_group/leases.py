@@ -213,31 +213,31 @@ class Leases:
     async def keep(self) -> None:
         """Until cancelled, renew each lease when it is due, and retry renewals that failed.
 
-        Those that failed have a loop of their own: a record that hangs delays no other one.
+        Those that failed have a loop of their own: a record that hangs again and again delays the
+        others once.
         """
-        await together(self._keep(is_doubtful=False), self._keep(is_doubtful=True))
+        await together(
+            self._keep(is_doubtful=False), self._keep(is_doubtful=True), self._keep_asking()
+        )
 
     async def _keep(self, *, is_doubtful: bool) -> None:
         pause_s = check_pause_s(self._expiration)
         while True:
             await self.renew_due(is_doubtful=is_doubtful)
-            if not is_doubtful:
-                await self._ask_for_an_answer(pause_s)
             await asyncio.sleep(pause_s)
 
-    async def _ask_for_an_answer(self, pause_s: float) -> None:
-        """Write another record if a write has had no answer: it may be for that one record alone.
+    async def _keep_asking(self) -> None:
+        """Write other records if a write has had no answer: it may be for that one record alone.
 
         Without this, an owner of such a record would believe that nobody can write.
         """
-        since_s = self._answers.unanswered_since_s
-        if since_s is None or self._clock() - since_s <= pause_s:
-            return
-        sure = [lease for lease in self._lease_by_partition.values() if not lease.is_doubtful]
-        if sure:
-            await self._renew(sure[:1])
-        else:
-            await self._membership.renew()
+        pause_s = check_pause_s(self._expiration)
+        while True:
+            since_s = self._answers.unanswered_since_s
+            if since_s is not None and self._clock() - since_s > pause_s:
+                sure = [each for each in self._lease_by_partition.values() if not each.is_doubtful]
+                await together(self._membership.renew(), self._renew(sure[:1]))
+            await asyncio.sleep(pause_s)
 
     def lose_all(self) -> None:
         """Drop all leases, because another processor has this one's owner id.
@@ -336,12 +336,13 @@ class Leases:
                 lease = self._lease_by_partition[partition_id]
                 self._lease_by_partition[partition_id] = replace(lease, is_doubtful=True)
         unknown = [r for r in results if r.outcome is WriteOutcome.UNKNOWN]
-        self._error = str(unknown[0].error or "no answer") if unknown else None
-        held_count = len(self._lease_by_partition)
+        held = self._lease_by_partition
         if unknown:
-            self._renewal_failure.note(held_count=held_count, error=self._error)
-        else:
-            self._renewal_failure.end(held_count=held_count)
+            self._error = str(unknown[0].error or "no answer")
+            self._renewal_failure.note(held_count=len(held), error=self._error)
+        elif not any(lease.is_doubtful for lease in held.values()):
+            self._error = None
+            self._renewal_failure.end(held_count=len(held))
         return results
 
     async def _resolve_doubtful(self, partition_ids: Collection[str]) -> set[str]:

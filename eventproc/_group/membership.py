@@ -126,6 +126,7 @@ class Membership:
             asked_at_s = self._clock()  # The listing may not show what is written after this.
             try:
                 present = await self._store.list_members(self._group)
+                self._answers.note_answer()
             except StoreError:
                 if asked_at_s > until_s + answer_within.total_seconds():
                     raise

@@ -105,7 +105,11 @@ class Connection:
     async def running(
         self, groups: Sequence[ConsumerGroup], expiration: timedelta
     ) -> frozenset[ConsumerGroup]:
-        """Return those of these groups in which a member is alive."""
+        """Return those of these groups in which a member is alive.
+
+        Raises:
+            StoreError: One of them could not be read.
+        """
         found = set()
         for group in groups:
             owned = await self.store.list_ownership(group)

@@ -46,7 +46,11 @@ def as_json(view: GroupView) -> dict[str, object]:
         ),
         "members": [_member_json(member) for member in view.members],
         "other_groups": [
-            {**group_json(each), "is_running": each in view.live_others} for each in view.others
+            {
+                **group_json(each),
+                "is_running": None if view.live_others is None else each in view.live_others,
+            }
+            for each in view.others
         ],
         "lost_members": [
             {"owner_id": member.owner_id, "silent_s": _rounded(member.silent_s)}

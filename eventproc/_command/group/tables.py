@@ -51,14 +51,14 @@ def as_tables(view: GroupView) -> RenderableType:
     if view.members or view.dead:
         members.append(member_table(view))
     if view.others and view.is_recorded:
-        names = printable(
-            listed(
-                f"{each.name} ({'running' if each in view.live_others else 'no live member'})"
-                for each in view.others
-            )
-        )
+        live = view.live_others
+        states = [
+            "" if live is None else " (running)" if each in live else " (no live member)"
+            for each in view.others
+        ]
+        names = [f"{each.name}{state}" for each, state in zip(view.others, states, strict=True)]
         kind = "groups of resources" if view.group.is_of_resources else "groups of this hub"
-        members.append(Text(f"\n{_OTHERS.format(kind, names)}"))
+        members.append(Text(f"\n{_OTHERS.format(kind, printable(listed(names)))}"))
     return Group(title, partitions, *remarks, Text(), *members)
 
 

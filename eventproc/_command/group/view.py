@@ -81,8 +81,8 @@ class GroupView:
     others: tuple[ConsumerGroup, ...] = ()
     """Others of the store: those of the same hub, or all if it has no record of this group."""
 
-    live_others: frozenset[ConsumerGroup] = frozenset()
-    """Those of them that have a live member."""
+    live_others: frozenset[ConsumerGroup] | None = None
+    """Those of them that have a live member; ``None``: it was not looked at."""
 
     @property
     def is_recorded(self) -> bool:

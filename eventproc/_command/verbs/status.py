@@ -116,21 +116,22 @@ async def _reader(
     error_by_version: dict[tuple[str, str], str | None] = {}
     memory: Memory = {}
     others: Sequence[ConsumerGroup] | None = None
-    live: frozenset[ConsumerGroup] = frozenset()
     rules = WatchRules(expiration_s=expiration.total_seconds(), stuck_after_s=STUCK_AFTER_S)
 
     async def read() -> GroupView:
-        nonlocal memory, others, live
+        nonlocal memory, others
         with cancellation_kept():  # by Ctrl+C
             readings = await read_group(
                 connection.store, connection.group, connection.source, error_by_version
             )
         view = view_of(connection.group, readings, expiration=expiration)
+        live: frozenset[ConsumerGroup] | None = None
         if others is None:  # Once, because a container is listed for it.
             others = ()
             with suppress(StoreError):  # A credential may be for the group's own folder alone.
                 others = await connection.other_groups(of_same_hub=view.is_recorded)
-                live = await connection.running(others, expiration)
+                if view.is_recorded:
+                    live = await connection.running(others, expiration)
         view = replace(view, others=tuple(others), live_others=live)
         if not view.is_recorded:
             return view

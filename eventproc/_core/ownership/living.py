@@ -48,8 +48,8 @@ class Listing:
     silence_s: float = 0.0
     """The longest time without any answer of the store since the last poll."""
 
-    unanswered_since_s: float | None = None
-    """Since when the store has answered no write of this processor; ``None``: it does."""
+    unanswered_s: float = 0.0
+    """The longest time since the last poll in which it answered no write of this processor."""
 
     own: OwnRecord
     leases: Mapping[str, Lease]

@@ -51,9 +51,9 @@ OUTAGE_EXPIRATION_FRACTION: Final = 0.5
 """A store that answered nothing for this part of the expiration had an outage."""
 
 UNANSWERED_EXPIRATION_FRACTION: Final = 1 / 6
-"""A store that answered no write for this part of the expiration has an outage, even if it can be
-read. It is known before the records of others expire: an owner renews them when a third is over, so
-two thirds are left, and within a third this processor had a write of its own to make."""
+"""A store that answered no write for this part of the expiration had an outage, even if it can be
+read. An owner renews its records when a third of the expiration is over, so they expire two thirds
+after the outage began, or later, and this processor has a write of its own to make before that."""
 
 GRACE_INTERVALS: Final = 2
 """After an outage, for how many load-balancing intervals no member is considered dead, so that
@@ -122,7 +122,7 @@ def before_polls(rules: Rules, own: OwnRecord) -> GroupMemory:
 
 def observe(memory: GroupMemory, listing: Listing, rules: Rules, now_s: float) -> GroupMemory:
     """Return the memory after a poll that was answered at *now_s*."""
-    if was_silent(listing, rules) or _is_write_outage(listing, rules, now_s):
+    if was_silent(listing, rules) or _had_write_outage(listing, rules):
         grace = GRACE_INTERVALS * rules.load_balancing_interval
         memory = replace(memory, grace_until_s=now_s + grace.total_seconds(), waiting_since_s={})
     is_grace = now_s < memory.grace_until_s
@@ -165,10 +165,9 @@ def was_silent(listing: Listing, rules: Rules) -> bool:
     return listing.silence_s > (OUTAGE_EXPIRATION_FRACTION * rules.expiration).total_seconds()
 
 
-def _is_write_outage(listing: Listing, rules: Rules, now_s: float) -> bool:
-    since_s = listing.unanswered_since_s
-    limit_s = (UNANSWERED_EXPIRATION_FRACTION * rules.expiration).total_seconds()
-    return since_s is not None and now_s - since_s > limit_s
+def _had_write_outage(listing: Listing, rules: Rules) -> bool:
+    limit = UNANSWERED_EXPIRATION_FRACTION * rules.expiration
+    return listing.unanswered_s > limit.total_seconds()
 
 
 def _group(memory: GroupMemory, rules: Rules) -> Group:
