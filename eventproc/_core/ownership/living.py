@@ -141,12 +141,10 @@ def _expired(listing: Listing, live: Mapping[str, str], me: str) -> frozenset[st
     For the others they have no owner. If they were mine in my plan, I would expect the others to
     take partitions that by their plans I take.
     """
-    recorded = recorded_owners(listing.owned)
-    return frozenset(
-        p
-        for p, lease in listing.leases.items()
-        if lease.is_doubtful and p not in live and recorded.get(p) == me
-    ).difference(listing.handing_over)
+    doubtful = {p for p, lease in listing.leases.items() if lease.is_doubtful and p not in live}
+    stored = listing.owned.by_partition
+    recorded = {p for p in doubtful & stored.keys() if stored[p].owner_id == me}
+    return frozenset(recorded - listing.handing_over)
 
 
 def _unrecorded(

@@ -26,7 +26,6 @@ from eventproc import (
     Resources,
 )
 from eventproc._base.http.client import fetch
-from eventproc._core.watching.health import STOPPED
 from eventproc.health import HealthServer
 from eventproc.ports import ForwardingStore
 from eventproc.telemetry import Telemetry
@@ -228,7 +227,12 @@ async def test_a_pause_is_ready_and_a_stop_by_the_failure_policy_is_not():
 
     assert [p["is_paused"] for p in paused["partitions"]] == [True, False]
     assert ready == 200
-    assert stopped["reasons"] == [f"partition 1 is not served: {STOPPED}"]
+    assert stopped["reasons"] == [
+        (
+            "partition 1 is not served: the failure policy stopped it: restart, skip the event "
+            "(eventproc checkpoints reset), or processor.resume"
+        )
+    ]
 
 
 async def test_a_standby_is_ready():

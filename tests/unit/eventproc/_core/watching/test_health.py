@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eventproc._core.watching.health import STOPPED, parts, readiness
+from eventproc._core.watching.health import parts, readiness
 from eventproc.models._statistics import (
     DeliveryCounters,
     GroupStatistics,
@@ -137,7 +137,14 @@ def test_a_pause_by_an_operator_has_its_reason_among_the_facts():
     [
         ((), {}, "it was just claimed"),
         ((), {"restarting": ("3",)}, "it failed, and is tried again after a wait"),
-        ((), {"stopped": ("3",)}, STOPPED),
+        (
+            (),
+            {"stopped": ("3",)},
+            (
+                "the failure policy stopped it: restart, skip the event (eventproc checkpoints reset), "
+                "or processor.resume"
+            ),
+        ),
         ((replace(PUMP, is_served=False),), {}, "its handler has not started"),
         (
             (replace(PUMP, is_served=False, checkpoint_error="it is damaged"),),
