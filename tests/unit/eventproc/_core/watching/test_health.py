@@ -141,8 +141,8 @@ def test_a_pause_by_an_operator_has_its_reason_among_the_facts():
             (),
             {"stopped": ("3",)},
             (
-                "the failure policy stopped it: restart, skip the event (eventproc checkpoints reset), "
-                "or processor.resume"
+                "the failure policy stopped it: restart, skip the event (eventproc checkpoints "
+                "reset), or processor.resume"
             ),
         ),
         ((replace(PUMP, is_served=False),), {}, "its handler has not started"),
