@@ -108,6 +108,44 @@ def test_an_early_sigterm_still_saves_the_data():
     assert (first, rest, process.returncode) == ("answers requests\n", "saved\n", 0)
 
 
+GARBAGE = """
+const persistence = "azurite/dist/src/common/persistence/LokiExtentMetadataStore.js";
+const Extents = require(persistence).default;
+const extents = new Extents("memory", true);
+extents.init().then(async () => {
+  const collection = extents.db.getCollection(extents.EXTENTS_COLLECTION);
+  for (const id of ["a", "b", "c"]) {
+    await extents.updateExtent({ id, size: 1, lastModifiedInMS: 1 });
+  }
+  collection.ensureIndex = () => console.log("sorts everything");
+  for (const id of ["b", "missing", "c"]) await extents.deleteExtent(id);
+  console.log(collection.data.map(({ id }) => id).join());
+  process.exit();
+});
+"""
+
+
+def test_the_content_of_overwritten_blobs_is_removed_quickly(tmp_path):
+    """Azurite sorted its index for each, and answered nothing for a minute, every ten minutes."""
+    node, main = find_azurite()
+    modules = next(found for found in Path(main).parents if found.name == "node_modules")
+    (tmp_path / "node_modules").symlink_to(modules)
+    program = tmp_path / "program.cjs"
+    program.write_text(GARBAGE, "utf-8")
+
+    with subprocess.Popen(
+        [node, END_WITH_PARENT, str(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        output = process.stdout.read()
+
+    assert output == "a\n"
+
+
 def test_a_stopped_azurite_refuses_connections(azurite):
     """Starting or stopping it twice is harmless."""
     azurite.start()
