@@ -265,15 +265,28 @@ class Swallowing(PartitionHandler):
             self.setup.handled.append((context.partition_id, event.sequence_number))
 
 
+class SwallowingBatches(Swallowing):
+    """The same with a whole batch."""
+
+    async def process_events(self, context, events):
+        """Handle the first event only."""
+        for event in events:
+            await self.process_event(context, event)
+            if event.sequence_number != 0:
+                return
+            context.done(event)
+
+
 @BOTH
+@pytest.mark.parametrize("handler", [Swallowing, SwallowingBatches])
 @pytest.mark.parametrize("count", [2, 5])
 async def test_an_event_whose_call_ignores_its_cancellation_is_delivered_again(
-    lanes, count, caplog
+    lanes, count, handler, caplog
 ):
     """Half of its work may be missing. The log names it, and no pump has failed."""
     setup = Setup()
     setup.publish(count)
-    processor = setup.processor(lambda: Swallowing(setup), key_concurrency=lanes)
+    processor = setup.processor(lambda: handler(setup), key_concurrency=lanes)
     await processor.start()
     await seconds(5)
     await processor.stop()

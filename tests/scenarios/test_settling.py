@@ -127,8 +127,12 @@ async def test_a_paused_queue_settles_what_is_stored_meanwhile():
         await seconds(10)
         handled = [message for _, message in setup.done]
 
+        setup.queue.put(6, 7)
+        await seconds(10)
+        afterwards = [message for _, message in setup.done[6:]]
+
     assert during == ([0, 1, 2, 3], [0, 1, 2, 3])
-    assert handled == list(range(6))
+    assert (handled, afterwards) == (list(range(6)), [6, 7])
 
 
 @pytest.mark.parametrize(

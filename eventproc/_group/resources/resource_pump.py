@@ -37,7 +37,7 @@ class _Failure:
 
     count: int
     since_s: float
-    """When the first of these calls began."""
+    """When the first of these calls began; if it had held for long, when it ended."""
 
     error: Exception
     """The newest one's."""
@@ -186,10 +186,15 @@ class ResourcePump:
             return raised
         return None
 
-    def _note_success(self, began_s: float, now_s: float) -> None:
-        """Forget earlier failures if the call that began then has lasted for long enough."""
-        if now_s - began_s >= self._config.handler_backoff.maximum.total_seconds():
+    def _note_success(self, began_s: float, now_s: float) -> bool:
+        """Forget earlier failures if the call that began then has lasted for long enough.
+
+        Returns whether it has.
+        """
+        has_lasted = now_s - began_s >= self._config.handler_backoff.maximum.total_seconds()
+        if has_lasted:
             self._failure = None
+        return has_lasted
 
     def _note_failure(self, error: Exception, began_s: float) -> int:
         """Count a call that ended by itself; after ``failover_timeout``, let the resource go.
@@ -197,9 +202,9 @@ class ResourcePump:
         Returns how many have failed in a row.
         """
         now_s = asyncio.get_running_loop().time()
-        self._note_success(began_s, now_s)
+        since_s = now_s if self._note_success(began_s, now_s) else began_s
         self.counters.hold_error_count += 1
-        former = self._failure or _Failure(0, began_s, error)
+        former = self._failure or _Failure(0, since_s, error)
         failure = self._failure = replace(former, count=former.count + 1, error=error)
         log = self._log.error if failure.count == 1 else self._log.warning
         has_returned = isinstance(error, HoldReturnedError)

@@ -105,6 +105,27 @@ def test_leaving_hands_over_a_partition_that_was_handed_to_us_but_not_started():
     run(scenario)
 
 
+def test_a_partition_of_a_live_owner_that_lets_nothing_go_is_stolen_after_handoff_timeout():
+    """Its process hangs: it renews its leases, and does not follow the plan."""
+
+    async def scenario(fixture):
+        stolen_at_s = []
+        for at_s in range(0, 90, 5):
+            await fixture.join("b")
+            for partition_id in fixture.partition_ids:
+                await fixture.record(partition_id, "b")
+            if at_s == 0:
+                await fixture.enter()
+            stolen_at_s += [at_s] * len((await fixture.poll()).stolen)
+            await seconds(4.7)
+
+        handoff_s = fixture.config.handoff_timeout.total_seconds()
+        assert stolen_at_s
+        assert handoff_s <= stolen_at_s[0] <= handoff_s + 10
+
+    run(scenario, partition_count=2)
+
+
 def test_a_release_of_unknown_outcome_does_not_count_as_done():
     """The processor stays in the group until a later poll shows that it owns nothing."""
 

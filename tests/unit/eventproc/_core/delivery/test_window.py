@@ -152,3 +152,16 @@ def test_a_single_event_is_found_by_its_number_where_numbers_have_gaps():
     window.mark_done([event(50)])
 
     assert [n for n in (1, 50, 900, 920, 950, 960) if window.has_done(n)] == [50]
+
+
+def test_a_copy_is_independent():
+    """It shows what a commit would make done; if that fails, nothing is."""
+    window = Window()
+    window.add([event(1), event(2), event(3)])
+    window.mark_done([event(3)])
+    trial = window.copied()
+    trial.mark_done([event(2)])
+    window.mark_done([event(1)])
+
+    assert [n for n in (1, 2, 3) if window.has_done(n)] == [1, 3]
+    assert [n for n in (1, 2, 3) if trial.has_done(n)] == [2, 3]

@@ -181,6 +181,23 @@ async def test_a_call_that_lasts_makes_up_for_earlier_failures():
 
 
 @virtual
+async def test_failures_that_are_far_apart_are_no_row(caplog):
+    """A resource that was held for longer than ``failover_timeout`` is not given up for one."""
+    fixture = PumpFixture(failover_timeout=timedelta(seconds=15))
+    fixture.handler.holds = [OSError("one"), 20.0]
+    await seconds(24)
+    shown = fixture.pump.statistics()
+    await seconds(2)
+
+    assert shown.failing_seconds == 1.0
+    assert [at_s for call, at_s in fixture.calls if call == "hold"] == [0.0, 3.0, 25.0]
+    records = [r for r in caplog.records if r.msg == "hold_failed" or "hold_failed" in r.message]
+    assert [r.failure_count for r in records] == [1, 1]
+    fixture.pump.lose()
+    await fixture.running
+
+
+@virtual
 async def test_a_resource_that_fails_for_failover_timeout_is_given_up():
     """Counted from the first failure in a row."""
     fixture = PumpFixture(failover_timeout=timedelta(seconds=8))
