@@ -393,6 +393,21 @@ async def test_a_buffer_is_bounded_while_nothing_is_received():
         assert await numbers(receiver, events_max=9000) == list(range(18_000))
 
 
+async def test_room_that_is_taken_is_free_again():
+    """More bytes come from files than are ever read ahead."""
+    history = History()
+    body = bytes(1024 * 1024)
+    for _ in range(40):
+        history.now += timedelta(seconds=1)
+        history.events.append(history.hub.publish(body, partition_id="0")[1])
+    for number in range(40):
+        history.capture(number, number + 1, at=history.now + timedelta(minutes=number))
+    history.expire(39)
+
+    async with asyncio.timeout(20), reading(history) as receiver:
+        assert await numbers(receiver) == list(range(40))
+
+
 async def test_an_unknown_partition_is_refused_by_the_hub():
     async with captured().source() as source:
         with pytest.raises(SourceError, match="77"):

@@ -1,8 +1,16 @@
-"""How a publisher divides batches among links."""
+"""How a publisher divides batches among links, and shares connections."""
+
+import asyncio
+from datetime import timedelta
 
 import pytest
 
+from eventproc.errors import SourceUnavailableError
+from eventproc.models import OutgoingEvent
+from eventproc.sources.eventhubs import EventHubPublisher
+from eventproc.sources.eventhubs import _publisher as module
 from eventproc.sources.eventhubs._publisher import CONNECTIONS_MAX, KEYS_FOR_A_CONNECTION, _links
+from eventproc.testing._virtual_time import run_virtual
 
 
 def test_each_partition_and_all_events_without_one_have_a_link_of_the_first_connection():
@@ -34,3 +42,55 @@ def test_many_keys_are_divided_evenly_among_connections(key_count, connection_co
     assert list(links) == [(None, number) for number in range(connection_count)]
     assert sorted(target for link in links.values() for target in link) == sorted(targets)
     assert max(sizes) - min(sizes) <= 1
+
+
+class FakeProducer:
+    """A connection; the first one fails, for partition 1 later than for partition 0."""
+
+    made: list["FakeProducer"]
+
+    def __init__(self, hub):
+        self.is_closed = False
+        self.made.append(self)
+
+    async def partition_ids(self):
+        return ["0", "1"]
+
+    async def new_batch(self, *, partition_id, partition_key):
+        if self is self.made[0]:
+            await asyncio.sleep(10 * int(partition_id))
+            raise SourceUnavailableError("the connection is lost")
+        return FakeBatch()
+
+    async def send_batch(self, batch, shown):
+        """Send nothing."""
+
+    async def close(self):
+        self.is_closed = True
+
+
+class FakeBatch:
+    """A batch with room."""
+
+    def add(self, data):
+        return True
+
+    def __len__(self):
+        return 1
+
+
+def test_a_connection_that_fails_later_for_another_link_leaves_its_successor(monkeypatch):
+    """Otherwise each outage would leave connections open."""
+    FakeProducer.made = []
+    monkeypatch.setattr(module, "Producer", FakeProducer)
+    key = "SharedAccessKeyName=a;SharedAccessKey=b=;EntityPath=orders"
+
+    async def scenario():
+        publisher = EventHubPublisher.from_connection_string(f"Endpoint=sb://x.example/;{key}")
+        events = [OutgoingEvent(body=b"x", partition_id=number) for number in "01"]
+        await publisher.publish(events, patience=timedelta(minutes=1))
+        await publisher.close()
+
+    run_virtual(scenario())
+
+    assert [producer.is_closed for producer in FakeProducer.made] == [True, True]
