@@ -1,16 +1,20 @@
 """What is said of one processor, from what it and its threads say."""
 
+import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from eventproc._base.logs import get_logger
-from eventproc.health import _UNREAD, _Watch, _WatchedThread
+from eventproc.health import _UNREAD, HealthServer, _Watch, _WatchedThread
 from eventproc.models import ConsumerGroup
 from eventproc.models._statistics import GroupStatistics, Phase
 from eventproc.ports import WatchedMember
+from eventproc.testing._virtual_time import run_virtual
 from tests.unit.eventproc._core.watching.test_health import PUMP, of_partitions
 
 BEATS = 3
@@ -80,6 +84,26 @@ def test_a_thread_is_blocked_after_so_many_beats_without_an_answer(count, is_liv
     assert answers == [is_live] * 3
     assert silent_s == 2.0 * count
     assert watch.live(BEATS)["store_thread_silent_s"] == 0
+
+
+def test_a_thread_is_asked_ten_times_within_live_within():
+    """So one that is silent for as long as that, and no shorter, is blocked."""
+    asked: list[tuple[float, float, int]] = []
+
+    class Noting:
+        def beat(self, beat_s, beats_max):
+            asked.append((asyncio.get_running_loop().time(), beat_s, beats_max))
+
+    async def scenario():
+        health = HealthServer("0", live_within=timedelta(minutes=1))
+        health._watches = {Member().watch()._member: Noting()}  # type: ignore[dict-item]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(59):
+                await health._beat()
+
+    run_virtual(scenario())
+
+    assert asked == [(6.0 * number, 6.0, 10) for number in range(10)]
 
 
 def test_a_processor_that_has_failed_is_neither_live_nor_ready_and_both_name_the_cause(caplog):
