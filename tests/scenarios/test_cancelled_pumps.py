@@ -102,6 +102,39 @@ def test_a_cancelled_pump_starts_no_further_call():
     assert 0 < before == after
 
 
+@pytest.mark.parametrize("key_concurrency", [1, 3])
+def test_a_call_that_ignores_the_cancellation_of_its_pump_has_not_handled_its_events(
+    key_concurrency,
+):
+    """Half of its work may be missing, so they come again."""
+
+    class Returning(Noting):
+        async def process_events(self, context, events):
+            if events[0].sequence_number > 0:
+                try:
+                    await asyncio.sleep(LONG_S)
+                except asyncio.CancelledError:
+                    return
+            await super().process_events(context, events)
+
+    async def scenario():
+        setup = Setup()
+        processor = await serving(
+            setup, Returning(setup), key_concurrency=key_concurrency, key_selector=number_of
+        )
+        pump = pump_task()
+        pump.cancel()
+        await asyncio.wait([pump])
+        handled_count = processor.statistics().counters.handled_count
+        await processor.stop()
+        return handled_count, setup.checkpointed()
+
+    handled_count, checkpointed = run_processes(scenario())
+
+    assert handled_count == 1
+    assert checkpointed in {None, 0}
+
+
 def test_an_application_ends_when_all_its_tasks_are_cancelled():
     """As ``asyncio.run`` does at its end; here a handler ignores its cancellation."""
 

@@ -1,14 +1,18 @@
 """Reports of a fleet's members, and the driver's registry of them, without Spark."""
 
 import socket
+import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from eventproc.models._statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
 from spark_integration import Phase
+from spark_integration._fleet.fleet import Fleet
 from spark_integration._fleet.job import FleetJob
 from spark_integration._fleet.members import SILENCE_MAX_S, MemberRegistry
 from spark_integration._fleet.report_client import ReportClient
@@ -248,3 +252,56 @@ def test_the_patience_with_a_driver_begins_at_its_last_answer():
             second.close()
 
     assert stops_before_the_second == []
+
+
+class FakeSpark:
+    """Runs jobs until they are cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def thread(self, target, slot, *, name):
+        return threading.Thread(target=target, args=(slot,), name=name, daemon=True)
+
+    def run(self, job, slot):
+        self.cancelled.wait()
+        return "cancelled"
+
+    def cancel(self, slot):
+        self.cancelled.set()
+
+    def detach_sigint(self):
+        return lambda: None
+
+    def is_stopped(self):
+        return False
+
+
+class Interrupted(MemberRegistry):
+    """A registry whose driver gets Ctrl-C while it waits."""
+
+    def wait_until_all_serve(self, timeout_s, is_over):
+        raise KeyboardInterrupt
+
+    def silent_slots(self):
+        return [0]
+
+
+def test_ctrl_c_while_a_fleet_starts_ends_its_jobs():
+    """The caller has no fleet to stop yet."""
+    spark: Any = FakeSpark()
+    server: Any = SimpleNamespace(request_stop=lambda: None, close=lambda: None)
+    job = FleetJob(
+        name="orders",
+        host="here",
+        port=1,
+        token="secret",
+        driver_patience=timedelta(seconds=1),
+        stop_timeout=timedelta(seconds=1),
+        work=b"",
+    )
+    fleet = Fleet(spark, job, Interrupted("orders", 1, clock=time.monotonic), server, size=1)
+    with pytest.raises(KeyboardInterrupt):
+        fleet.start(timedelta(seconds=60))
+
+    assert fleet.wait(timedelta(0))

@@ -15,6 +15,7 @@ from eventproc._core.ownership.members import (
     ExpectedMembers,
     OwnRecord,
     Rivals,
+    first_status,
     member_step,
     observe_expected,
 )
@@ -328,3 +329,23 @@ def test_only_the_leader_waits_for_members_that_have_not_come(leader, expected, 
         )
 
     assert decide(memory, RULES_R).awaited == awaited
+
+
+@pytest.mark.parametrize(
+    ("status", "deployment_id", "owners", "expected"),
+    [
+        (MemberStatus.ACTIVE, "old", (), MemberStatus.STANDBY),
+        (MemberStatus.LEAVING, "old", (), MemberStatus.STANDBY),
+        (MemberStatus.STANDBY, "old", (), MemberStatus.ACTIVE),
+        (MemberStatus.ACTIVE, "new", (), MemberStatus.ACTIVE),
+        (MemberStatus.ACTIVE, "old", ("me",), MemberStatus.ACTIVE),
+    ],
+)
+def test_a_newcomer_is_a_standby_beside_one_that_it_can_replace(
+    status, deployment_id, owners, expected
+):
+    """One of another deployment that has a share, or is handing it over just now."""
+    own = Member(owner_id="me", incarnation="1", deployment_id="new")
+    other = Member(owner_id="b", incarnation="2", deployment_id=deployment_id, status=status)
+
+    assert first_status(own, [own, other], owners) is expected

@@ -214,12 +214,17 @@ def test_a_hub_is_as_old_as_configured_until_it_is_created_again(is_kept, tmp_pa
     assert hub.created_ms >= now_ms
 
 
-def test_an_event_that_cannot_be_written_is_refused_and_dropped(tmp_path):
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_an_event_that_cannot_be_written_is_refused_and_dropped(tmp_path, is_restarted):
     """If the disk is full the producer gets an error, and the file keeps its complete records."""
     resource = pytest.importorskip("resource")
     namespace = configured(tmp_path, 1)
     partition = namespace.hub("orders").partition("0")
     partition.publish(drafts([100]))
+    if is_restarted:
+        namespace.close()
+        namespace = configured(tmp_path, 1)
+        partition = namespace.hub("orders").partition("0")
     size = partition_path(tmp_path, "orders", "0").stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, before[1]))
