@@ -77,9 +77,21 @@ class JsonCodec(StateCodec[T]):
         """Return the JSON text of a value, in UTF-8.
 
         Raises:
-            TypeError: the value has parts that JSON cannot represent.
+            TypeError: the value has parts that JSON cannot represent, or that are not of their
+                type.
         """
-        text = self._encoder.encode(value)
+        try:
+            text = self._encoder.encode(value)
+        except TypeError:  # Keys that are no text; converting the whole value takes longer.
+            built_in = msgspec.to_builtins(value, str_keys=True, order="deterministic")
+            text = self._encoder.encode(built_in)
+        try:
+            self._decoder.decode(text)
+        except msgspec.MsgspecError as error:
+            raise TypeError(
+                f"{self._name} cannot be read again as its type, so it is not stored: {error} "
+                "(NaN and infinity are written as null)"
+            ) from error
         return msgspec.json.format(text, indent=self._indent) if self._indent else text
 
     def decode(self, data: bytes) -> T:
@@ -87,8 +99,11 @@ class JsonCodec(StateCodec[T]):
         try:
             return self._decoder.decode(data)
         except (msgspec.MsgspecError, RecursionError) as error:  # the latter: nested too deeply
-            name = getattr(self._shape, "__name__", str(self._shape))
-            raise StateUnreadableError(f"this is not a {name} as JSON: {error}") from error
+            raise StateUnreadableError(f"this is not a {self._name} as JSON: {error}") from error
+
+    @property
+    def _name(self) -> str:
+        return getattr(self._shape, "__name__", str(self._shape))
 
 
 class TypedState(Generic[T]):

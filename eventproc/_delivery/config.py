@@ -54,11 +54,11 @@ class CheckpointPolicy:
     def within(self, unsettled_max: int) -> "CheckpointPolicy":
         """Return the policy for a queue that delivers at most this many unsettled events.
 
-        It waits for checkpoints. So one is written after half of these events at the
-        latest, and after the default interval if none is set. ``manual`` stays as it is: then the
-        handler has to call ``context.checkpoint()``.
+        It waits for checkpoints. So one is written after half of these events at the latest, and
+        after the default interval if none is set. Without automatic checkpoints the policy stays as
+        it is: then the handler has to call ``context.checkpoint()``.
         """
-        if self == self.manual():
+        if self.max_events is None and self.interval is None:
             return self
         most = max(1, unsettled_max // 2)
         interval = self.interval or CheckpointPolicy().interval

@@ -1,11 +1,12 @@
 """Sinks of dead letters without a service: in memory, for tests, and a function of the user."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Self
 
 from eventproc._base.logs import error_text
 from eventproc._base.settings import checked
+from eventproc._base.threads import in_own_thread
 from eventproc.errors import DeadLetterError
 from eventproc.models import DeadLetter, StoredLetter
 from eventproc.ports import DeadLetterReader, DeadLetterSink
@@ -90,7 +91,7 @@ class FunctionDeadLetterSink(DeadLetterSink):
         """Build a sink from an ordinary function, which is called in another thread."""
 
         async def take(letter: DeadLetter) -> None:
-            await asyncio.to_thread(function, letter)
+            await in_own_thread(partial(function, letter), "eventproc-dead-letter")
 
         return cls(take)
 

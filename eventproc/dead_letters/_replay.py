@@ -14,7 +14,7 @@ from enum import Enum
 
 from eventproc._base.resource import AsyncResource
 from eventproc._base.settings import check_settings
-from eventproc.errors import DeadLetterError, LetterRefusedError
+from eventproc.errors import ConfigurationError, DeadLetterError, LetterRefusedError
 from eventproc.models import UNDECODED, DeadLetter, StoredLetter
 from eventproc.ports import DeadLetterReader
 
@@ -41,6 +41,9 @@ class LetterFilter:
     def __post_init__(self) -> None:
         """Check the values; a ``ConfigurationError`` says how to correct them."""
         check_settings(self)
+        for name, time in (("since", self.since), ("until", self.until)):
+            if time is not None and time.tzinfo is None:
+                raise ConfigurationError("give it a time zone", setting=name, value=str(time))
 
     @property
     def matches_all(self) -> bool:
@@ -88,6 +91,8 @@ async def matching(
     """
     condition = wanted or LetterFilter()
     found: list[StoredLetter] = []
+    if letters_max == 0:
+        return found
     async for stored in reader.letters():
         if condition.matches(stored):
             found.append(stored)

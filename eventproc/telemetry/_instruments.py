@@ -157,7 +157,10 @@ _RESOURCE_GAUGES: Final[tuple[Gauge[ResourceProcessorStatistics], ...]] = (
 _EVENT_GAUGES: Final[tuple[Gauge[ProcessorStatistics], ...]] = (
     Gauge("eventproc.partitions.owned", "{partition}", "Partitions owned.", lambda s: len(s.owned)),
     Gauge(
-        "eventproc.partitions.served", "{partition}", "Partitions served.", lambda s: len(s.pumps)
+        "eventproc.partitions.served",
+        "{partition}",
+        "Partitions served.",
+        lambda s: sum(pump.is_served for pump in s.pumps),
     ),
     Gauge(
         "eventproc.partitions.paused",

@@ -14,7 +14,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final, Self
 
-from eventproc._base.logs import get_logger
+from eventproc._base.logs import error_text, get_logger
 from eventproc._base.retries import Backoff, failures_in_a_row, waits
 from eventproc.errors import ConfigurationError
 from spark_integration._fleet.job import FleetJob
@@ -234,7 +234,10 @@ class Fleet:
                         restarts=current.restart_count,
                     )
                 else:
-                    show(self.statistics())
+                    try:
+                        show(self.statistics())
+                    except Exception as error:  # noqa: BLE001 - the user's code
+                        self._log.warning("fleet_progress_failed", error=error_text(error))
 
         threading.Thread(target=run, name="eventproc-fleet-progress", daemon=True).start()
 

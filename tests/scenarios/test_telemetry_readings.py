@@ -52,6 +52,22 @@ async def test_gauges_have_values_for_each_partition_and_for_the_processor(sdk):
     assert sdk.points("eventproc.lag.events") == []
 
 
+async def test_a_partition_whose_handler_does_not_start_is_owned_and_not_served(sdk):
+    """So the difference of the two shows it."""
+    setup = sdk.setup()
+
+    class Failing(Noting):
+        async def initialize(self, context):
+            raise OSError("no database")
+
+    async with setup.processor(lambda: Failing(setup)):
+        await seconds(31)
+        names = ("partitions.owned", "partitions.served")
+        found = [sdk.value(f"eventproc.{name}") for name in names]
+
+    assert found == [1, 0]
+
+
 async def test_an_outage_of_the_hub_is_a_time_and_no_lag(sdk):
     """A lag of zero would hide it. The recommended alert is above this many seconds."""
     setup = sdk.setup()

@@ -175,7 +175,8 @@ def _events_between(before: int | None, after: int, end: PartitionProperties | N
     if before is None or end is None:
         return None if before is None else after - before
     bounds = Bounds.of(end)
-    return after - min(max(before, bounds.before_first), bounds.last)
+    first, last = bounds.before_first, bounds.last
+    return max(after, first) - min(max(before, first), last)
 
 
 def _state_change(record: Record | None, move: CheckpointMove) -> str:

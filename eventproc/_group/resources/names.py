@@ -42,8 +42,6 @@ class Resources:
         Raises:
             ConfigurationError: *names* has something that cannot be a name.
         """
-        if isinstance(names, str):
-            raise ConfigurationError(f"names is the text {names!r}: give a list of names")
         self.every = every
         self._list: ListNames | None = names if callable(names) else None
         self._ids = () if callable(names) else _ids_of(names)
@@ -66,6 +64,8 @@ class Resources:
 
 
 def _ids_of(names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise ConfigurationError(f"names is the text {names!r}: give a list of names")
     return tuple(sorted({id_of(name) for name in names}))
 
 

@@ -166,6 +166,7 @@ class ResourcePump:
         if call.expired():
             self.counters.suspended_count += 1
             self._log.warning("hold_suspended")
+            self._failure = None  # Nothing failed while the store was out.
             return
         failure_count = self._note_failure(error, began_s)
         with self._stop_scope.waiting():

@@ -207,13 +207,12 @@ class Partition:
 
     def recreate(self) -> None:
         """Delete every event, end the receivers, and begin at sequence number 0 again."""
-        self.created_ms = self._clock()
-        self.log = PartitionLog()
+        created_ms, log = self._clock(), PartitionLog()
+        if self._file is not None:
+            self._file.rewrite(log, created_ms=created_ms)
+        self.created_ms, self.log = created_ms, log
         if self.uncaptured is not None:
             self.uncaptured.take()
-        if self._file is not None:
-            self._file.created_ms = self.created_ms
-            self._file.rewrite(self.log)
         for receivers in self.receivers.values():
             for receiver in tuple(receivers):
                 receiver.refuse(entity_not_found(f"partition {self.partition_id}"))

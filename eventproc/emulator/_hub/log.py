@@ -101,7 +101,9 @@ class PartitionLog:
         self.next_offset = next_offset
         """Offset that the next event will get."""
 
-        self._last_offset = -1
+        self._last_offset = next_offset - 1
+        """Of the newest event; after a restart without events, at least that."""
+
         self._last_enqueued_ms = NEVER_MS
         self.byte_count = 0
         """Bytes of the encoded events that are kept."""

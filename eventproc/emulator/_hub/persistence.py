@@ -64,12 +64,15 @@ class PartitionFile:
             log = PartitionLog()
             self._rewrite(log, [])
             return log
-        log, whole = self._read(raw)
-        self._file = self.path.open("r+b")
-        self._file.truncate(whole)
-        self._file.seek(whole)
-        self._size = whole
+        log, self._size = self._read(raw)
+        self._open()
         return log
+
+    def _open(self) -> None:
+        """Open the file to append after its last complete record."""
+        self._file = self.path.open("r+b")
+        self._file.truncate(self._size)
+        self._file.seek(self._size)
 
     def _read(self, raw: bytes) -> tuple[PartitionLog, int]:
         magic, sequence_number, offset, self.created_ms, checksum = _HEAD.unpack_from(raw)
@@ -99,28 +102,39 @@ class PartitionFile:
         records = b"".join(map(_record, events))
         try:
             self._file.write(records)
-            self._flush()
+            self._flush(self._file)
         except OSError:
             with suppress(OSError):  # its buffer cannot be written either
                 self._file.close()
-            self._file = self.path.open("r+b")
-            self._file.truncate(self._size)
-            self._file.seek(self._size)
+            self._open()
             raise
         self._size += len(records)
 
     def expired(self, byte_count: int, log: PartitionLog) -> None:
         """Count expired bytes, and rewrite the file when they are the greater part of it.
 
-        Until then a restart reads the expired events again, and the retention drops them again.
+        Until then a restart reads the expired events again, and the retention drops them again. So
+        it does if there is no room for the new file.
         """
         self._expired += byte_count
         if self._expired > max(self._compact_above, log.byte_count):
-            self.rewrite(log)
+            with suppress(OSError):
+                self.rewrite(log)
+            self._expired = 0
 
-    def rewrite(self, log: PartitionLog) -> None:
-        """Rewrite the file with only the events in the log."""
-        self._rewrite(log, log.read(0, len(log), log.byte_count))
+    def rewrite(self, log: PartitionLog, *, created_ms: int | None = None) -> None:
+        """Rewrite the file with only the events in the log, and perhaps another time of creation.
+
+        Raises:
+            OSError: It could not be written. The file is as it was before.
+        """
+        before = self.created_ms
+        self.created_ms = before if created_ms is None else created_ms
+        try:
+            self._rewrite(log, log.read(0, len(log), log.byte_count))
+        except OSError:
+            self.created_ms = before
+            raise
 
     def _rewrite(self, log: PartitionLog, events: Sequence[StoredEvent]) -> None:
         """Write a new file next to the old one, then replace the old one."""
@@ -134,23 +148,28 @@ class PartitionFile:
         )[:-4]
         content = b"".join((head, struct.pack(">I", crc32(head)), *map(_record, events)))
         beside = self.path.with_suffix(".new")
-        if self._file is not None:
-            self._file.close()
-        self._file = beside.open("w+b")
-        self._file.write(content)
-        self._flush()
-        beside.replace(self.path)
+        try:
+            with beside.open("wb") as file:
+                file.write(content)
+                self._flush(file)
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
+        self.close()  # Windows replaces no file that is open.
+        try:
+            beside.replace(self.path)
+            self._size = len(content)
+        finally:
+            self._open()
         if self._sync and os.name == "posix":  # the directory entries must be durable, too
             for folder in (self.path.parent, self.path.parent.parent):
                 _sync_folder(folder)
-        self._size = len(content)
         self._expired = 0
 
-    def _flush(self) -> None:
-        assert self._file is not None
-        self._file.flush()
+    def _flush(self, file: IO[bytes]) -> None:
+        file.flush()
         if self._sync:
-            os.fsync(self._file.fileno())
+            os.fsync(file.fileno())
 
     def close(self) -> None:
         """Close the file."""

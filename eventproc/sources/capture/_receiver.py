@@ -35,6 +35,9 @@ _ROOM_BYTES: Final = 32 * 1024 * 1024
 SAME_TIME: Final = timedelta(seconds=1)
 """Some files have times in seconds only."""
 
+_FIRST_WITHIN: Final = timedelta(seconds=10)
+"""How long to wait for the first event that the hub has."""
+
 _ASK_EVERY_S: Final = 60.0
 """How often the hub is asked for its newest event while files are read."""
 
@@ -102,6 +105,9 @@ class CapturedReceiver(PartitionReceiver):
         self._link: PartitionReceiver | None = None
         self._task: asyncio.Task[None] | None = None
         self._next = self._expected = number
+        self._after: int | None = None
+        """The number after the last event that was read before the position."""
+
         self._last_kept: ReceivedEvent | None = None
         self._lowest: int | None = None
         self._may_begin_late = False
@@ -203,16 +209,20 @@ class CapturedReceiver(PartitionReceiver):
         try:
             last = start.file
             await self._read_file(last, start.is_before)
-            seen = None
+            seen = wanted = None
             while last != seen:  # Look twice: a file may arrive while retention deletes events.
                 seen = last
                 async for file in self._files.following(last):
                     await self._read_file(file, start.is_before)
                     last = file
                 # Without a number, no file has the position: the hub is asked for it.
-                if self._next is None or await self._live_has(self._next):
+                wanted = self._after if self._next is None else self._next
+                if wanted is None or await self._live_has(wanted):
                     return
-            self._lose(f"file {last.name} is the last one", self._live_first)
+            if self._next is None and await self._live_begins_before(start.is_before):
+                return
+            assert wanted is not None
+            self._lose(wanted, f"file {last.name} is the last one", self._live_first)
             self._may_begin_late = True
         except _LiveHasItError:
             return
@@ -224,8 +234,12 @@ class CapturedReceiver(PartitionReceiver):
             for batch in batches:
                 if self._last_kept is not None:
                     await self._keep(file, batch)
-                elif not is_before(batch[-1]):
+                elif is_before(batch[-1]):
+                    self._after = batch.numbers[-1] + 1
+                else:
                     begin = next(at for at, event in enumerate(batch) if not is_before(event))
+                    if begin:
+                        self._after = batch.numbers[begin - 1] + 1
                     await self._keep(file, batch[begin:])
 
     async def _keep(self, file: CapturedFile, batch: CapturedEvents) -> None:
@@ -235,6 +249,7 @@ class CapturedReceiver(PartitionReceiver):
         while begin < len(numbers):
             first = numbers[begin]
             if self._next is None:
+                await self._check_begin(file, first)
                 self._next = first
             if first < self._next:
                 self._check_overlap(file, batch[begin])
@@ -243,7 +258,7 @@ class CapturedReceiver(PartitionReceiver):
             if first > self._next:
                 if await self._live_has(self._next):
                     raise _LiveHasItError
-                self._lose(f"file {file.name} goes on with {first}", first)
+                self._lose(self._next, f"file {file.name} goes on with {first}", first)
                 self._next = first
             end = len(numbers)
             if numbers[begin:] != tuple(range(first, first + end - begin)):
@@ -254,6 +269,14 @@ class CapturedReceiver(PartitionReceiver):
             self._next = first + end - begin
             self._last_kept = batch[end - 1]
             begin = end
+
+    async def _check_begin(self, file: CapturedFile, first: int) -> None:
+        """Look for events between the last one before the position and the first one after it."""
+        if self._after is None or first <= self._after:
+            return
+        if await self._live_has(self._after):
+            raise _LiveHasItError
+        self._lose(self._after, f"file {file.name} goes on with {first}", first)
 
     def _check_overlap(self, file: CapturedFile, event: ReceivedEvent) -> None:
         """Refuse an event that is no copy of one before: it is newer and has a lower number."""
@@ -366,14 +389,24 @@ class CapturedReceiver(PartitionReceiver):
         self._note_properties(properties)
         return self._live_first <= number
 
-    def _lose(self, where: str, found: int) -> None:
-        """Accept that events are lost before event *found*, if that is wanted.
+    async def _live_begins_before(self, is_before: IsBefore) -> bool:
+        """Whether the hub has an event before the position, and so all that come after it."""
+        link = await self._live.open_receiver(
+            self._group, self._partition_id, EventPosition.earliest()
+        )
+        try:
+            events = await link.receive(events_max=1, wait_max=_FIRST_WITHIN)
+        finally:
+            await link.close()
+        return bool(events) and is_before(events[0])
+
+    def _lose(self, missing: int, where: str, found: int) -> None:
+        """Accept that the events from *missing* to before *found* are lost, if that is wanted.
 
         Raises:
             SourceRejectedError: it is not.
         """
         if not self._skips_lost:
-            missing = self._next or 0
             raise lost(self._partition_id, missing, found, where, self._live_first)
 
     def _note_properties(self, properties: PartitionProperties) -> None:

@@ -54,6 +54,13 @@ class HeldMessages:
                 might make the broker drop a message.
             SourceUnavailableError: no answer.
         """
+        try:
+            return await self._taken()
+        except BaseException:
+            await self.close()  # Otherwise a second reading would not get what this one has.
+            raise
+
+    async def _taken(self) -> list[HeldMessage]:
         what = f"reading queue {self._queue!r}"
         async with self._broker.answered(what):
             connection = await self._broker.connected()

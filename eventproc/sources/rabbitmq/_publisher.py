@@ -79,6 +79,7 @@ class QueuePublisher(AsyncResource):
         """Publish a message; return when a majority of the queue's brokers has stored it.
 
         Raises:
+            ValueError: a property is no finite number.
             SourceRejectedError: its queue does not exist any more.
             SourceUnavailableError: no confirmation. The message may have been stored: publishing it
                 again may store it twice.
@@ -87,7 +88,10 @@ class QueuePublisher(AsyncResource):
             body,
             exchange="",
             routing_key=self._names.queue(self._names.number_of(key, self._key_hash)),
-            headers={**(properties or {}), KEY_HEADER: key},
+            headers={
+                **{name: _header(name, value) for name, value in (properties or {}).items()},
+                KEY_HEADER: key,
+            },
             message_id=message_id,
             content_type=content_type,
             timestamp=datetime.now(UTC),

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from contextlib import AsyncExitStack
+from datetime import timedelta
 
 import pytest
 
@@ -89,6 +90,44 @@ async def test_an_error_in_the_block_undoes_rows_position_and_state(database):
     assert seen[0] == (None, 10)
     assert seen[1][0] is None
     assert len(database.rows()) == 10
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_batch", [False, True])
+async def test_a_transaction_in_close_covers_no_event_of_a_call_that_failed(
+    database, fails, is_batch
+):
+    """Its last call was cancelled or raised an error while the processor stopped."""
+    hub, is_inside = filled_hub(3, partitions=1), asyncio.Event()
+
+    class Closing(PartitionHandler):
+        uses_transactions = True
+
+        async def process_event(self, context, event):
+            await self.write(context, [event])
+
+        async def write(self, context, events):
+            async with context.transaction() as db:
+                for event in events:
+                    await done(db.execute(database.insert, row_of(context, event)))
+                if events[-1].sequence_number > 0:
+                    is_inside.set()
+                    await asyncio.sleep(0.2 if fails else 60)
+                    raise RuntimeError("while it stops")
+
+        async def close(self, context, reason):
+            async with context.transaction() as db:
+                await done(db.execute("SELECT 1"))
+
+    if is_batch:
+        Closing.process_events = Closing.write  # type: ignore[assignment, method-assign]
+    settings = {"shutdown_timeout": timedelta(seconds=1)}
+    async with processor(database, hub, Closing, batch_size_max=2, **settings):
+        await is_inside.wait()
+    async with processor(database, hub, batches(database.insert)), asyncio.timeout(60):
+        await database.until(3)
+
+    assert database.rows() == [("0", 0), ("0", 1), ("0", 2)]
 
 
 async def test_an_error_that_the_handler_catches_undoes_the_state_too(database):

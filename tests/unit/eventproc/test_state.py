@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +24,12 @@ from eventproc.state import JsonCodec, StateCodec, TypedState
 from eventproc.testing import HandlerTestHarness
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
+
+
+class Color(Enum):
+    """An enum."""
+
+    RED = "red"
 
 
 @dataclass
@@ -133,6 +140,40 @@ def test_an_edit_that_raises_leaves_the_state_unchanged():
 
     assert totals.load(held).count == 2
     assert held.state == after
+
+
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [(float, float("nan")), (float, float("inf")), (int, 1.5), (list[int], [1, "2"])],
+)
+def test_a_value_that_could_not_be_read_again_is_not_saved(shape, value):
+    """Its call fails; otherwise each later one would, until an operator drops the state."""
+    held = context(b"1")
+    with pytest.raises(TypeError, match="cannot be read again as its type"):
+        TypedState(shape, initial=lambda: value).save(held, value)
+
+    assert held.state == b"1"
+
+
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [
+        (dict[int, int], {2: 1, 1: 2}),
+        (dict[date, int], {date(2026, 1, 31): 1}),
+        (dict[float, int], {1.5: 1}),
+        (dict[Color, int], {Color.RED: 1}),
+        (dict[str, dict[int, str]], {"a": {1: "b"}}),
+    ],
+)
+def test_a_dictionary_may_have_keys_that_are_no_text(shape, value):
+    """Equal values give equal bytes."""
+    held, again = context(), context()
+    states = TypedState(shape)
+    states.save(held, value)
+    states.save(again, dict(reversed(value.items())))
+
+    assert states.load(held) == value
+    assert held.state == again.state
 
 
 def test_another_codec_may_replace_json():

@@ -60,3 +60,11 @@ def test_initial_positions_has_a_position_for_single_partitions():
 
     assert config.position_without_checkpoint("3") == latest
     assert config.position_without_checkpoint("4").is_earliest
+
+
+@pytest.mark.parametrize("limit", [None, 100_000])
+def test_a_policy_without_automatic_checkpoints_has_none_on_a_queue_either(limit):
+    """However it was written."""
+    policy = CheckpointPolicy(max_events=None, interval=None, max_uncommitted_events=limit)
+
+    assert policy.within(1000) is policy

@@ -277,19 +277,25 @@ class FakeSpark:
         return False
 
 
-class Interrupted(MemberRegistry):
-    """A registry whose driver gets Ctrl-C while it waits."""
+class Serving(MemberRegistry):
+    """A registry whose processors serve, and do not report any more."""
 
     def wait_until_all_serve(self, timeout_s, is_over):
-        raise KeyboardInterrupt
+        return True
 
     def silent_slots(self):
         return [0]
 
 
-def test_ctrl_c_while_a_fleet_starts_ends_its_jobs():
-    """The caller has no fleet to stop yet."""
-    spark: Any = FakeSpark()
+class Interrupted(Serving):
+    """A registry whose driver gets Ctrl-C while it waits."""
+
+    def wait_until_all_serve(self, timeout_s, is_over):
+        raise KeyboardInterrupt
+
+
+def fleet_of(spark: Any, registry: MemberRegistry) -> Fleet:
+    """A fleet of one processor."""
     server: Any = SimpleNamespace(request_stop=lambda: None, close=lambda: None)
     job = FleetJob(
         name="orders",
@@ -300,7 +306,30 @@ def test_ctrl_c_while_a_fleet_starts_ends_its_jobs():
         stop_timeout=timedelta(seconds=1),
         work=b"",
     )
-    fleet = Fleet(spark, job, Interrupted("orders", 1, clock=time.monotonic), server, size=1)
+    return Fleet(spark, job, registry, server, size=1)
+
+
+def test_progress_is_reported_after_an_error_of_the_function_too(caplog):
+    """A push of metrics may time out once."""
+    calls = threading.Semaphore(0)
+    fleet = fleet_of(FakeSpark(), Serving("orders", 1, clock=time.monotonic))
+    fleet.start(timedelta(seconds=60))
+
+    def show(_):
+        calls.release()
+        raise TimeoutError("no answer")
+
+    fleet.report_progress(timedelta(seconds=0.01), show)
+
+    assert calls.acquire(timeout=30)
+    assert calls.acquire(timeout=30)
+    assert "fleet_progress_failed" in caplog.text
+    fleet.stop()
+
+
+def test_ctrl_c_while_a_fleet_starts_ends_its_jobs():
+    """The caller has no fleet to stop yet."""
+    fleet = fleet_of(FakeSpark(), Interrupted("orders", 1, clock=time.monotonic))
     with pytest.raises(KeyboardInterrupt):
         fleet.start(timedelta(seconds=60))
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc._command.arguments.options import ChangeMode
-from eventproc._command.group.changes import Change, carry_out, plan_reset
+from eventproc._command.group.changes import Change, _events_between, carry_out, plan_reset
 from eventproc._command.group.connection import Connection
 from eventproc._command.group.records import (
     lags_json,
@@ -33,6 +33,7 @@ from eventproc.models import (
     CheckpointUpdate,
     EventPosition,
     OwnershipClaim,
+    PartitionProperties,
     ReceivedEvent,
     SequenceRange,
 )
@@ -161,6 +162,24 @@ def test_a_checkpoint_at_a_gap_names_the_last_event_before_it(to, number):
         return change.move.sequence_number, change.move.offset
 
     assert with_group(scenario, HubWithGap) == (number, str(4096 + 57 * number))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count"),
+    [(1219, 100, -720), (1219, 1000, -219), (100, 1000, 501), (600, 700, 100), (100, 200, 0)],
+)
+def test_only_events_that_the_hub_still_has_are_counted(before, after, count):
+    """It has 500 to 1235."""
+    end = PartitionProperties(
+        partition_id="0",
+        beginning_sequence_number=500,
+        last_enqueued_sequence_number=1235,
+        last_enqueued_offset="1235",
+        last_enqueued_time=datetime(2026, 1, 31, tzinfo=UTC),
+        is_empty=False,
+    )
+
+    assert _events_between(before, after, end) == count
 
 
 def test_planned_changes_are_shown_and_nothing_is_written():

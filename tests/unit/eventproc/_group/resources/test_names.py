@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpointstores._fields import require_partition_id
-from eventproc._group.resources.names import id_of, name_of
-from eventproc.errors import ConfigurationError
+from eventproc._group.resources.names import Resources, id_of, name_of
+from eventproc.errors import ConfigurationError, SourceUnavailableError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 
@@ -33,3 +33,15 @@ def test_what_is_no_name_is_refused(name):
     """The function that lists the resources is the user's; the message shows what it gave."""
     with pytest.raises(ConfigurationError, match=f"is {name!r}: give a text"):
         id_of(name)
+
+
+async def test_a_text_is_no_list_of_names():
+    """Its letters would be taken for names, also if the function for the names returns it."""
+
+    async def names():
+        return "emea"
+
+    with pytest.raises(ConfigurationError, match="names is the text 'emea'"):
+        Resources("emea")
+    with pytest.raises(SourceUnavailableError, match="names is the text 'emea'"):
+        await Resources(names).ids()

@@ -198,6 +198,22 @@ async def test_failures_that_are_far_apart_are_no_row(caplog):
 
 
 @virtual
+async def test_an_outage_of_the_store_is_no_failure_of_hold():
+    """A failure before it and one after it are not in a row."""
+    fixture = PumpFixture(failover_timeout=timedelta(seconds=15))
+    fixture.handler.holds = [OSError("one"), 1000.0, OSError("two")]
+    fixture.trusted_until_s = 8.0
+    await seconds(400)
+    fixture.trusted_until_s = float("inf")
+    await seconds(2)
+
+    assert not fixture.running.done()
+    assert fixture.pump.statistics().failing_seconds < 3
+    fixture.pump.lose()
+    await fixture.running
+
+
+@virtual
 async def test_a_resource_that_fails_for_failover_timeout_is_given_up():
     """Counted from the first failure in a row."""
     fixture = PumpFixture(failover_timeout=timedelta(seconds=8))

@@ -13,7 +13,7 @@ from eventproc.emulator._amqp.message import draft_of
 from eventproc.emulator._amqp.refusal import RefusedError
 from eventproc.emulator._amqp.values import Described, ULong
 from eventproc.emulator._hub.hub import Namespace
-from eventproc.emulator._hub.log import PartitionLog
+from eventproc.emulator._hub.log import PartitionLog, PositionKind, StartPosition
 from eventproc.emulator._hub.persistence import PartitionFile, partition_path
 from eventproc.errors import ConfigurationError
 
@@ -153,11 +153,10 @@ def test_files_of_any_hub_are_inside_the_directory(tmp_path):
     assert path.resolve().is_relative_to(tmp_path)
 
 
-def configured(directory, partition_count):
+def configured(directory, partition_count, **settings):
     """A namespace of one hub on disk."""
-    return Namespace(
-        EmulatorConfiguration(hubs=hubs_of({"orders": partition_count}), directory=directory)
-    )
+    hubs = hubs_of({"orders": partition_count})
+    return Namespace(EmulatorConfiguration(hubs=hubs, directory=directory, **settings))
 
 
 def test_the_partition_count_may_grow_but_not_shrink(tmp_path):
@@ -256,3 +255,49 @@ def test_events_that_were_dropped_are_not_restored(tmp_path):
     restarted.close()
 
     assert [event.sequence_number for event in kept] == [2]
+
+
+def test_a_position_that_was_valid_is_valid_after_a_restart_without_events(tmp_path):
+    """Numbers and offsets go on as well."""
+    namespace = configured(tmp_path, 1)
+    partition = namespace.hub("orders").partition("0")
+    partition.publish(drafts([1, 2]))
+    offset = everything(partition.log)[-1].offset
+    partition.drop_before(2)
+    namespace.close()
+
+    restarted = configured(tmp_path, 1)
+    log = restarted.hub("orders").partition("0").log
+    begins = log.start_of(StartPosition(PositionKind.OFFSET, offset))
+    restarted.close()
+
+    assert (begins, log.next_sequence_number) == (2, 2)
+
+
+@pytest.mark.parametrize("what", ["retention", "drop", "recreate"])
+def test_without_room_to_rewrite_a_file_it_stays_and_later_events_are_kept(tmp_path, what):
+    """A restart finds every event that was acknowledged."""
+    path = partition_path(tmp_path, "orders", "0")
+    limits = Retention(events_max=1 if what == "retention" else None)
+    namespace = configured(tmp_path, 1, retention=limits)
+    partition = namespace.hub("orders").partition("0")
+    partition.publish(drafts([1]))
+    path.with_suffix(".new").mkdir()  # The new file cannot be written.
+    if what == "retention":
+        file = partition._file
+        assert file is not None
+        file._compact_above = 0
+    if what == "drop":
+        with pytest.raises(OSError, match="new"):
+            partition.drop_before(1)
+    if what == "recreate":
+        with pytest.raises(OSError, match="new"):
+            partition.recreate()
+    partition.publish(drafts([2, 3]))
+    kept = [event.sequence_number for event in everything(partition.log)]
+    namespace.close()
+    path.with_suffix(".new").rmdir()
+    loaded = [event.sequence_number for event in everything(load(path))]
+
+    assert loaded[-1] == kept[-1] == 2
+    assert set(kept) <= set(loaded)

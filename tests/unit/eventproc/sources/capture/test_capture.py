@@ -185,6 +185,63 @@ async def test_a_gap_between_files_names_the_file_after_it():
             await numbers(receiver)
 
 
+def gapped(kept):
+    """Return a hub that keeps its newest events, with files of 0 to 99 and of 150 to 289."""
+    history = History()
+    history.publish(300)
+    history.capture(0, 100)
+    history.capture(150, 290)
+    history.expire(300 - kept)
+    return history
+
+
+def time_of(number):
+    return EventPosition.from_enqueued_time(NOON + timedelta(seconds=number + 1))
+
+
+def offset_of(history, number):
+    return EventPosition.from_offset(history.events[number].offset)
+
+
+async def test_a_gap_at_the_position_is_an_error_for_a_time_and_an_offset_too():
+    """Which of these events the position means is not known: a file may be late."""
+    history = gapped(kept=5)
+    positions = [time_of(120), offset_of(history, 99)]
+    for position in positions:
+        with pytest.raises(SourceRejectedError, match="events 100 to 149 of partition 0 are lost"):
+            await read(history, position)
+    history.capture(100, 150)
+    found = []
+    for position in positions:
+        async with reading(history, position) as receiver:
+            events = await receiver.receive(events_max=1, wait_max=MINUTE)
+            found += [event.sequence_number for event in events]
+
+    assert found == [120, 100]
+
+
+async def test_a_gap_at_the_position_that_the_hub_has_is_read_there():
+    history = gapped(kept=280)
+
+    assert await read(history, time_of(120)) == list(range(120, 300))
+    assert await read(history, offset_of(history, 99)) == list(range(100, 300))
+
+
+async def test_a_gap_at_the_position_is_left_out_if_that_is_wanted():
+    found = await read(gapped(kept=5), time_of(120), skips_lost=True)
+
+    assert found == [*range(150, 290), *range(295, 300)]
+
+
+async def test_a_time_after_the_last_file_is_an_error_if_the_hub_may_have_lost_some():
+    with pytest.raises(SourceRejectedError, match="events 290 to 294 of partition 0 are lost"):
+        await read(gapped(kept=5), time_of(292))
+
+
+async def test_a_time_that_the_hub_has_is_read_there_whatever_it_lost_before():
+    assert await read(gapped(kept=5), time_of(297)) == [297, 298, 299]
+
+
 async def test_a_gap_between_files_that_the_hub_has_is_read_there():
     history = captured(kept=220)
     del history.files.content[sorted(history.files.content)[2]]
