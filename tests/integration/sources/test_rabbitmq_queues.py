@@ -12,6 +12,7 @@ from eventproc.errors import ConfigurationError, SourceRejectedError, SourceUnav
 from eventproc.models import EventPosition
 from eventproc.sources.rabbitmq import QueueHash, QueuePublisher, RabbitQueues
 from eventproc.sources.rabbitmq._event import DELIVERIES
+from eventproc.sources.rabbitmq._names import QueueNames
 from eventproc.testing import check_event_source, source_clause_names
 from eventproc.testing._clauses import clauses_of
 from eventproc.testing._source_contract import logs
@@ -80,6 +81,21 @@ async def test_columns_of_messages_are_those_of_their_events(queues):
 
     assert columns.column("body").to_pylist() == numbered(10)
     assert columns.column("sequenceNumber").to_pylist() == list(range(10))
+
+
+async def test_properties_may_be_bytes_and_no_infinite_numbers(queues):
+    """The broker would end the connection, which other messages use, too."""
+    async with queues.publisher() as publisher:
+        with pytest.raises(ValueError, match="'ratio' is inf, not a finite number"):
+            await publisher.publish(b"x", key="k", properties={"ratio": float("inf")})
+        await publisher.publish(b"y", key="k", properties={"digest": b"\xff"})
+    partition = QueueNames(queues.prefix, queues.count).number_of("k", QueueHash.JUMP)
+    async with queues.source() as source:
+        receiver = await source.open_receiver(GROUP, str(partition), EARLIEST)
+        (event,) = await take(receiver, 1)
+        await receiver.close()
+
+    assert (event.body, event.properties) == (b"y", {"digest": b"\xff"})
 
 
 @pytest.mark.long
