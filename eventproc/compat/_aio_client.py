@@ -23,12 +23,18 @@ class _Caller(LoopCaller):
     """Notes what runs in a callback: ``close`` there does not wait for the callback's end."""
 
     async def call(self, function: Callable[..., Any], *args: object) -> None:
-        _in_callback.set(True)
-        await super().call(function, *args)
+        token = _in_callback.set(True)
+        try:
+            await super().call(function, *args)
+        finally:
+            _in_callback.reset(token)
 
     async def each(self, delivery: Delivery) -> None:
-        _in_callback.set(True)
-        await super().each(delivery)
+        token = _in_callback.set(True)
+        try:
+            await super().each(delivery)
+        finally:
+            _in_callback.reset(token)
 
 
 class EventHubConsumerClient(Consumer, AzureConsumerClient):

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from eventproc.errors import ConfigurationError
 from spark_integration._fleet.job import FleetJob, FleetWork
@@ -135,16 +135,7 @@ class FleetSpark:
         PySpark's own handler cancels all jobs first, which would kill all processors. Outside of
         the main thread this does nothing, because only that one gets and sets signal handlers.
         """
-        if threading.current_thread() is not threading.main_thread():
-            return lambda: None
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-
-        def restore() -> None:
-            is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-            if is_ours and threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, before)
-
-        return restore
+        return _INTERRUPT.detach()
 
     def cancel(self, slot: int) -> None:
         """Make Spark kill a slot's job, without notice to the task."""
@@ -161,6 +152,33 @@ class FleetSpark:
 
     def _group_of(self, slot: int) -> str:
         return f"{self._group}-{slot}"
+
+
+class _Interrupt:
+    """Ctrl-C in this process: PySpark's handler is away while a fleet runs, however many do."""
+
+    def __init__(self) -> None:
+        self._fleet_count = 0
+        self._before: Any = signal.SIG_DFL
+
+    def detach(self) -> Callable[[], None]:
+        """Set Python's own handler; return a function that the fleet calls once, at its end."""
+        if threading.current_thread() is not threading.main_thread():
+            return lambda: None
+        if self._fleet_count == 0:
+            self._before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._fleet_count += 1
+        return self._restore
+
+    def _restore(self) -> None:
+        self._fleet_count -= 1
+        is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        is_main = threading.current_thread() is threading.main_thread()
+        if self._fleet_count == 0 and is_ours and is_main:
+            signal.signal(signal.SIGINT, self._before)
+
+
+_INTERRUPT: Final = _Interrupt()
 
 
 def _error_summary(error: Exception) -> str:

@@ -40,7 +40,8 @@ class ReportClient(Background):
         self._on_answer = on_answer
         self._on_stop = on_stop
         self._clock = clock
-        self._answered_at_s = clock()
+        self._failing_since_s: float | None = None
+        """When a report first failed after the last answer."""
 
     def _run(self) -> None:
         """Report until the block ends; stop the member if the driver stays unreachable."""
@@ -49,7 +50,10 @@ class ReportClient(Background):
             try:
                 self._report_until_disconnected()
             except (OSError, EOFError):
-                if self._clock() - self._answered_at_s > patience_s:
+                now_s = self._clock()
+                if self._failing_since_s is None:
+                    self._failing_since_s = now_s
+                if now_s - self._failing_since_s > patience_s:
                     self._on_stop("the driver is unreachable")
                 self._ended.wait(RETRY_S)
 
@@ -66,7 +70,7 @@ class ReportClient(Background):
                 answer = answers.readline()
                 if not answer:
                     raise EOFError
-                self._answered_at_s = self._clock()
+                self._failing_since_s = None
                 self._on_answer(report)
                 if answer == STOP:
                     self._on_stop(STOP_REQUESTED)

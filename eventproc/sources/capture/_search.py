@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 from eventproc._base.capture_names import CapturedFile, FileNames
 from eventproc.errors import SourceUnavailableError
 from eventproc.models import ReceivedEvent
-from eventproc.sources.capture._avro import AvroFile
+from eventproc.sources.capture._avro import AvroFile, DamagedFileError
 from eventproc.sources.capture._events import CapturedEvents
 from eventproc.sources.capture._files import CaptureFiles
 
@@ -70,7 +70,9 @@ class PartitionFiles:
             return first and first[0]
 
         async def day_at(place: int, end: int) -> tuple[int, ReceivedEvent] | None:
-            found = await self._first_from(date.fromordinal(place), date.fromordinal(end - 1))
+            found = await self._first_from(
+                date.fromordinal(place), date.fromordinal(end - 1), skips_damaged=True
+            )
             return found and (found[0].at.date().toordinal(), found[1])
 
         begin, end = first[0].at.date().toordinal(), _tomorrow().toordinal() + 1
@@ -79,7 +81,7 @@ class PartitionFiles:
 
         async def file_at(place: int, end: int) -> tuple[int, ReceivedEvent] | None:
             for index in range(place, end):
-                event = await self.first_event(files[index])
+                event = await self._first_whole(files[index])
                 if event is not None:
                     return index, event
             return None
@@ -153,11 +155,14 @@ class PartitionFiles:
                     files.append(found[1])
         return sorted(file for file in files if since is None or file.at >= since)
 
-    async def _first_from(self, day: date, last: date) -> FirstEvent | None:
+    async def _first_from(
+        self, day: date, last: date, *, skips_damaged: bool = False
+    ) -> FirstEvent | None:
         """Return the first file from a day to another that has an event, and that event."""
+        first_event = self._first_whole if skips_damaged else self.first_event
         while day <= last:
             for file in await self._day(day):
-                event = await self.first_event(file)
+                event = await first_event(file)
                 if event is not None:
                     return file, event
             day = await self._day_after(day)
@@ -185,6 +190,16 @@ class PartitionFiles:
                 self._first_events.clear()
             self._first_events[file] = await self._read_first_event(file)
         return self._first_events[file]
+
+    async def _first_whole(self, file: CapturedFile) -> ReceivedEvent | None:
+        """Return the first event; ``None`` if the file has none, or is damaged.
+
+        A search goes on without a damaged file. If its events are wanted, the reader comes to it.
+        """
+        try:
+            return await self.first_event(file)
+        except DamagedFileError:
+            return None
 
     async def _read_first_event(self, file: CapturedFile) -> ReceivedEvent | None:
         async for batches in self.content(file, _HEAD_BYTES):

@@ -1,5 +1,6 @@
 """Reports of a fleet's members, and the driver's registry of them, without Spark."""
 
+import signal
 import socket
 import threading
 import time
@@ -14,6 +15,7 @@ from eventproc.models._statistics import DeliveryCounters, ProcessorStatistics, 
 from spark_integration import Phase
 from spark_integration._fleet.fleet import Fleet
 from spark_integration._fleet.job import FleetJob
+from spark_integration._fleet.jobs import FleetSpark
 from spark_integration._fleet.members import SILENCE_MAX_S, MemberRegistry
 from spark_integration._fleet.report_client import ReportClient
 from spark_integration._fleet.report_server import GO
@@ -220,12 +222,12 @@ def test_a_report_that_arrives_after_the_last_one_is_ignored():
     assert member.phase is Phase.ENDED
 
 
-def test_the_patience_with_a_driver_begins_at_its_last_answer():
-    """However long the member has run, a connection that breaks is opened again."""
+def test_the_patience_with_a_driver_begins_when_a_report_fails():
+    """However long the member has run, or was frozen, a connection that breaks is opened again."""
     at, stops = SimpleNamespace(s=0.0), list[str]()
 
     def report() -> Report:
-        at.s += 10
+        at.s += 10 if at.s < 30 else 180
         return REPORT
 
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -334,3 +336,22 @@ def test_ctrl_c_while_a_fleet_starts_ends_its_jobs():
         fleet.start(timedelta(seconds=60))
 
     assert fleet.wait(timedelta(0))
+
+
+def test_ctrl_c_stays_detached_until_the_last_fleet_has_ended():
+    """Otherwise PySpark's handler would kill the processors of the others."""
+
+    def of_pyspark(*_):
+        """Cancel all jobs."""
+
+    before = signal.signal(signal.SIGINT, of_pyspark)
+    try:
+        restores = [FleetSpark.detach_sigint(), FleetSpark.detach_sigint()]
+        found = [signal.getsignal(signal.SIGINT)]
+        for restore in restores:
+            restore()
+            found.append(signal.getsignal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert found == [signal.default_int_handler, signal.default_int_handler, of_pyspark]

@@ -289,6 +289,30 @@ async def test_a_damaged_file_is_named_after_the_events_before_it(damage):
     assert [event.sequence_number for event in events] == list(range(50))
 
 
+@pytest.mark.parametrize(
+    ("damaged", "first", "expected"),
+    [(50, 160, range(160, 300)), (50, 110, range(110, 300)), (150, 110, range(110, 150))],
+)
+async def test_a_damaged_file_is_an_error_only_for_what_it_has(damaged, first, expected):
+    """The search for the position passes it over."""
+    history = History()
+    history.publish(300)
+    for begin in range(0, 300, 50):
+        name = history.capture(begin, begin + 50)
+        if begin == damaged:
+            history.files.content[name] = history.files.content[name][:700]
+    history.expire(290)
+    found: list[int] = []
+    position = EventPosition.from_sequence_number(first, is_inclusive=True)
+    async with reading(history, position) as receiver:
+        with suppress(SourceRejectedError):
+            while not found or found[-1] < 299:
+                events = await receiver.receive(events_max=33, wait_max=MINUTE)
+                found += [event.sequence_number for event in events]
+
+    assert found == list(expected)
+
+
 async def test_files_without_events_are_passed_over_and_one_of_them_is_read():
     history = captured()
     for minute in range(100):
