@@ -79,7 +79,10 @@ def from_json(text: str | None) -> object:
     except (ValueError, RecursionError):
         return text
     if isinstance(value, dict) and value.keys() == {"base64"}:
-        return base64.b64decode(value["base64"])
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except (TypeError, ValueError):
+            return value  # It only looks like bytes.
     return value
 
 

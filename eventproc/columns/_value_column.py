@@ -101,6 +101,11 @@ def _nested(info: Any, seen: tuple[type, ...]) -> pa.DataType | None:  # noqa: A
     is_record = isinstance(info, _RECORDS) and not getattr(info, "array_like", False)
     if not is_record or info.cls in seen:
         return None
+    if isinstance(info, msgspec.inspect.StructType) and info.cls.__struct_config__.omit_defaults:
+        raise ConfigurationError(
+            f"the column {VALUE!r} cannot have {info.cls.__name__} with omit_defaults=True: fields "
+            "that have their default would be null. Leave it out, or decode in process_event"
+        )
     inside = (*seen, info.cls)
     return pa.struct(
         [pa.field(each.encode_name, _arrow(each.type, inside)) for each in info.fields]

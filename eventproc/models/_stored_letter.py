@@ -45,8 +45,8 @@ class StoredLetter:
 def in_order(found: Iterable[StoredLetter]) -> list[StoredLetter]:
     """Return letters by partition and sequence number, each event once, and then what is damaged.
 
-    A processor that dies may store an event twice. The handle of the result is a tuple of the
-    handles of all copies.
+    A processor that dies may store an event twice, and after a reset it may fail again: the newest
+    copy counts. The handle of the result is a tuple of the handles of all copies.
     """
     copies_by_id: dict[str, list[StoredLetter]] = {}
     damaged = []
@@ -56,10 +56,15 @@ def in_order(found: Iterable[StoredLetter]) -> list[StoredLetter]:
         else:
             copies_by_id.setdefault(each.letter.letter_id, []).append(each)
     letters = [
-        replace(copies[0], handle=tuple(copy.handle for copy in copies))
+        replace(max(copies, key=_given_up_at), handle=tuple(copy.handle for copy in copies))
         for copies in copies_by_id.values()
     ]
     return sorted(letters, key=_position) + damaged
+
+
+def _given_up_at(stored: StoredLetter) -> datetime:
+    assert stored.letter is not None, "damaged ones have none"
+    return stored.letter.given_up_at
 
 
 def _position(stored: StoredLetter) -> tuple[tuple[str, str, str], str, int]:

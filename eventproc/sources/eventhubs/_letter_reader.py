@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from eventproc._core.delivery.checkpoints import operators_writer
+from eventproc._core.delivery.checkpoints import is_of_other_hub, operators_writer
 from eventproc._core.delivery.progress import PartitionProgress
 from eventproc.errors import (
     ConfigurationError,
@@ -59,6 +59,9 @@ class _Partition:
 
     progress: PartitionProgress
     checkpoint: Checkpoint | None
+    is_reset: bool
+    """Whether the checkpoint is of a former hub."""
+
     events: list[ReceivedEvent] = field(default_factory=list)
     """The letters that are not removed."""
 
@@ -155,6 +158,7 @@ class EventHubDeadLetterReader(DeadLetterReader):
             replaces=partition.checkpoint,
             writer=self._writer,
             completed=snapshot.completed,
+            is_reset=partition.is_reset,
         )
         result = await store.update_checkpoint(self._group, update)
         if result.outcome is WriteOutcome.LOST:
@@ -164,7 +168,7 @@ class EventHubDeadLetterReader(DeadLetterReader):
                 f"the letter at {_place(copy)} is not known to be removed"
                 + ("" if result.error is None else f": {result.error}")
             )
-        partition.checkpoint = result.checkpoint
+        partition.checkpoint, partition.is_reset = result.checkpoint, False
         return True
 
     async def _read(self, partition_id: str) -> _Partition:
@@ -172,16 +176,20 @@ class EventHubDeadLetterReader(DeadLetterReader):
         checkpoint = None
         if self._store is not None:
             checkpoint = await self._store.read_checkpoint(self._group, partition_id)
-        partition = _Partition(progress=PartitionProgress(has_state=False), checkpoint=checkpoint)
+        end = await self._source.partition_properties(partition_id)
+        is_former = checkpoint is not None and is_of_other_hub(
+            checkpoint, end, self._source.created_at
+        )
+        progress = PartitionProgress(has_state=False)
+        partition = _Partition(progress=progress, checkpoint=checkpoint, is_reset=is_former)
         position = EventPosition.earliest()
-        if checkpoint is not None and checkpoint.offset is not None:
+        if checkpoint is not None and checkpoint.offset is not None and not is_former:
             partition.progress.restore(checkpoint)
             position = EventPosition.from_offset(
                 checkpoint.offset, sequence_number=checkpoint.sequence_number
             )
         else:
             partition.progress.pin(-1, "-1")
-        end = await self._source.partition_properties(partition_id)
         removed_to = partition.progress.sequence_number
         assert removed_to is not None, "it was restored or pinned"
         if end.is_empty or end.last_enqueued_sequence_number <= removed_to:

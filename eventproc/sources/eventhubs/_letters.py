@@ -19,6 +19,8 @@ from eventproc.errors import (
     SuspectSettingError,
 )
 from eventproc.models import (
+    KAFKA_KEY,
+    KAFKA_TOMBSTONE,
     REPLAYED_FROM_PROPERTY,
     UNDECODED,
     DeadLetter,
@@ -124,7 +126,8 @@ class EventHubDeadLetterSink(DeadLetterSink):
         """
         async with self._send_lock:
             try:
-                if UNDECODED in letter.event.system_properties or not await self._sent(letter):
+                is_plain = _NOT_PLAIN.isdisjoint(letter.event.system_properties)
+                if not (is_plain and await self._sent(letter)):
                     await self._send_json(letter)
             except SourceError as error:
                 await self.close()  # The next attempt makes a new connection.
@@ -184,6 +187,9 @@ class LetterPart:
         """The properties of its event."""
         return {PROPERTY_PREFIX + name: getattr(self, name) for name in _DETAILS}
 
+
+_NOT_PLAIN: Final = frozenset({UNDECODED, KAFKA_KEY, KAFKA_TOMBSTONE})
+"""System properties without which a replay would publish another event."""
 
 _DETAILS: Final = {"letter_id": str, "json_sha256": str, "part_number": int, "part_count": int}
 

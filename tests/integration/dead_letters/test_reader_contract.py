@@ -1,21 +1,26 @@
 """What every reader of dead letters does, on real storage, hubs and brokers."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import ConfigurationError
 from eventproc.dead_letters import matching
 from eventproc.dead_letters.blob import _AT_ONCE_MAX, BlobDeadLetterReader
 from eventproc.emulator import EventHubsEmulator
-from eventproc.models import REPLAYED_FROM, StoredLetter
+from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM, StoredLetter
+from eventproc.models._stored_letter import in_order
 from eventproc.sources.eventhubs import EventHubDeadLetterReader, EventHubSource
 from eventproc.sources.rabbitmq import RabbitDeadLetterReader
 from tests.integration.dead_letters.places import (
     GROUP,
+    NOON,
     BlobPlace,
     HubPlace,
     QueuePlace,
@@ -283,3 +288,60 @@ async def test_letters_of_a_rabbitmq_queue_return_to_it_in_order(rabbitmq):
 def test_a_letter_id_names_group_partition_and_number():
     """It says where the event came from."""
     assert letter(7).letter_id == f"{'/'.join(GROUP.key)}/2/7"
+
+
+@pytest.fixture(name="dead_hub")
+def _dead_hub() -> Iterator[EventHubsEmulator]:
+    """Yield a hub for dead letters of one partition."""
+    with EventHubsEmulator({"dead": 1}) as emulator:
+        yield emulator
+
+
+async def test_letters_of_a_hub_that_was_created_again_are_found(dead_hub):
+    """What was removed from the former one says nothing of them."""
+    place = HubPlace(dead_hub)
+    async with MemoryCheckpointStore(MemoryAccount()) as store:
+        async with place.sink() as sink:
+            for number in range(3):
+                await sink.store(letter(number, partition_id="0"))
+        async with place.reader(store) as reader:
+            for stored in await matching(reader):
+                assert await reader.remove(stored)
+        dead_hub.recreate_hub("dead")
+        async with place.sink() as sink:
+            await sink.store(letter(7, partition_id="0"))
+        async with place.reader(store) as reader:
+            found = await matching(reader)
+            removed = [await reader.remove(stored) for stored in found]
+        async with place.reader(store) as reader:
+            left = await matching(reader)
+
+    assert (ids(found), removed, left) == ([("0", 7)], [True], [])
+
+
+async def test_what_a_replay_to_kafka_needs_is_kept(dead_hub):
+    """A key that is no text, and that a body is none."""
+    place = HubPlace(dead_hub)
+    kafka = {KAFKA_KEY: b"\xff", KAFKA_TOMBSTONE: True}
+    event = replace(letter(1).event, body=b"", partition_key=None, system_properties=kafka)
+    async with place.sink() as sink:
+        await sink.store(letter(1, event=event))
+    async with MemoryCheckpointStore(MemoryAccount()) as store, place.reader(store) as reader:
+        (found,) = await matching(reader)
+
+    assert found.letter is not None
+    assert found.letter.event.system_properties == kafka
+
+
+def test_of_two_copies_of_a_letter_the_newest_counts():
+    """After a reset an event may fail again, for another reason."""
+    copies = [
+        StoredLetter(place=str(n), letter=replace(letter(1), given_up_at=at, error_message=error))
+        for n, (at, error) in enumerate([(NOON, "old"), (NOON + timedelta(hours=1), "new")])
+    ]
+    for each in (copies, copies[::-1]):
+        (found,) = in_order(replace(copy, handle=copy.place) for copy in each)
+
+        assert found.letter is not None
+        assert found.letter.error_message == "new"
+        assert set(found.handle) == {"0", "1"}  # type: ignore[call-overload]

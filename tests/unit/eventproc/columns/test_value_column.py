@@ -1,5 +1,6 @@
 """Decoded values as an Arrow column: the type follows from the Python type alone."""
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,6 +12,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from eventproc.columns import from_json
 from eventproc.columns._value_column import value_array, value_type
 from eventproc.decoders import CloudEventDecoder, JsonDecoder
 from eventproc.errors import ConfigurationError
@@ -132,3 +134,22 @@ def test_a_value_that_arrow_does_not_have_is_an_error():
     """Integers of Python have any size."""
     with pytest.raises(ValueError, match="'value' cannot have it"):
         value_array([2**70], value_type(int))
+
+
+class Sparse(msgspec.Struct, omit_defaults=True):
+    """Leaves out what has its default, when it is encoded."""
+
+    count: int = 1
+
+
+@pytest.mark.parametrize("shape", [Sparse, list[Sparse]])
+def test_a_struct_that_leaves_out_defaults_is_refused(shape):
+    """They would be null in the column."""
+    with pytest.raises(ConfigurationError, match="cannot have Sparse with omit_defaults=True"):
+        value_type(shape)
+
+
+@pytest.mark.parametrize("text", ['{"base64": 5}', '{"base64": null}', '{"base64": "!!"}'])
+def test_json_that_only_looks_like_bytes_is_what_it_is(text):
+    """It comes from an expression in a query."""
+    assert from_json(text) == json.loads(text)
