@@ -10,6 +10,7 @@ Rule 4: after each transaction the path must still lead to the file that was ope
 import asyncio
 import os
 import sqlite3
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -101,7 +102,9 @@ class SqliteCheckpointStore(CheckpointStore):
         self._path = Path(path)
         self._host_clock = _host_clock or HostClock()
         self._busy_timeout = busy_timeout
-        self._file: OpenFile | None = None
+        self._file_by_thread: dict[int, OpenFile] = {}
+        """A thread closes its own: that of a close that was cut off ends after the next open."""
+
         self._thread: ThreadPoolExecutor | None = None
         self._unknown = ConditionLogger(_log, "store_write_unknown", "store_write_known_again")
         self._queue: deque[_QueuedWrite[Any]] = deque()
@@ -112,6 +115,7 @@ class SqliteCheckpointStore(CheckpointStore):
     async def open(self) -> None:
         if self._thread is not None:
             return
+        self._queue = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="eventproc-sqlite")
         try:
             await self._in_thread(self._connect)
@@ -212,7 +216,7 @@ class SqliteCheckpointStore(CheckpointStore):
 
     def _connect(self) -> None:
         try:
-            self._file = self._another()
+            self._file_by_thread[threading.get_ident()] = self._another()
         except StoreCorruptError as error:
             raise ConfigurationError(str(error)) from error
 
@@ -223,12 +227,13 @@ class SqliteCheckpointStore(CheckpointStore):
         return open_file(path, self._host_clock, busy_timeout_s=timeout_s, log=_log)
 
     def _opened_file(self) -> OpenFile:
-        if self._file is None:
+        file = self._file_by_thread.get(threading.get_ident())
+        if file is None:
             raise _not_open()
-        return self._file
+        return file
 
     def _disconnect(self) -> None:
-        file, self._file = self._file, None
+        file = self._file_by_thread.pop(threading.get_ident(), None)
         if file is not None:
             file.connection.close()
 
@@ -257,6 +262,8 @@ class SqliteCheckpointStore(CheckpointStore):
         Raises:
             StoreError: it is not known whether it was written.
         """
+        if self._thread is None:  # Otherwise it would be written after the next open.
+            raise _not_open()
         queued = _QueuedWrite(work)
         self._queue.append(queued)
         # The first call to reach the thread runs all queued writes in one transaction, with one

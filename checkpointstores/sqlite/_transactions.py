@@ -17,7 +17,7 @@ from typing import TypeVar
 from checkpointstores.sqlite import _records as records
 from checkpointstores.sqlite._file import OpenFile, as_store_error
 from eventproc._base.tasks import to_the_end
-from eventproc.errors import StoreError
+from eventproc.errors import StoreError, TransactionsRefusedError
 from eventproc.models import CheckpointResult, CheckpointUpdate, ConsumerGroup, WriteOutcome
 from eventproc.ports import Transaction, Transactions
 
@@ -42,6 +42,13 @@ class SqliteTransaction(Transaction):
 
     def _commit(self, group: ConsumerGroup, update: CheckpointUpdate) -> CheckpointResult:
         self.db.set_authorizer(None)
+        _reset_factories(self.db)
+        if not self.db.in_transaction:
+            raise TransactionsRefusedError(
+                "the transaction was over before the end of its block: its rows so far were rolled "
+                "back. Leave out conflict clauses and triggers with ROLLBACK; others undo one "
+                "statement only"
+            )
         now_us = self._file.clock.advance(self.db)
         result = records.update_checkpoint(self.db, group, update, now_us)
         if result.outcome is not WriteOutcome.WON:
@@ -73,7 +80,7 @@ class SqliteTransactions(Transactions):
 
     async def open(self) -> None:
         """Open nothing: the file is opened for the first transaction."""
-        self._turn = asyncio.Lock()
+        self._turn, self._file = asyncio.Lock(), None
 
     async def close(self) -> None:
         async with self._turn:
@@ -87,14 +94,19 @@ class SqliteTransactions(Transactions):
     ) -> AsyncIterator[SqliteTransaction]:
         del is_blocking, idle_max  # SQLite has one kind of connection, and no server.
         async with self._turn:
+            opened: list[OpenFile] = []
             try:
-                yield SqliteTransaction(await in_thread(self._begun))
+                yield SqliteTransaction(await in_thread(partial(self._begun, opened)))
             finally:  # Also if a cancellation came while the transaction began.
-                if self._file is not None:
-                    await in_thread(partial(_roll_back, self._file.connection))
+                for file in opened:
+                    await in_thread(partial(_roll_back, file.connection))
+                    if file is not self._file:  # A block that outlived a stop and a new start.
+                        await in_thread(file.connection.close)
 
-    def _begun(self) -> OpenFile:
+    def _begun(self, opened: list[OpenFile]) -> OpenFile:
         file = self._file = self._file or self._open_file()
+        opened.append(file)
+        _reset_factories(file.connection)
         try:
             file.connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -106,6 +118,11 @@ class SqliteTransactions(Transactions):
 def _authorize(action: int, *_: object) -> int:
     """Refuse a handler's COMMIT and ROLLBACK, which would store its rows without their position."""
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
+
+
+def _reset_factories(db: sqlite3.Connection) -> None:
+    """Undo what a handler set: the store reads tuples with text."""
+    db.row_factory, db.text_factory = None, str
 
 
 def _roll_back(db: sqlite3.Connection) -> None:

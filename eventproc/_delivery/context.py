@@ -105,7 +105,7 @@ class LiveContext(CallContext):
         if self._stop_scope.is_lost:
             raise OwnershipLostError(self.partition_id)
         events, state = self._part(event), self._progress.state
-        self._is_in_transaction = True
+        self._is_in_transaction, self._committing = True, None
         try:
             async with self._commits.begin(is_blocking=is_cancelled is not None) as transaction:
                 yield transaction.db
@@ -117,7 +117,7 @@ class LiveContext(CallContext):
         except BaseException:
             # The block's rows are rolled back, so its change of the state is undone, too.
             is_over = is_cancelled is not None and is_cancelled()
-            if not is_over:
+            if not is_over and not _has_succeeded(self._committing):
                 self._progress.state = state
             raise
         finally:
@@ -225,6 +225,15 @@ class LiveContext(CallContext):
             return ()
         self._events = events[at + 1 :]
         return events[: at + 1]
+
+
+def _has_succeeded(committing: asyncio.Future[None] | None) -> bool:
+    return (
+        committing is not None
+        and committing.done()
+        and not committing.cancelled()
+        and committing.exception() is None
+    )
 
 
 def _raise_if(is_cancelled: Callable[[], bool] | None) -> None:

@@ -43,7 +43,7 @@ from eventproc._delivery.stall_watchdog import Watchdog
 from eventproc._delivery.start import find_start
 from eventproc._delivery.steady_link import SteadyLink
 from eventproc._group.pumps.stop_scope import PartitionStoppedError, StoppedError, StopScope
-from eventproc.errors import OwnershipLostError, StateRefusedError
+from eventproc.errors import OwnershipLostError, StateRefusedError, StoreUnavailableError
 from eventproc.models import CloseReason
 from eventproc.models._statistics import DeliveryCounters, PumpStatistics
 from eventproc.ports import DeadLetterSink, Transactions
@@ -51,6 +51,10 @@ from eventproc.ports import DeadLetterSink, Transactions
 CALL_BUDGET_FRACTION: Final = 0.75
 """The part of the shutdown time-out for calls under way. Half of the rest is for the handler's
 ``close``. The last checkpoint has everything that is left then, and at least the other half."""
+
+
+_TRANSIENT: Final = (StateRefusedError, StoreUnavailableError)
+"""Errors of the store in a handler's call. They are never its events' fault."""
 
 
 class PartitionPump:
@@ -130,7 +134,7 @@ class PartitionPump:
         self._calls = HandlerCalls(
             handler,
             # A refused state is the fault of the settings: every event would be given up for it.
-            policy=replace(policy, transient=(*policy.transient, StateRefusedError)),
+            policy=replace(policy, transient=(*policy.transient, *_TRANSIENT)),
             action=FailureActions(
                 policy.action, sink=dead_letters, scope=scope, wait_s=wait_s
             ).apply,

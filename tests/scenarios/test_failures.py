@@ -17,6 +17,7 @@ from eventproc import (
     PartitionHandler,
 )
 from eventproc.dead_letters import FunctionDeadLetterSink, MemoryDeadLetterSink
+from eventproc.errors import StoreUnavailableError
 from eventproc.models import SequenceRange
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Noting, Setup, seconds
@@ -331,3 +332,25 @@ async def test_a_timeout_error_of_the_handler_is_a_failure(lanes, caplog):
     assert 5 <= handler.attempts[0] <= 25
     assert errors == len(handler.errors) == handler.attempts[0]
     assert not any("lease_expired" in record.getMessage() for record in caplog.records)
+
+
+async def test_an_outage_of_the_store_in_a_call_is_no_attempt_at_its_events():
+    """As of a transaction, or of a checkpoint that the handler waits for."""
+    setup = Setup()
+    setup.publish(3)
+    calls = []
+
+    class Waiting(Noting):
+        async def process_events(self, context, events):
+            calls.append(len(events))
+            if len(calls) <= 5:
+                raise StoreUnavailableError("the file is locked")
+            await super().process_events(context, events)
+
+    policy = FailurePolicy(attempts_max=2, action=FailureAction.SKIP)
+    async with setup.processor(lambda: Waiting(setup), failure_policy=policy) as processor:
+        await seconds(120)
+        counters = processor.statistics().counters
+
+    assert setup.numbers() == [0, 1, 2]
+    assert counters.skipped_count == 0

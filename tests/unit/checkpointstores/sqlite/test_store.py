@@ -33,6 +33,7 @@ from eventproc.models import (
 
 GROUP = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
 CLAIM = OwnershipClaim(partition_id="0", owner_id="a", expected_etag=None)
+MEMBER = Member(owner_id="a", incarnation="1")
 
 
 async def filled(path, *, records=1):
@@ -406,3 +407,35 @@ async def test_no_claims_need_no_write(tmp_path):
 
     assert results == []
     assert after.outcome is WriteOutcome.UNKNOWN
+
+
+async def test_a_close_that_was_cut_off_leaves_the_file_of_the_next_open(tmp_path):
+    """Its thread was busy, and closes only its own file."""
+    store = SqliteCheckpointStore(tmp_path / "store.db")
+    await store.open()
+    busy, thread = threading.Event(), store._thread
+    assert thread is not None
+    thread.submit(busy.wait)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await store.close()
+    await store.open()
+    busy.set()
+    await asyncio.to_thread(thread.shutdown)
+    await store.announce_member(GROUP, MEMBER)
+    found = await store.list_members(GROUP)
+    await store.close()
+
+    assert [member.owner_id for member in found.members] == [MEMBER.owner_id]
+
+
+async def test_a_write_to_a_closed_store_is_not_made_later(tmp_path):
+    """After the next open it would be a surprise."""
+    store = SqliteCheckpointStore(tmp_path / "store.db")
+    with pytest.raises(RuntimeError, match="not open"):
+        await store.announce_member(GROUP, MEMBER)
+    async with store:
+        await store.announce_member(GROUP, replace(MEMBER, owner_id="b"))
+        found = await store.list_members(GROUP)
+
+    assert [member.owner_id for member in found.members] == ["b"]
