@@ -121,10 +121,10 @@ async def test_a_transaction_in_close_covers_no_event_of_a_call_that_failed(
 
     if is_batch:
         Closing.process_events = Closing.write  # type: ignore[assignment, method-assign]
-    settings = {"shutdown_timeout": timedelta(seconds=1)}
+    settings = {"shutdown_timeout": timedelta(seconds=3)}
     async with processor(database, hub, Closing, batch_size_max=2, **settings):
         await is_inside.wait()
-    async with processor(database, hub, batches(database.insert)), asyncio.timeout(60):
+    async with processor(database, hub, batches(database.insert)), asyncio.timeout(200):
         await database.until(3)
 
     assert database.rows() == [("0", 0), ("0", 1), ("0", 2)]
