@@ -23,18 +23,12 @@ class _Caller(LoopCaller):
     """Notes what runs in a callback: ``close`` there does not wait for the callback's end."""
 
     async def call(self, function: Callable[..., Any], *args: object) -> None:
-        token = _in_callback.set(True)
-        try:
-            await super().call(function, *args)
-        finally:
-            _in_callback.reset(token)
+        _in_callback.set(True)
+        await super().call(function, *args)
 
     async def each(self, delivery: Delivery) -> None:
-        token = _in_callback.set(True)
-        try:
-            await super().each(delivery)
-        finally:
-            _in_callback.reset(token)
+        _in_callback.set(True)
+        await super().each(delivery)
 
 
 class EventHubConsumerClient(Consumer, AzureConsumerClient):

@@ -73,6 +73,9 @@ AGAIN_MAX = 2
 """On a busy machine Azure's client divides batches otherwise, or hangs, now and then. A difference
 that is ours stays when both programs run again, with nothing beside them."""
 
+HANGS_S = 180
+"""A program that takes longer hangs, and counts as a difference."""
+
 Attempt = tuple[Future[Any], Future[Any]]
 """What a program observes with Azure's client, and with ours."""
 
@@ -83,7 +86,7 @@ Observations = dict[str, tuple[Attempt, Callable[[int], Attempt]]]
 def observe(program: Callable[[Place], Any], place: Place) -> Any:
     """Run one program on one side."""
     if inspect.iscoroutinefunction(program):
-        return asyncio.run(program(place))
+        return asyncio.run(asyncio.wait_for(program(place), HANGS_S))
     return program(place)
 
 
