@@ -91,15 +91,21 @@ const server = require("net").createServer().listen(0, "127.0.0.1");
 """
 
 
+def started(node, *arguments):
+    """Start a program of Node.js as Azurite is started."""
+    return subprocess.Popen(
+        [node, END_WITH_PARENT, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
 def test_an_early_sigterm_still_saves_the_data():
     """Azurite answers requests before it handles SIGTERM; an early signal is not lost."""
     node = find_azurite()[0]
-    with subprocess.Popen(
-        [node, END_WITH_PARENT, "--eval", LATE_LISTENER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with started(node, "--eval", LATE_LISTENER) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.terminate()
@@ -133,13 +139,7 @@ def test_the_content_of_overwritten_blobs_is_removed_quickly(tmp_path):
     program = tmp_path / "program.cjs"
     program.write_text(GARBAGE, "utf-8")
 
-    with subprocess.Popen(
-        [node, END_WITH_PARENT, str(program)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    with started(node, str(program)) as process:
         assert process.stdout is not None
         output = process.stdout.read()
 
