@@ -56,7 +56,14 @@ class KafkaTopic:
         made[self.name].result(timeout=20)
         self._wait_until_it_is_known()
         # A producer that knew an earlier topic of this name may not send to a new partition.
-        self.producer = Producer(self.client)
+        self.producer = self._new_producer()
+
+    def _new_producer(self) -> Producer:
+        """Return a producer that keeps the order of events when it repeats a request.
+
+        One with idempotence would end for good when a broker has lost events.
+        """
+        return Producer(self.client | {"max.in.flight.requests.per.connection": 1})
 
     def _wait_until_it_is_known(self) -> None:
         """Return when the broker knows what the controller has changed, a moment before."""
@@ -74,7 +81,7 @@ class KafkaTopic:
         grown = self.admin.create_partitions([NewPartitions(self.name, self.partitions)])
         grown[self.name].result(timeout=20)
         self._wait_until_it_is_known()
-        self.producer = Producer(self.client)  # The former one looks at partitions every 5 minutes.
+        self.producer = self._new_producer()  # The former looks at partitions every 5 minutes.
 
     def source(self, **arguments: Any) -> KafkaEventSource:
         """Return an unopened source on the topic."""
