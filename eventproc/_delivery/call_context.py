@@ -218,7 +218,7 @@ class CallContext(PartitionContext):
         ``None``: it failed or was cancelled, so its effect on the state is undone.
         """
         self.busy_since_s = None
-        self._call_events, self._current = (), None  # ``close`` is called without a begin.
+        self._call_events, self._current = (), None  # An abandoned thread may still ask for them.
         if done:
             self.complete(*done)
         if self._progress.has_state:

@@ -197,21 +197,26 @@ class HandlerCalls:
         return process
 
     async def close(self, context: CallContext, reason: CloseReason, *, budget_s: float) -> None:
-        """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged."""
-        failure: BaseException | None = None
+        """Call the handler's ``close`` for at most *budget_s* seconds; errors are only logged.
+
+        As with each call, what one that failed or was abandoned did to the state is undone.
+        """
+        error: BaseException | None = None
         scope = asyncio.timeout(budget_s)
+        context.begin_call()
         try:
             async with scope:
                 await users_call(lambda: self._handler.close(context, reason), context.variables)
-        except Exception as error:  # noqa: BLE001 - the user's code
-            if scope.expired() and isinstance(error, TimeoutError):
-                self._log.warning("handler_abandoned", after_s=budget_s)
-            else:
-                failure = error
-        if failure is not None:
-            self._log.warning(
-                "handler_failed", attempt=1, error=error_text(failure), exc_info=failure
-            )
+        except BaseException as raised:
+            error = raised
+            if not isinstance(raised, Exception):
+                raise
+        finally:
+            context.end_call(() if error is None else None)
+        if scope.expired() and isinstance(error, TimeoutError):
+            self._log.warning("handler_abandoned", after_s=budget_s)
+        elif error is not None:
+            self._log.warning("handler_failed", attempt=1, error=error_text(error), exc_info=error)
 
     async def report_error(self, context: CallContext, error: Exception, attempt: int) -> None:
         """Call the handler's ``process_error``: with an error of its own or of the checkpoint."""

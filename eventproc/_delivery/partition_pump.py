@@ -354,7 +354,7 @@ class PartitionPump:
         try:
             least_s = asyncio.get_running_loop().time() + part_s
             async with asyncio.timeout_at(max(until_s, least_s)):
-                await self._context.checkpoint()
+                await self._checkpointer.flush()
         except TimeoutError:
             self._log.warning("checkpoint_abandoned", sequence_number=self._context.sequence_number)
         except OwnershipLostError:

@@ -1,13 +1,14 @@
 """A handler's thread whose call was cancelled inside of a transaction: it cannot be stopped."""
 
 import asyncio
+import threading
 import time
 from concurrent.futures import CancelledError
 from datetime import timedelta
 
 import pytest
 
-from eventproc import BlockingPartitionHandler, PartitionHandler
+from eventproc import BlockingPartitionHandler, CheckpointPolicy, PartitionHandler
 from tests.integration.transactions.transaction_setup import (
     Postgres,
     Sqlite,
@@ -65,3 +66,30 @@ async def test_a_thread_whose_call_was_cancelled_commits_neither_rows_nor_state(
     assert [type(error) for error in errors] == [CancelledError]
     assert not left
     assert states[0] is None
+
+
+async def test_a_thread_that_stays_in_its_block_does_not_keep_the_last_checkpoint(postgres):
+    """Events that were handled before, without a transaction, are stored when the pump ends."""
+    database, hub = Postgres(postgres), filled_hub(2, partitions=1)
+    loop, is_inside, may_leave = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    class Stuck(BlockingPartitionHandler):
+        uses_transactions = True
+
+        def process_event(self, context, event):
+            if event.sequence_number == 0:
+                return
+            with context.transaction():
+                loop.call_soon_threadsafe(is_inside.set)
+                may_leave.wait(60)
+
+    settings = {"shutdown_timeout": timedelta(seconds=2)}
+    manual = CheckpointPolicy.manual()
+    try:
+        async with processor(database, hub, Stuck, checkpoint_policy=manual, **settings):
+            await is_inside.wait()
+        stored = database.query("SELECT sequence_number FROM checkpoint")
+    finally:
+        may_leave.set()
+
+    assert stored == [(0,)]

@@ -41,6 +41,27 @@ async def test_a_handler_may_checkpoint_in_close():
     assert checkpoint.state == b"final"
 
 
+async def test_the_state_of_a_close_that_fails_is_undone():
+    """As that of any call, and it is not stored while the call is under way."""
+    setup, stored = Setup(), []
+
+    class Failing(Noting):
+        async def process_events(self, context, events):
+            context.state = b"counted"
+
+        async def close(self, context, reason):
+            context.state = b"half done"
+            await context.checkpoint()
+            stored.append(setup.checkpoint().state)
+            raise RuntimeError
+
+    setup.publish(1)
+    async with setup.processor(lambda: Failing(setup), checkpoint_policy=MANUAL):
+        await seconds(1)
+
+    assert [*stored, setup.checkpoint().state] == [b"counted", b"counted"]
+
+
 @pytest.mark.parametrize("published_before", [0, 1, 5])
 async def test_the_first_owner_stores_which_event_was_the_latest(published_before):
     """Events published later are handled although it dies before it has handled one."""
