@@ -15,7 +15,7 @@ from eventproc._base.retries import Backoff, waits
 from eventproc._base.tasks import users_call
 from eventproc._core.delivery.progress import PartitionProgress
 from eventproc._delivery.call_context import CallContext
-from eventproc._delivery.checks import check_handler, first_checked
+from eventproc._delivery.checks import check_handler, class_of, first_checked
 from eventproc._delivery.config import FailureAction, FailurePolicy
 from eventproc._delivery.handler import BlockingPartitionHandler, HandlerFactory
 from eventproc._delivery.handler_calls import HandlerCalls
@@ -23,7 +23,12 @@ from eventproc._delivery.handler_threads import ThreadedHandler
 from eventproc._delivery.scope import PartitionIdentity, PartitionScope
 from eventproc._group.pumps.stop_scope import StopScope
 from eventproc.dead_letters._replay import ReplayTarget
-from eventproc.errors import LetterRefusedError, StateRefusedError, TransactionsRefusedError
+from eventproc.errors import (
+    ConfigurationError,
+    LetterRefusedError,
+    StateRefusedError,
+    TransactionsRefusedError,
+)
 from eventproc.models import REPLAYED_FROM, CloseReason, DeadLetter, ReceivedEvent
 from eventproc.models._dead_letter import describe_error
 from eventproc.models._statistics import DeliveryCounters
@@ -46,14 +51,17 @@ class HandlerTarget(ReplayTarget):
         backoff: Waits between the attempts.
 
     Raises:
-        ConfigurationError: the handler cannot work.
+        ConfigurationError: the handler cannot work, or uses transactions.
     """
 
     def __init__(
         self, handler: HandlerFactory, *, attempts_max: int = 3, backoff: Backoff | None = None
     ) -> None:
         check_handler(handler)
-        self._make = first_checked(handler, key_concurrency=1)
+        handler_class = class_of(handler)
+        if handler_class is not None:
+            _check_has_no_transactions(handler_class)
+        self._make = first_checked(handler, key_concurrency=1, check=_check_has_no_transactions)
         self._policy = FailurePolicy(attempts_max=attempts_max, action=FailureAction.STOP)
         self._backoff = backoff or Backoff()
         self._open_handlers: dict[tuple[object, ...], _OpenHandler] = {}
@@ -132,6 +140,15 @@ class _OpenHandler:
     calls: HandlerCalls
     context: "ReplayContext"
     progress: PartitionProgress
+
+
+def _check_has_no_transactions(handler: type) -> None:
+    if getattr(handler, "uses_transactions", False):
+        raise ConfigurationError(
+            f"handler {handler.__name__} uses transactions, which store the position of the group, "
+            "and a replay straight through a handler does not move that position: replay these "
+            "letters to the hub, without a handler"
+        )
 
 
 async def _refuse(_: ReceivedEvent, error: Exception | None, attempt_count: int) -> None:

@@ -151,18 +151,37 @@ async def test_a_handler_that_sets_a_state_cannot_be_replayed_through():
     assert await left(reader) == [1]
 
 
-async def test_a_handler_with_transactions_cannot_be_replayed_through():
-    """A transaction stores the group's position, which stays as it is."""
+class Booking(PartitionHandler):
+    """Stores the group's position with its own writes, which a replay leaves as it is."""
 
-    class Booking(PartitionHandler):
-        uses_transactions = True
+    uses_transactions = True
 
-        async def process_event(self, context, event):
-            async with context.transaction():
-                pass
+    async def process_event(self, context, event):
+        """Use a transaction."""
+        async with context.transaction():
+            pass
+
+
+def made() -> Booking:
+    """Make a handler, whose class is not known before."""
+    return Booking()
+
+
+@pytest.mark.parametrize("make", [Booking, made])
+def test_a_handler_with_transactions_is_refused_before_a_letter_is_read(make):
+    """An event that is tried again would be refused again."""
+    with pytest.raises(ConfigurationError, match=r"Booking uses .*: replay .* to the hub"):
+        HandlerTarget(make)
+
+
+async def test_a_transaction_of_a_handler_that_does_not_announce_it_is_refused():
+    """Its letter stays, and the reason says what to do with it."""
+
+    class Unannounced(Booking):
+        uses_transactions = False
 
     reader = await stored(letter(1))
-    async with HandlerTarget(Booking, attempts_max=1) as target:
+    async with HandlerTarget(Unannounced, attempts_max=1) as target:
         (result,) = [r async for r in replay(reader, target, await matching(reader))]
 
     assert "TransactionsRefusedError" in result.reason

@@ -134,7 +134,7 @@ async def replay(
     """
     if publish_to and handler:
         raise ConfigurationError("give --publish-to or --handler, not both")
-    loaded = load_handler(handler) if handler else None
+    through = HandlerTarget(load_handler(handler), attempts_max=attempts) if handler else None
     letter_filter = wanted.filter()
     async with address.reader(place, removes=not mode.dry_run) as reader:
         found = await matching(reader, letter_filter)
@@ -142,8 +142,8 @@ async def replay(
             _print_list(place, found, mode.output, None)
             return OK
         target: ReplayTarget
-        if loaded is not None:
-            target, name = HandlerTarget(loaded, attempts_max=attempts), f"through {handler}"
+        if through is not None:
+            target, name = through, f"through {handler}"
         else:
             hub = publish_to or _hub_of(found, address)
             publisher = make_publisher(address, hub)

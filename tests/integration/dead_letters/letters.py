@@ -22,6 +22,9 @@ HANDLER = """
                 journal.write(f"{event.replayed_from} {event.partition_key}\\n")
                 journal.flush()
                 os.fsync(journal.fileno())
+
+    class Booking(Note):
+        uses_transactions = True
 """
 
 

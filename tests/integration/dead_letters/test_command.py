@@ -188,6 +188,7 @@ def test_a_place_that_cannot_be_read_is_refused_with_the_reason(tool, place, arg
     [
         ("replay", ("--handler", "shop:Note", "--publish-to", "x"), "not both"),
         ("replay", ("--handler", "shop:Nothing"), "has no 'Nothing'"),
+        ("replay", ("--handler", "shop:Booking", "--yes"), "to the hub, without a handler"),
         ("drop", ("--damaged", "--error", "x"), "leave the other options out"),
         ("drop", (), "standard input is closed"),
     ],
@@ -197,6 +198,7 @@ def test_options_that_contradict_each_other_are_refused(tool, full, verb, argume
     code, _, err = tool(verb, *arguments)
     assert code == 2
     assert message in err
+    assert json.loads(tool("list", "--format", "json")[1])["count"] == 11
 
 
 def test_a_log_of_letters_needs_a_store_to_remove_from(tool, hubs):
