@@ -73,7 +73,7 @@ class HandlerTarget(ReplayTarget):
         """Close the handlers; errors are logged."""
         open_handlers, self._open_handlers = self._open_handlers, {}
         for opened in open_handlers.values():
-            await opened.calls.close(opened.context, CloseReason.SHUTDOWN, budget_s=CLOSE_MAX_S)
+            await opened.close()
 
     async def take(self, letter: DeadLetter) -> None:
         """Return when the handler has handled the event.
@@ -126,11 +126,15 @@ class HandlerTarget(ReplayTarget):
             scope=scope,
             wait_s=wait_s,
         )
+        opened = _OpenHandler(calls, context, progress)
         try:
             await users_call(lambda: handler.initialize(context), context.variables)
-        except Exception as error:
+        except BaseException as error:
+            await opened.close()  # As a processor does; this ends the handler's threads, too.
+            if not isinstance(error, Exception):
+                raise
             raise LetterRefusedError(f"initialize failed: {_shown(error)}") from error
-        return _OpenHandler(calls, context, progress)
+        return opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,10 @@ class _OpenHandler:
     calls: HandlerCalls
     context: "ReplayContext"
     progress: PartitionProgress
+
+    async def close(self) -> None:
+        """Close the handler; errors are logged."""
+        await self.calls.close(self.context, CloseReason.SHUTDOWN, budget_s=CLOSE_MAX_S)
 
 
 def _check_has_no_transactions(handler: type) -> None:

@@ -1,5 +1,6 @@
 """Dead letters are replayed straight through a handler."""
 
+import threading
 from dataclasses import replace
 
 import pyarrow as pa
@@ -203,6 +204,32 @@ async def test_a_handler_that_cannot_be_initialized_refuses_the_letters():
     outcomes = await replayed(reader, HandlerTarget(Broken))
 
     assert (outcomes, await left(reader)) == ([REFUSED, REFUSED], [1, 2])
+
+
+@pytest.mark.real_time
+async def test_a_handler_that_cannot_be_initialized_leaves_no_thread():
+    """It is closed, as by a processor; a replay of many letters makes one for each of them."""
+    closed: list[CloseReason] = []
+    threads: list[threading.Thread] = []
+
+    class Broken(BlockingPartitionHandler):
+        def initialize(self, context):
+            threads.append(threading.current_thread())
+            raise OSError("no database")
+
+        def process_event(self, context, event):
+            raise AssertionError
+
+        def close(self, context, reason):
+            closed.append(reason)
+
+    reader = await stored(letter(1), letter(2))
+    outcomes = await replayed(reader, HandlerTarget(Broken))
+    for thread in threads:
+        thread.join(5)
+
+    assert (outcomes, closed) == ([REFUSED, REFUSED], [CloseReason.SHUTDOWN] * 2)
+    assert [thread.is_alive() for thread in threads] == [False, False]
 
 
 async def test_letters_out_of_order_are_not_taken_for_handled():
