@@ -42,8 +42,10 @@ OWNER_ID: Final = "dead-letters"
 class HandlerTarget(ReplayTarget):
     """Calls a handler with the event of each letter, one after the other.
 
-    Each partition of each group has a handler of its own, as in a processor. The handler gets the
-    event that was given up; ``event.replayed_from`` is the id of the letter.
+    Each partition of each group has a handler of its own, as in a processor. Before an event whose
+    number is not above the last one, as in another replay, the handler is closed and a new one is
+    made. A handler gets the event that was given up; ``event.replayed_from`` is the id of the
+    letter.
 
     Args:
         handler: A handler class, or a function that makes a handler.
@@ -81,22 +83,34 @@ class HandlerTarget(ReplayTarget):
         Raises:
             LetterRefusedError: the handler failed ``attempts_max`` times, or in ``initialize``.
         """
-        key = (letter.group.key, letter.partition_id)
-        opened = self._open_handlers.get(key)
-        if opened is None:
-            opened = self._open_handlers[key] = await self._begin(letter)
         event = replace(
             letter.event,
             system_properties={**letter.event.system_properties, REPLAYED_FROM: letter.letter_id},
         )
+        key = (letter.group.key, letter.partition_id)
+        opened = await self._opened(key, letter)
         admitted = opened.progress.admit([event])
         if not admitted:
-            raise LetterRefusedError("it came after a later one of its partition")
+            await self._open_handlers.pop(key).close()
+            opened = await self._opened(key, letter)
+            admitted = opened.progress.admit([event])
+            assert admitted, "a new handler has had no event"
         try:
             await opened.calls.deliver(admitted, opened.context)
         except LetterRefusedError:
             opened.context.complete(admitted)  # Let later letters pass this event.
             raise
+
+    async def _opened(self, key: tuple[object, ...], letter: DeadLetter) -> "_OpenHandler":
+        """Return the handler of a partition of a group; make one if there is none.
+
+        Raises:
+            LetterRefusedError: ``initialize`` failed.
+        """
+        opened = self._open_handlers.get(key)
+        if opened is None:
+            opened = self._open_handlers[key] = await self._begin(letter)
+        return opened
 
     async def _begin(self, letter: DeadLetter) -> "_OpenHandler":
         """Make and initialize a handler.

@@ -239,7 +239,22 @@ async def test_letters_out_of_order_are_not_taken_for_handled():
     first, second = await matching(reader)
     outcomes = await replayed(reader, HandlerTarget(Kept), [second, first])
 
-    assert (outcomes, await left(reader)) == ([REPLAYED, REFUSED], [1])
+    assert (outcomes, await left(reader)) == ([REPLAYED, REPLAYED], [])
+    assert [call[0] for call in Kept.calls if isinstance(call[0], int)] == [2, 1]
+
+
+async def test_a_target_that_stays_open_takes_earlier_letters_in_a_later_replay():
+    """By a new handler: to the first one they would be events out of order."""
+    Kept.calls, Kept.failing = [], frozenset({1})
+    reader = await stored(letter(1), letter(2))
+    async with HandlerTarget(Kept, attempts_max=1) as target:
+        first = [r.outcome async for r in replay(reader, target, await matching(reader))]
+        Kept.failing = frozenset()
+        second = [r.outcome async for r in replay(reader, target, await matching(reader))]
+
+    assert (first, second, await left(reader)) == ([REFUSED, REPLAYED], [REPLAYED], [])
+    names = [call[0] for call in Kept.calls]
+    assert names == ["initialize", 1, 2, "close", "initialize", 1, "close"]
 
 
 def test_a_handler_that_cannot_work_is_refused_before_a_letter_is_read():
