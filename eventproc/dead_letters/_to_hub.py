@@ -31,6 +31,8 @@ class HubTarget(ReplayTarget):
     Args:
         publisher: Publishes to the hub. The target opens and closes it.
         eventhub_name: The hub's name. An event of another hub is published by its key alone.
+        fully_qualified_namespace: The hub's namespace, as letters have it. An event of another
+            namespace is one of another hub, whatever that one's name. Empty: the name is enough.
         patience: How long a request without an answer is repeated, which may store the event twice.
     """
 
@@ -39,10 +41,12 @@ class HubTarget(ReplayTarget):
         publisher: EventPublisher,
         *,
         eventhub_name: str,
+        fully_qualified_namespace: str = "",
         patience: timedelta = PATIENCE,
     ) -> None:
         self._publisher = publisher
         self._hub = eventhub_name.lower()
+        self._namespace = fully_qualified_namespace.lower()
         self._patience = patience
 
     async def open(self) -> None:
@@ -61,7 +65,8 @@ class HubTarget(ReplayTarget):
             SourceUnavailableError: no answer within the patience.
         """
         event = letter.event
-        is_its_hub = letter.group.key[1] == self._hub
+        namespace, hub, _ = letter.group.key
+        is_its_hub = hub == self._hub and self._namespace in {"", namespace}
         has_room = event.partition_key is None or self._publisher.takes_both
         outgoing = OutgoingEvent(
             body=None if event.system_properties.get(KAFKA_TOMBSTONE) is True else event.body,

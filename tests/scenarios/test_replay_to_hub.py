@@ -212,6 +212,19 @@ async def test_an_event_goes_to_its_partition_where_it_can(takes_both, key, hub,
     assert (event.partition_id, event.partition_key) == expected
 
 
+@pytest.mark.parametrize(
+    ("namespace", "partition_id"), [("", "1"), ("Memory", "1"), ("other.example", None)]
+)
+async def test_a_hub_of_the_same_name_in_another_namespace_is_another_hub(namespace, partition_id):
+    """It may have fewer partitions, or other keys in them."""
+    publisher = Recording()
+    target = HubTarget(publisher, eventhub_name="hub", fully_qualified_namespace=namespace)
+    await target.take(letter(1, "k"))
+    (event,) = publisher.published
+
+    assert (event.partition_id, event.partition_key) == (partition_id, "k")
+
+
 async def test_a_tombstone_is_published_as_one():
     """An empty body would not delete its key."""
     publisher = Recording()

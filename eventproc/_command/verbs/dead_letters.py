@@ -147,7 +147,9 @@ async def replay(
         else:
             hub = publish_to or _hub_of(found, address)
             publisher = make_publisher(address, hub)
-            target, name = HubTarget(publisher, eventhub_name=hub), f"to {hub}"
+            namespace = _namespace_of(address, hub)
+            target = HubTarget(publisher, eventhub_name=hub, fully_qualified_namespace=namespace)
+            name = f"to {hub}"
         question = f"Replay {letters_text(len(found))} {name}, and remove what is delivered?"
         if not await mode.confirmed(question):
             return FAILED
@@ -240,8 +242,7 @@ def _hub_of(letters: Sequence[StoredLetter], access: HubAccess) -> str:
             "them"
         )
     (hub,) = hubs.values()
-    namespace = access.namespace or make_source(access, hub).fully_qualified_namespace
-    namespace = namespace.lower()
+    namespace = _namespace_of(access, hub)
     others = sorted({group.key[0] for group in groups} - {namespace})
     if others:
         raise ConfigurationError(
@@ -250,6 +251,12 @@ def _hub_of(letters: Sequence[StoredLetter], access: HubAccess) -> str:
             "one"
         )
     return hub
+
+
+def _namespace_of(access: HubAccess, hub: str) -> str:
+    """Return the namespace that is published to, as letters have it."""
+    namespace = access.namespace or make_source(access, hub).fully_qualified_namespace
+    return namespace.lower()
 
 
 def _print_list(

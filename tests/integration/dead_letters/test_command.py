@@ -151,6 +151,20 @@ def test_a_replay_to_another_hub_has_to_be_named(tool, full, hubs, monkeypatch):
         assert (code, stored(other), stored(hubs)) == (0, 10, 0)
 
 
+def test_a_hub_of_the_same_name_in_another_namespace_needs_no_such_partition(
+    tool, storage, container, hubs, monkeypatch
+):
+    """It is another hub, in which the letter's partition means nothing."""
+    (found,) = letters_of(namespace_of(hubs), 1)
+    keyless = replace(found, event=replace(found.event, partition_key=None))
+    asyncio.run(BlobPlace(storage, container).store([keyless]))
+    with EventHubsEmulator({"orders": 1}) as other:
+        monkeypatch.setenv("EVENTPROC_CONNECTION_STRING", other.connection_string)
+        code, _, err = tool("replay", "--yes", "--publish-to", "orders")
+
+        assert (code, err, stored(other)) == (0, "", 1)
+
+
 def test_letters_of_several_hubs_are_not_mixed(tool, storage, container, hubs):
     """The operator chooses one."""
     place = BlobPlace(storage, container)
