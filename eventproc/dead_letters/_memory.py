@@ -9,6 +9,7 @@ from eventproc._base.settings import checked
 from eventproc._base.threads import in_own_thread
 from eventproc.errors import DeadLetterError
 from eventproc.models import DeadLetter, StoredLetter
+from eventproc.models._dead_letter import event_of
 from eventproc.ports import DeadLetterReader, DeadLetterSink
 
 
@@ -16,14 +17,14 @@ class MemoryDeadLetterSink(DeadLetterSink):
     """Keeps dead letters in ``letters``, one for each event, in the order of arrival."""
 
     def __init__(self) -> None:
-        self._letter_by_id: dict[str, DeadLetter] = {}
+        self._letter_by_event: dict[object, DeadLetter] = {}
         self.is_out = False
         """Set it to true to simulate an outage: ``store`` then raises."""
 
     @property
     def letters(self) -> list[DeadLetter]:
         """The letters that are stored."""
-        return list(self._letter_by_id.values())
+        return list(self._letter_by_event.values())
 
     async def store(self, letter: DeadLetter) -> None:
         """Keep the letter; it replaces a letter of the same event.
@@ -33,13 +34,14 @@ class MemoryDeadLetterSink(DeadLetterSink):
         """
         if self.is_out:
             raise DeadLetterError("the sink does not answer: is_out is true")
-        self._letter_by_id[letter.letter_id] = letter
+        self._letter_by_event[event_of(letter)] = letter
 
     def discard(self, letter: DeadLetter) -> bool:
         """Remove this letter; return whether it was there, and not replaced."""
-        if self._letter_by_id.get(letter.letter_id) is not letter:
+        event = event_of(letter)
+        if self._letter_by_event.get(event) is not letter:
             return False
-        del self._letter_by_id[letter.letter_id]
+        del self._letter_by_event[event]
         return True
 
 

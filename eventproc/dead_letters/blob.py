@@ -3,9 +3,10 @@
 They need the extra ``blob``.
 """
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from functools import partial
 from typing import Annotated, Any, Final, Self, TypeVar
 
@@ -22,6 +23,7 @@ from eventproc.errors import (
     StoreRejectedError,
 )
 from eventproc.models import DeadLetter, StoredLetter, letter_from_json
+from eventproc.models._dead_letter import event_of
 from eventproc.ports import DeadLetterReader, DeadLetterSink
 
 with needing("blob"):
@@ -39,6 +41,9 @@ _REQUEST_TIMEOUT: Final = timedelta(seconds=10)
 
 _AT_ONCE_MAX: Final = 16
 """How many blobs are read at the same time."""
+
+_TIME: Final = re.compile(r"([0-9]{8}T[0-9]{6}Z)?")
+"""What follows the number in the name of a letter, if another event has that name already."""
 
 _LETTERS: Final = replace(
     BLOBS,
@@ -140,13 +145,18 @@ class _Container(AsyncResource):
         except StoreError as error:
             raise DeadLetterError(f"{what} a dead letter failed: {error}") from error
 
+    async def _download(self, name: str) -> tuple[bytes, Any]:
+        blob = await self._connection.client.download_blob(name)
+        return await blob.readall(), blob.properties.etag
+
 
 class BlobDeadLetterSink(_Container, DeadLetterSink):
     """Writes ``{prefix}/{namespace}/{hub}/{group}/{partition}/{sequence number}.json``.
 
-    If a letter of the same event is stored again, it replaces the first one. The container must
-    exist. It may be the container of the checkpoints: the stores do not read the blobs below
-    ``dead-letters``.
+    If a letter of the same event is stored again, it replaces the first one. If another event has
+    that name already, because the hub was deleted and created again, the time at which the event
+    was enqueued follows the number (``_20260131T021407Z``). The container must exist. It may be the
+    container of the checkpoints: the stores do not read the blobs below ``dead-letters``.
 
     Args:
         account_url: for example ``https://contoso.blob.core.windows.net``.
@@ -161,17 +171,39 @@ class BlobDeadLetterSink(_Container, DeadLetterSink):
         Raises:
             DeadLetterError: it was not stored, or may not be stored.
         """
+        name = self._name(letter)
+        try:
+            await self._write(name, letter, overwrite=False)
+        except ConditionFailedError:
+            if await self._is_of_other_event(name, letter):
+                time = letter.event.enqueued_time.astimezone(UTC)
+                name = f"{name.removesuffix('.json')}_{time:%Y%m%dT%H%M%SZ}.json"
+            try:
+                await self._write(name, letter, overwrite=True)
+            except ConditionFailedError as error:
+                raise DeadLetterError(f"writing a dead letter failed: {error}") from error
+
+    async def _write(self, name: str, letter: DeadLetter, *, overwrite: bool) -> None:
         upload = partial(
             self._connection.client.upload_blob,
-            self._name(letter),
+            name,
             letter.to_json(),
-            overwrite=True,
+            overwrite=overwrite,
             content_settings=ContentSettings(content_type="application/json"),
         )
+        await self._ask(Right.WRITE, upload, "writing")
+
+    async def _is_of_other_event(self, name: str, letter: DeadLetter) -> bool:
+        """Whether the blob may have a letter of another event."""
         try:
-            await self._ask(Right.WRITE, upload, "writing")
-        except ConditionFailedError as error:
-            raise DeadLetterError(f"writing a dead letter failed: {error}") from error
+            raw, _ = await self._connection.ask(Right.READ, partial(self._download, name))
+            return event_of(letter_from_json(raw)) != event_of(letter)
+        except (ConditionFailedError, LetterDamagedError):
+            return False  # It was removed meanwhile, or there is nothing to keep.
+        except StoreRejectedError:
+            return True  # Without the right to read, rather keep a letter twice than none.
+        except StoreError as error:
+            raise DeadLetterError(f"reading a dead letter failed: {error}") from error
 
     def _name(self, letter: DeadLetter) -> str:
         group = "/".join(letter.group.key)
@@ -232,11 +264,8 @@ class BlobDeadLetterReader(_Container, DeadLetterReader):
             handle=etag,
         )
 
-    async def _download(self, name: str) -> tuple[bytes, Any]:
-        blob = await self._connection.client.download_blob(name)
-        return await blob.readall(), blob.properties.etag
-
 
 def _is_letter(name: str) -> bool:
     stem, dot, kind = name.rpartition("/")[2].rpartition(".")
-    return bool(dot) and kind == "json" and stem.isdecimal()
+    number, _, time = stem.partition("_")
+    return bool(dot) and kind == "json" and number.isdecimal() and _TIME.fullmatch(time) is not None

@@ -102,6 +102,10 @@ class OffsetFormat(Enum):
     """Numbers count the deliveries of a partition queue: the broker keeps what is acknowledged."""
 
 
+QUEUE_OFFSET_PREFIX: Final = "queue:"
+"""The prefix of each offset of a message that a queue delivered."""
+
+
 class WriteOutcome(Enum):
     """The outcome of a conditional write. ``UNKNOWN`` must never be treated as ``WON``."""
 

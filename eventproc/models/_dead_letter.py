@@ -10,6 +10,7 @@ from traceback import format_exception
 from typing import Final
 
 from eventproc._base.public_names import public_name
+from eventproc.models._checkpoint import QUEUE_OFFSET_PREFIX
 from eventproc.models._events import ReceivedEvent
 from eventproc.models._group import ConsumerGroup
 
@@ -44,7 +45,11 @@ class DeadLetter:
 
     @property
     def letter_id(self) -> str:
-        """An id of the event: the same however often it is given up."""
+        """An id of the event: the same however often it is given up.
+
+        A hub that was deleted and created again uses its sequence numbers again, so events of both
+        may have the same id. They differ in ``event.enqueued_time``.
+        """
         group = "/".join(self.group.key)
         return f"{group}/{self.partition_id}/{self.event.sequence_number}"
 
@@ -89,6 +94,18 @@ class DeadLetter:
         }
         whole = {"letter_id": self.letter_id, **self.details(), "event": content}
         return json.dumps(_plain(whole), indent=1).encode()
+
+
+def event_of(letter: DeadLetter) -> tuple[str, datetime | None]:
+    """Return what identifies the event of a letter, also in a hub that was created again.
+
+    That is the id of the letter and when the event was enqueued: to the second, because some files
+    of Event Hubs Capture have no more. A queue goes on counting when it is created again, and a
+    message without a time has the one at which it arrived, so there the id is enough.
+    """
+    event = letter.event
+    is_of_queue = event.offset.startswith(QUEUE_OFFSET_PREFIX)
+    return letter.letter_id, None if is_of_queue else event.enqueued_time.replace(microsecond=0)
 
 
 def _plain(value: object) -> object:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from eventproc._base.bounded_json import read_json
 from eventproc.errors import ConfigurationError, LetterDamagedError
-from eventproc.models._dead_letter import DeadLetter
+from eventproc.models._dead_letter import DeadLetter, event_of
 from eventproc.models._events import ReceivedEvent
 from eventproc.models._group import ConsumerGroup
 
@@ -48,16 +48,16 @@ def in_order(found: Iterable[StoredLetter]) -> list[StoredLetter]:
     A processor that dies may store an event twice, and after a reset it may fail again: the newest
     copy counts. The handle of the result is a tuple of the handles of all copies.
     """
-    copies_by_id: dict[str, list[StoredLetter]] = {}
+    copies_by_event: dict[object, list[StoredLetter]] = {}
     damaged = []
     for each in found:
         if each.letter is None:
             damaged.append(replace(each, handle=(each.handle,)))
         else:
-            copies_by_id.setdefault(each.letter.letter_id, []).append(each)
+            copies_by_event.setdefault(event_of(each.letter), []).append(each)
     letters = [
         replace(max(copies, key=_given_up_at), handle=tuple(copy.handle for copy in copies))
-        for copies in copies_by_id.values()
+        for copies in copies_by_event.values()
     ]
     return sorted(letters, key=_position) + damaged
 
@@ -67,10 +67,11 @@ def _given_up_at(stored: StoredLetter) -> datetime:
     return stored.letter.given_up_at
 
 
-def _position(stored: StoredLetter) -> tuple[tuple[str, str, str], str, int]:
+def _position(stored: StoredLetter) -> tuple[tuple[str, str, str], str, int, datetime]:
     letter = stored.letter
     assert letter is not None, "damaged ones have none"
-    return letter.group.key, letter.partition_id, letter.event.sequence_number
+    event = letter.event
+    return letter.group.key, letter.partition_id, event.sequence_number, event.enqueued_time
 
 
 def letter_from_json(text: bytes) -> DeadLetter:

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -255,6 +256,18 @@ async def test_a_target_that_stays_open_takes_earlier_letters_in_a_later_replay(
     assert (first, second, await left(reader)) == ([REFUSED, REPLAYED], [REPLAYED], [])
     names = [call[0] for call in Kept.calls]
     assert names == ["initialize", 1, 2, "close", "initialize", 1, "close"]
+
+
+async def test_a_handler_gets_letters_with_one_number_of_a_hub_and_of_its_former_life():
+    """They are different events."""
+    Kept.calls, Kept.failing = [], frozenset()
+    former = letter(1)
+    time = former.event.enqueued_time + timedelta(days=1)
+    reader = await stored(former, replace(former, event=replace(former.event, enqueued_time=time)))
+    outcomes = await replayed(reader, HandlerTarget(Kept))
+
+    assert (outcomes, await left(reader)) == ([REPLAYED, REPLAYED], [])
+    assert [call[0] for call in Kept.calls if isinstance(call[0], int)] == [1, 1]
 
 
 def test_a_handler_that_cannot_work_is_refused_before_a_letter_is_read():

@@ -14,12 +14,10 @@ from typing import Final
 from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET
 from eventproc._core.ownership.liveness import fresh_owners, live_members
 from eventproc.models import Checkpoint, MembershipSnapshot, OffsetFormat, OwnershipSnapshot
+from eventproc.models._checkpoint import QUEUE_OFFSET_PREFIX
 
 KAFKA_OFFSET_PREFIX: Final = "kafka:"
 """The prefix of each offset of an event that was read over Kafka."""
-
-QUEUE_OFFSET_PREFIX: Final = "queue:"
-"""The prefix of each offset of a message that a queue delivered."""
 
 _FORMATS: Final[Mapping[str, OffsetFormat]] = {
     KAFKA_OFFSET_PREFIX: OffsetFormat.KAFKA,

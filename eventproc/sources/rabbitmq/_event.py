@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from eventproc._core.delivery.offset_format import QUEUE_OFFSET_PREFIX
 from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
+from eventproc.models._checkpoint import QUEUE_OFFSET_PREFIX
 from eventproc.sources._lazy_event import LazyEvent, setter_of
 from eventproc.sources.rabbitmq._amqp import Delivery
 from eventproc.sources.rabbitmq._frames import UNREADABLE_HEADER

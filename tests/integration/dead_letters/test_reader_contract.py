@@ -12,8 +12,9 @@ import pytest
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import ConfigurationError
 from eventproc.dead_letters import matching
-from eventproc.dead_letters.blob import _AT_ONCE_MAX, BlobDeadLetterReader
+from eventproc.dead_letters.blob import _AT_ONCE_MAX, BlobDeadLetterReader, BlobDeadLetterSink
 from eventproc.emulator import EventHubsEmulator
+from eventproc.errors import StoreRejectedError
 from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM, StoredLetter
 from eventproc.models._stored_letter import in_order
 from eventproc.sources.eventhubs import EventHubDeadLetterReader, EventHubSource
@@ -124,6 +125,38 @@ async def test_an_event_that_was_stored_twice_is_read_once(place):
 
     assert (ids([first, second]), removed) == ([("2", 1), ("2", 2)], True)
     assert ids(await read(place)) == [("2", 2)]
+
+
+async def test_letters_of_a_hub_and_of_its_former_life_are_different_ones(place):
+    """A hub that was created again uses its sequence numbers again: removing one keeps the other.
+
+    The later letter is stored twice, as by a processor that died before its checkpoint.
+    """
+    former = letter(1)
+    event = replace(former.event, body=b"later", enqueued_time=NOON + timedelta(days=1))
+    present = letter(1, event=event, given_up_at=NOON + timedelta(days=1))
+    await place.store([former, present, present])
+    async with place.opened() as reader:
+        found = await matching(reader)
+        removed = await reader.remove(found[0])
+    left = await read(place)
+
+    assert ([each.letter for each in found], removed) == ([former, present], True)
+    assert [each.letter for each in left] == [present]
+
+
+async def test_a_sink_that_may_not_read_blobs_rather_keeps_a_letter_twice(storage, container):
+    """It cannot know whether the first one is of the same event."""
+
+    class WriteOnly(BlobDeadLetterSink):
+        async def _download(self, name):
+            raise StoreRejectedError("the role lacks the right to read")
+
+    async with WriteOnly.from_connection_string(storage, container) as sink:
+        for _ in range(3):
+            await sink.store(letter(1))
+
+    assert ids(await read(BlobPlace(storage, container))) == [("2", 1), ("2", 1)]
 
 
 async def test_a_removed_letter_stays_removed(place):
@@ -331,6 +364,19 @@ async def test_what_a_replay_to_kafka_needs_is_kept(dead_hub):
 
     assert found.letter is not None
     assert found.letter.event.system_properties == kafka
+
+
+@pytest.mark.parametrize(
+    ("offset", "time"),
+    [("queue:1", NOON + timedelta(hours=1)), ("1001", NOON + timedelta(milliseconds=7))],
+)
+def test_an_event_is_the_same_whatever_its_source_says_of_its_time(offset, time):
+    """A message of a queue has the time of its arrival, and some Capture files have seconds."""
+    letters = [letter(1, event=replace(letter(1).event, offset=offset, enqueued_time=NOON))]
+    letters.append(letter(1, event=replace(letters[0].event, enqueued_time=time)))
+    found = in_order(StoredLetter(place="", letter=each) for each in letters)
+
+    assert ids(found) == [("2", 1)]
 
 
 def test_of_two_copies_of_a_letter_the_newest_counts():
