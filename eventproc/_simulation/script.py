@@ -79,6 +79,11 @@ class ScriptedEvent:
         """The event in the notation of ``parse_event``: ``join:4``."""
         return f"{self.action.value}:{self.count}"
 
+    @property
+    def takes_processors(self) -> bool:
+        """Whether it happens to processors that run already."""
+        return self.action not in {Action.JOIN, Action.GROW, Action.LOAD}
+
 
 def parse_event(text: str) -> ScriptedEvent:
     """Read ``join:4``, or with a time ``crash:3@20m``; a bare number is seconds.
@@ -167,8 +172,7 @@ class Script:
                         "processors, give load, restart, bounce, roll or grow"
                     )
                 continue  # There may be more or fewer by then.
-            taken = event.action not in {Action.JOIN, Action.GROW}
-            if taken and event.count > count:
+            if event.takes_processors and event.count > count:
                 raise ConfigurationError(
                     f"event {event.name}: there are only {count} processors by then"
                 )

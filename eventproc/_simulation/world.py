@@ -21,6 +21,7 @@ from eventproc._simulation.history import History
 from eventproc._simulation.observer import Fleet, Observer
 from eventproc._simulation.script import RESTART_AFTER_S, Action, Script, ScriptedEvent
 from eventproc._simulation.store import ObservedStore, StoreConnection
+from eventproc.errors import ConfigurationError
 from eventproc.models import ReceivedEvent
 from eventproc.ports import CheckpointStore
 from eventproc.testing._faults import StoreFaults
@@ -117,25 +118,37 @@ class World(Fleet):
         return self._wire.loop.now_s
 
     async def run(self) -> History:
-        """Run the script and return the history."""
+        """Run the script and return the history.
+
+        Raises:
+            ConfigurationError: An event comes while fewer processors run than it needs.
+        """
         publishing = asyncio.create_task(self._publish())
-        self.observer.happened(f"start:{self._script.processor_count}")
-        self._join(self._script.processor_count, FIRST_DEPLOYMENT_ID)
-        for at_s, event in self._script.timed():
-            await asyncio.sleep(at_s - self.now_s)
-            self.observer.happened(event.name)
-            self._apply(event)
-        left_s = self.history.duration_s - self.now_s
-        failed, _ = await asyncio.wait([publishing], timeout=left_s)
-        for task in failed:
-            task.result()  # An error: without one it does not end.
-        await end([publishing])
-        await self._end()
+        try:
+            self.observer.happened(f"start:{self._script.processor_count}")
+            self._join(self._script.processor_count, FIRST_DEPLOYMENT_ID)
+            for at_s, event in self._script.timed():
+                await asyncio.sleep(at_s - self.now_s)
+                self.observer.happened(event.name)
+                self._apply(event)
+            left_s = self.history.duration_s - self.now_s
+            failed, _ = await asyncio.wait([publishing], timeout=left_s)
+            for task in failed:
+                task.result()  # An error: without one it does not end.
+        finally:
+            await end([publishing])
+            await self._end()  # After an error too: tasks of killed processes would never end.
         return self.history
 
     # Script events.
 
     def _apply(self, event: ScriptedEvent) -> None:
+        if event.takes_processors and event.count > len(self._expected):
+            raise ConfigurationError(
+                f"event {event.name} at {self.now_s:g} s: fewer processors run at that time "
+                f"({len(self._expected)}), because others are between their end and their next "
+                f"start, which takes {RESTART_AFTER_S:g} s after a restart: give a later time"
+            )
         match event.action:
             case Action.JOIN:
                 self._join(event.count, self._common_deployment_id())
@@ -193,6 +206,8 @@ class World(Fleet):
                 node.run(self._stop(node, node.task))
                 await asyncio.wait([node.task])
                 await asyncio.sleep(RESTART_AFTER_S)
+                if node not in self._expected:
+                    continue  # Another event has ended it for good meanwhile.
                 self._expected.remove(node)
                 self._start(node.owner_id, node.deployment_id)
                 await asyncio.sleep(self._script.config.load_balancing_interval.total_seconds())

@@ -112,6 +112,33 @@ def test_an_impossible_script_is_refused(events):
         script_of(*events)
 
 
+@pytest.mark.parametrize("event", ["crash:2", "leave:2", "restart:2", "bounce:2", "roll:2"])
+def test_an_event_that_finds_too_few_processors_is_refused_with_its_time(event):
+    """Two of three restart, which takes five seconds: two of those that run are asked for."""
+    script = script_of("restart:2@20", f"{event}@22")
+
+    with pytest.raises(ConfigurationError, match=rf"{event} at 22 s: .* \(1\).* a later time"):
+        run_script(script, memory_account)
+
+
+def test_an_event_may_happen_while_enough_others_restart():
+    """Or after the restart: then all of them are running again."""
+    history = run_script(script_of("restart:2@20", "crash:1@22", "restart:2@26"), memory_account)
+
+    assert [event.name for event in history.script_events[1:]] == [
+        *("restart:2", "crash:1", "restart:2"),
+    ]
+
+
+@pytest.mark.parametrize("drawn", range(4))
+def test_a_rolling_restart_goes_on_when_one_of_its_processors_leaves_for_good(drawn):
+    """Two leave, with some seeds one that is about to start again; the third starts again."""
+    history = run_script(script_of("bounce:3@20", "leave:2@22", seed=drawn), memory_account)
+
+    assert [each.is_up for each in history.services if each.at_s > 24][-1]
+    assert len([each for each in history.services if each.is_up]) == 4
+
+
 def test_releases_move_as_many_partitions_as_hand_overs():
     """40 partitions on 4 processors, two more join: 12 moves, without a conflict; one dies."""
     script = Script(
