@@ -18,6 +18,9 @@ _UNITS: Final = {
     "h": timedelta(hours=1),
 }
 
+DURATION_MAX: Final = timedelta(days=36_500)
+"""A hundred years: this long before or after now there still is a date."""
+
 POSITION_FORMS: Final = (
     "earliest, latest, a sequence number such as 4711, or a time such as 2026-01-31T08:00:00Z"
 )
@@ -34,7 +37,14 @@ def parse_duration(option: str, text: str) -> timedelta:
         raise ConfigurationError(
             "give a duration such as 500ms, 10s, 2m or 1h", setting=option, value=repr(text)
         )
-    return float(match[1]) * _UNITS[(match[2] or "s").lower()]
+    count, unit = float(match[1]), _UNITS[(match[2] or "s").lower()]
+    if count > DURATION_MAX / unit:
+        raise ConfigurationError(
+            f"give {DURATION_MAX / timedelta(hours=1):.0f}h, a hundred years, or less",
+            setting=option,
+            value=repr(text[:40]),
+        )
+    return count * unit
 
 
 def parse_position(option: str, text: str, forms: str = POSITION_FORMS) -> EventPosition:

@@ -32,6 +32,14 @@ def test_an_invalid_duration_is_refused(text):
         parse_duration("--interval", text)
 
 
+@pytest.mark.parametrize("text", ["876001h", "9" * 30 + "ms", "9" * 400, "9" * 5_000 + "m"])
+def test_a_duration_of_more_than_a_hundred_years_is_refused(text):
+    """No date lies that far away; the message has the beginning of the text and the limit."""
+    assert parse_duration("--interval", "876000h") == timedelta(days=36_500)
+    with pytest.raises(ConfigurationError, match=r"--interval is '[0-9hms]{1,40}': give 876000h,"):
+        parse_duration("--interval", text)
+
+
 @pytest.mark.parametrize(
     ("text", "position"),
     [
