@@ -124,6 +124,15 @@ def check_settings(settings: object) -> None:
             object.__setattr__(settings, name, taken)
 
 
+def check_value(name: str, value: object, annotation: object) -> object:
+    """Return the value of one setting, which is not part of a dataclass, as its annotation allows.
+
+    Raises:
+        ConfigurationError: as ``check_settings`` does.
+    """
+    return _take(name, value, _kinds(annotation))
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Check the arguments of each call against the annotations of the parameters.
 

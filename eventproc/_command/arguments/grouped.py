@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, get_t
 
 import typer
 
+from eventproc._base.settings import Within, check_value
 from eventproc._command.arguments.modules import parse_placement
 from eventproc._command.arguments.option_names import OPTIONS
 from eventproc._core.option_values import parse_duration, parse_position
@@ -168,18 +169,25 @@ def _group(parameter: Parameter) -> _Group:
 
 
 def _option(name: str, annotation: object, default: object, option_name: str = "") -> _Option:
-    """Return an option of this type; a duration, a position or a placement is text to typer."""
+    """Return an option of this type; a duration, a position or a placement is text to typer.
+
+    The type may have bounds, as that of a setting has: ``Annotated[float, Within(above=0),
+    typer.Option()]``. A value out of bounds, or a number that is not finite, is refused.
+    """
     kind, *extra = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    info = copy(extra[0]) if extra else typer.Option()
+    bounds = [each for each in extra if isinstance(each, Within)]
+    info = copy(next((e for e in extra if not isinstance(e, Within)), typer.Option()))
     if option_name:
         info.default = option_name  # where typer keeps the name
+    named = info.default  # where typer keeps the name, if it is given
+    option = named if isinstance(named, str) else f"--{name.replace('_', '-')}"
     given_kind, *others = [each for each in get_args(kind) or [kind] if each is not NoneType]
     text = None if others else _TEXT_BY_TYPE.get(given_kind)
     parse: Callable[[Any], object] | None = None
+    if bounds:
+        parse = partial(_parse_optional, partial(check_value, option, annotation=annotation))
     if text is not None:
-        named = info.default  # where typer keeps the name, if it is given
-        option = named if isinstance(named, str) else f"--{name.replace('_', '-')}"
-        parse = partial(text.parse, option)
+        parse = partial(_parse_text, partial(text.parse, option), parse)
         if given_kind is not kind:
             parse = partial(_parse_optional, parse)
         kind, info.metavar = str, text.metavar
@@ -193,5 +201,12 @@ def _option(name: str, annotation: object, default: object, option_name: str = "
     return _Option(parameter) if parse is None else _Option(parameter, parse)
 
 
-def _parse_optional(parse: Callable[[str], object], value: str) -> object:
-    return parse(value) if value else None
+def _parse_text(
+    parse: Callable[[str], object], check: Callable[[object], object] | None, value: str
+) -> object:
+    parsed = parse(value)
+    return parsed if check is None else check(parsed)
+
+
+def _parse_optional(parse: Callable[[Any], object], value: object) -> object:
+    return None if value in (None, "") else parse(value)

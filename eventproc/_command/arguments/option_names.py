@@ -50,6 +50,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "replicas_min": "--min",
     "start_time": "--start-time",
     "topic": "--eventhub",
+    "weights": "--weight",
     "writes": "--price-per-10k-writes",
 }
 """The option of each setting; what has none is named in words."""

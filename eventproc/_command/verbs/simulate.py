@@ -6,17 +6,19 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.table import Table
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc._base.settings import Within
 from eventproc._command.arguments import options
 from eventproc._command.arguments.config_options import BALANCING
 from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.scaling import RulesOption, SimulatedScalingOptions
 from eventproc._command.terminal.console import plain_table, standard_output
+from eventproc._core.option_values import DURATION_MAX
 from eventproc._delivery.config import EventProcessorConfig
 from eventproc._simulation import (
     PRICES,
@@ -33,6 +35,9 @@ from eventproc._simulation import (
 )
 from eventproc.errors import ConfigurationError
 from eventproc.ports import CheckpointStore
+
+LATENCY_MAX: Final = timedelta(hours=1)
+"""More than any service takes: long before, no group would be balanced."""
 
 
 class PricedStore(StrEnum):
@@ -67,8 +72,16 @@ def simulate(
             show_default=False,
         ),
     ] = None,
-    hours: Annotated[float, typer.Option(help="The simulated time, in hours.")] = 1.0,
-    latency_ms: Annotated[float, typer.Option(help="The mean time of a storage operation.")] = 20.0,
+    hours: Annotated[
+        float,
+        Within(above=0, most=DURATION_MAX // timedelta(hours=1)),
+        typer.Option(help="The simulated time, in hours."),
+    ] = 1.0,
+    latency_ms: Annotated[
+        float,
+        Within(least=0, most=LATENCY_MAX // timedelta(milliseconds=1)),
+        typer.Option(help="The mean time of a storage operation."),
+    ] = 20.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     plot: Annotated[
         Path | None,

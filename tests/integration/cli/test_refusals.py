@@ -117,7 +117,7 @@ REFUSED = {
         [*RUN, "--store", "sqlite:g.db", "--static-membership"],
         ["--static-membership is set and --owner-id is not given"],
     ),
-    "simulated for no time": (["simulate", "--hours", "0"], ["--hours is 0 s: give more than 0 s"]),
+    "simulated for no time": (["simulate", "--hours", "0"], ["--hours is 0.0: give more than 0"]),
     "owner id": ([*RUN, "--store", "sqlite:g.db", "--owner-id", "müller"], ["--owner-id", "ASCII"]),
     "no hub name": (
         ["run", "eventproc._command.demo.handler:FlightLog", "--store", "sqlite:g.db"],

@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from eventproc._base.settings import PositiveSpan, Within
 from eventproc._command.arguments.config_options import PROCESSOR
 from eventproc._command.arguments.grouped import ConfigOptions, with_groups
 from eventproc._delivery.config import EventProcessorConfig
@@ -79,6 +80,34 @@ def test_a_duration_is_parsed_and_refused_by_the_option_s_name():
         run(travel, "--city", "Bern", "--wait", "soon")
     with pytest.raises(ConfigurationError, match="--wait is ''"):
         run(travel, "--city", "Bern", "--wait", "")
+
+
+def measure(
+    *,
+    speed: Annotated[float | None, Within(above=0), typer.Option(help="The speed.")] = None,
+    pause: Annotated[PositiveSpan, typer.Option("--rest", help="The pause.")] = timedelta(1),
+) -> int:
+    """Measure."""
+    measure.calls.append((speed, pause))  # type: ignore[attr-defined]
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        *(
+            (("--speed", value), rf"--speed is {value}: give a number of more than 0")
+            for value in ("nan", "inf", "-inf")
+        ),
+        (("--speed", "0"), r"--speed is 0\.0: give more than 0"),
+        (("--rest", "0s"), r"--rest is 0 s: give more than 0 s"),
+    ],
+)
+def test_an_option_with_bounds_refuses_what_is_out_of_them(arguments, message):
+    """By its own name; a number that is not finite is in no bounds."""
+    assert run(measure, "--speed", "0.5", "--rest", "3s") == [(0.5, timedelta(seconds=3))]
+    with pytest.raises(ConfigurationError, match=message):
+        run(measure, *arguments)
 
 
 def test_without_options_the_config_is_the_default_one():

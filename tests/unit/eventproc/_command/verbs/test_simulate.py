@@ -97,9 +97,28 @@ def test_a_weight_without_its_placement_is_refused(capsys):
     assert main([*SMALL, "--weight", "2", "--placement", "Weighted"]) == 0
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1", "1e300"])
+def test_a_simulated_time_that_cannot_be_is_refused(capsys, value):
+    """The message has the value as a number of hours, and what is possible."""
+    assert main([*SMALL, "--hours", value]) == 2
+    error = capsys.readouterr().err
+    assert f"--hours is {float(value)}: give " in error
+    assert "more than 0 and 876000 or less" in error
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "1e300"])
+def test_a_latency_that_cannot_be_is_refused(capsys, value):
+    """In milliseconds, as it was given."""
+    assert main([*SMALL, "--latency-ms", value]) == 2
+    error = capsys.readouterr().err
+    assert f"--latency-ms is {float(value)}: give " in error
+    assert "0 to 3600000" in error
+
+
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
+        ("--weight", "nan", "--weight is (nan,)"),
         ("--event", "fly:1", "fly:1"),
         ("--store", "sqlite", "'--store': 'sqlite' is not one of"),
         ("--event", "crash:0", "the count must be 1 or more"),
