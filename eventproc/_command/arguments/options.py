@@ -5,10 +5,11 @@ import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
+from eventproc._base.settings import PositiveSpan, Within
 from eventproc._command.terminal.exits import print_error
 from eventproc.errors import ConfigurationError
 
@@ -43,8 +44,11 @@ StopAtEof = Annotated[
     ),
 ]
 
+ReadingInterval: TypeAlias = Annotated[timedelta, Within(least=timedelta(milliseconds=100))]
+"""Time between two readings of a group; a shorter one would ask store and hub without a pause."""
+
 Expiration = Annotated[
-    timedelta,
+    PositiveSpan,
     typer.Option(
         envvar="EVENTPROC_EXPIRATION",
         help="What the processes of the group have as --expiration: an owner that has not renewed "

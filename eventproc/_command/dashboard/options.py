@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from eventproc._base.http.address import ListenAddress, parse_address
+from eventproc._base.settings import PositiveSpan
 from eventproc._command.arguments.grouped import DEFAULTS
-from eventproc._command.arguments.options import Expiration
+from eventproc._command.arguments.options import Expiration, ReadingInterval
 from eventproc._core.watching.causes import STUCK_AFTER_S
 from eventproc.errors import ConfigurationError
-
-SPAN_MIN: Final = timedelta(seconds=0.1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +37,10 @@ class PageOptions:
         ),
     ] = ()  # type: ignore[assignment]
     every: Annotated[
-        timedelta, typer.Option(help="The time between two readings, while a browser looks.")
+        ReadingInterval, typer.Option(help="The time between two readings, while a browser looks.")
     ] = timedelta(seconds=2)
     stuck_after: Annotated[
-        timedelta,
+        PositiveSpan,
         typer.Option(
             help="A partition with waiting events whose checkpoint does not move for so long is "
             "stuck. Give more than the time between two checkpoints."
@@ -66,12 +65,7 @@ class PageOptions:
     ] = ""
 
     def __post_init__(self) -> None:
-        """Refuse times that are too short, and an address that no browser can open."""
-        for option, span in (("--every", self.every), ("--stuck-after", self.stuck_after)):
-            if span < SPAN_MIN:
-                raise ConfigurationError(
-                    f"{option} is {span.total_seconds():g}s: give at least 0.1s"
-                )
+        """Refuse an address that no browser can open."""
         if self.listen.path:
             raise ConfigurationError(f"--http is {self.http!r}: a browser needs [HOST:]PORT")
 

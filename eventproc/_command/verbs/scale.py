@@ -49,7 +49,7 @@ async def scale(
         ),
     ] = "",
     every: Annotated[
-        timedelta,
+        options.ReadingInterval,
         typer.Option(help="With --watch, --http or --grpc: the time between two readings."),
     ] = timedelta(seconds=10),
 ) -> None:

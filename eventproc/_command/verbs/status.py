@@ -65,7 +65,8 @@ async def status(
         ),
     ] = False,
     every: Annotated[
-        timedelta, typer.Option(help="With --watch: the time between two polls of the group.")
+        options.ReadingInterval,
+        typer.Option(help="With --watch: the time between two polls of the group."),
     ] = timedelta(seconds=2),
 ) -> None:
     """Show a group: owner, checkpoint, lag of each partition, pauses, members, resource holders.
@@ -79,8 +80,6 @@ async def status(
 
     Exit codes: 0 shown, 2 an option is wrong, 3 the store or the hub did not answer.
     """
-    if every <= timedelta(0):
-        raise ConfigurationError(f"--every {every.total_seconds():g}s: give a time above 0")
     console = standard_output()
     can_be_redrawn = console.is_terminal and not console.is_dumb_terminal
     is_live = watch and output is options.RowsFormat.TABLE and can_be_redrawn

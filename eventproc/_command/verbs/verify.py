@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from eventproc._base.extras import needing
+from eventproc._base.settings import PositiveSpan
 from eventproc._command.arguments.access import (
     HUB_VARIABLE,
     KAFKA_ENDPOINT,
@@ -68,7 +69,7 @@ async def verify(
         ),
     ] = Path("eventproc-verify.md"),
     idle: Annotated[
-        timedelta, typer.Option(help="How long a link is left without events.")
+        PositiveSpan, typer.Option(help="How long a link is left without events.")
     ] = timedelta(minutes=5),
 ) -> int:
     """Check that Event Hubs and Blob Storage do what eventproc assumes, on a hub of your own.

@@ -118,6 +118,14 @@ REFUSED = {
         ["--static-membership is set and --owner-id is not given"],
     ),
     "simulated for no time": (["simulate", "--hours", "0"], ["--hours is 0.0: give more than 0"]),
+    "status again at once": (
+        [*STATUS, "--store", "sqlite:g.db", "--watch", "--every", "0"],
+        ["--every is 0 s: give 0.1 s or more"],
+    ),
+    "no expiration": (
+        [*STATUS, "--store", "sqlite:g.db", "--expiration", "0"],
+        ["--expiration is 0 s: give more than 0 s"],
+    ),
     "owner id": ([*RUN, "--store", "sqlite:g.db", "--owner-id", "müller"], ["--owner-id", "ASCII"]),
     "no hub name": (
         ["run", "eventproc._command.demo.handler:FlightLog", "--store", "sqlite:g.db"],

@@ -233,8 +233,8 @@ async def test_no_answer_has_a_secret_and_every_page_is_guarded(orders, records,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--every", "0.01s"), "--every is 0.01s"),
-        (("--stuck-after", "0s"), "--stuck-after is 0s"),
+        (("--every", "0.01s"), "--every is 0.01 s: give 0.1 s or more"),
+        (("--stuck-after", "0s"), "--stuck-after is 0 s: give more than 0 s"),
         (("--http", "unix:a.sock"), "--http is 'unix:a.sock': a browser needs [HOST:]PORT"),
         (("--http", "1.2.3.4:80"), "--http 1.2.3.4:80 cannot be listened on"),
         (("--resources", "keys", "--allow-changes"), "has no checkpoints to move"),

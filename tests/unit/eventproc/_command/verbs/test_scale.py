@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from datetime import timedelta
 from itertools import pairwise
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from eventproc._base.http.address import Answer
+from eventproc._command import main
 from eventproc._command.terminal.exits import BAD_INPUT, exit_code_of
 from eventproc._command.verbs.scale import _answer, _serve
 from eventproc._core.scaling.decision import Decision, Reason, ScalingRules
@@ -64,6 +66,16 @@ def test_the_time_between_two_readings_is_kept_from_the_start():
     begun_s = serve(GROUP)
 
     assert {after - before for before, after in pairwise(begun_s)} == {EVERY.total_seconds() + 1}
+
+
+@pytest.mark.parametrize("every", ["0", "0s", "99ms"])
+def test_a_time_between_two_readings_that_is_too_short_is_refused(every, capsys):
+    """It would ask store and hub again and again without a pause."""
+    address = ("--eventhub", "orders", "--store", "sqlite:group.db")
+    code = main(["scale", *address, "--watch", "--every", every])
+
+    assert code == BAD_INPUT
+    assert re.search(r"--every is 0(\.099)? s: give 0\.1 s or more", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("error", REJECTED)
