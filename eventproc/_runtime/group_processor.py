@@ -33,6 +33,9 @@ class _Home:
 
     loop: asyncio.AbstractEventLoop
     stopping: asyncio.Lock
+    started: asyncio.Event
+    """Set while no start is under way."""
+
     finished: asyncio.Event
 
 
@@ -57,6 +60,9 @@ class GroupProcessor(Generic[PumpT]):
 
         self._serving: asyncio.Task[None] | None = None
         """Runs ``_serve_run``."""
+
+        self._opening = CancellableBlock()
+        """What ``start`` does until the processor serves; ``stop`` cancels it."""
 
         self._block = CancellableBlock()
         self._home: _Home | None = None
@@ -125,7 +131,8 @@ class GroupProcessor(Generic[PumpT]):
         """
         is_stopped, loop = self._current_run is None, asyncio.get_running_loop()
         if self._home is None or (is_stopped and self._home.loop is not loop):
-            self._home = _Home(loop, asyncio.Lock(), asyncio.Event())
+            self._home = _Home(loop, asyncio.Lock(), asyncio.Event(), asyncio.Event())
+            self._home.started.set()
         return self._home
 
     # Running.
@@ -205,6 +212,9 @@ class GroupProcessor(Generic[PumpT]):
     async def start(self) -> None:
         """Open source and store, check the group, write the member record, and begin to serve.
 
+        If ``stop`` is called meanwhile, what was opened is closed, and the call returns without an
+        error: the processor has stopped.
+
         Raises the errors of ``serve``, and ``ConfigurationError`` if the processor runs already.
         """
         if self._current_run is not None:
@@ -214,7 +224,7 @@ class GroupProcessor(Generic[PumpT]):
             # A start that failed may have overwritten the member record of a live processor with
             # the same owner id. With the same incarnation, this start would take that record for
             # its own.
-            parts, finished = self._parts.identified(), self._at_home().finished
+            parts, home = self._parts.identified(), self._at_home()
             self._owner_id = parts.member.owner_id
             parts.log_fields["owner_id"] = self._owner_id
             self._log.info(
@@ -225,21 +235,39 @@ class GroupProcessor(Generic[PumpT]):
                 expiration_s=parts.config.ownership_expiration.total_seconds(),
             )
             run = self._run = ProcessorRun(parts, self._work)
-            finished.clear()
+            home.finished.clear()
+            home.started.clear()
             try:
-                await self._watching.begin(run.executor, self.owner_id, awaited=lambda: run.awaited)
-                renewing = await run.open()
-            except BaseException:
-                self._run = None
-                await self._watching.end()
+                renewing = await self._open(run)
+                if renewing is None:
+                    self._log.info("processor_stopped")
+                    home.finished.set()
+                    return
+                self._watching.phase = Phase.SERVING
+                self._newest_run = run
+                self._parts.reported.begin()
+                self._log.info("processor_started", partition_count=len(run.names))
+                serving = self._serve_run(run, renewing)
+                self._serving = asyncio.create_task(serving, name="eventproc-serving")
+                self._serving.add_done_callback(lambda _: home.finished.set())
+            finally:
+                home.started.set()
+
+    async def _open(self, run: ProcessorRun[PumpT]) -> asyncio.Task[None] | None:
+        """Open a run; return the task that renews, or ``None`` if ``stop`` ended it before."""
+        self._opening.enter()
+        try:
+            await self._watching.begin(run.executor, self.owner_id, awaited=lambda: run.awaited)
+            renewing = await run.open()
+        except BaseException as error:
+            is_stopped = await self._opening.leave(error)
+            self._run = None
+            await self._watching.end()
+            if not is_stopped:
                 raise
-            self._watching.phase = Phase.SERVING
-            self._newest_run = run
-            self._parts.reported.begin()
-            self._log.info("processor_started", partition_count=len(run.names))
-            serving = self._serve_run(run, renewing)
-            self._serving = asyncio.create_task(serving, name="eventproc-serving")
-            self._serving.add_done_callback(lambda _: finished.set())
+            return None
+        await self._opening.leave(None)
+        return renewing
 
     def _logging(self) -> AbstractContextManager[None]:
         """Name this processor in what the block logs."""
@@ -249,7 +277,8 @@ class GroupProcessor(Generic[PumpT]):
         """Stop within ``shutdown_timeout``, whatever the handlers do.
 
         Takes no new events, lets calls under way finish, writes checkpoints, hands over or releases
-        every partition, and deletes the member record. Does nothing if the processor does not run.
+        every partition, and deletes the member record. A start that is under way ends early. Does
+        nothing if the processor does not run.
 
         Raises the error that ended the processor before, if one did.
         """
@@ -259,13 +288,15 @@ class GroupProcessor(Generic[PumpT]):
 
     async def _stop(self, home: _Home) -> None:
         async with home.stopping:
+            is_announced = await self._stop_opening(home)
             run, serving = self._current_run, self._serving
             if run is None or serving is None:
                 return
             is_failing = run.is_closed  # By ``_serve_run``, after an error.
             if not is_failing:
                 self._watching.phase = Phase.STOPPING
-                self._log.info("processor_stopping")
+                if not is_announced:
+                    self._log.info("processor_stopping")
                 serving.cancel()
             await asyncio.wait([serving])
             try:
@@ -279,6 +310,21 @@ class GroupProcessor(Generic[PumpT]):
                 home.finished.set()
             if not serving.cancelled():
                 serving.result()
+
+    async def _stop_opening(self, home: _Home) -> bool:
+        """End a start that is under way, and return when it has ended; return whether one was.
+
+        What it awaits may suppress the cancellation: then the processor serves.
+        """
+        run = self._current_run
+        if run is None or home.started.is_set():
+            return False
+        if not run.is_closed:  # A start that failed closes what it has opened.
+            self._watching.phase = Phase.STOPPING
+            self._log.info("processor_stopping")
+            self._opening.cancel()
+        await home.started.wait()
+        return True
 
     async def _serve_run(self, run: ProcessorRun[PumpT], renewing: asyncio.Task[None]) -> None:
         """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""

@@ -154,6 +154,7 @@ class ProcessorRun(Generic[PumpT]):
             # Again: another processor may have entered between the check and this one's write.
             await self.executor.call(compatibility.check(parts.store))
         except BaseException as error:
+            self.is_closed = True
             until_s = self._leaving.over_at_s
             await self._leaving.retreat()
             await self._to_close.close(until_s + CLOSE_GRACE_S)
