@@ -87,13 +87,15 @@ class GroupProcessor(Generic[PumpT]):
     def _group_statistics(self) -> dict[str, Any]:
         """Return the fields of ``GroupStatistics``, by name."""
         run, counted = self._current_run, self._newest_run
+        held = run.leases.held if run else frozenset()
         cycles = counted.cycles if counted else None
         renewal_error = run.leases.error if run else None
         return {
             "owner_id": self.owner_id,
-            "owned": tuple(sorted(run.leases.held)) if run else (),
+            "owned": tuple(sorted(held)),
             "handing_over": tuple(sorted(run.pumps.hand_overs.under_way)) if run else (),
-            "restarting": run.pumps.restarting if run else (),
+            # A partition's failures are remembered for its return, too.
+            "restarting": tuple(p for p in run.pumps.restarting if p in held) if run else (),
             "prepared": run.preparations.ready if run else (),
             "is_balanced": cycles.is_balanced if cycles else False,
             "unplaced_count": cycles.unplaced_count if cycles else 0,

@@ -177,7 +177,7 @@ class GroupStatistics:
     """Those that are being handed over, to another processor or because this one stops."""
 
     restarting: tuple[str, ...] = ()
-    """Those that are not served because of a failure, and are tried again after a wait."""
+    """Owned ones that are not served because of a failure, and are tried again after a wait."""
 
     prepared: tuple[str, ...] = ()
     """What it is a backup of, with a handler that is ready."""

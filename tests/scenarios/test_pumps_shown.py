@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from eventproc.models import CloseReason
-from tests.scenarios.group_setup import seconds
+from tests.scenarios.group_setup import Setup, seconds
 from tests.unit.eventproc._group.pumps.stub_pumps import PumpsFixture
 
 
@@ -27,6 +27,25 @@ async def test_a_partition_is_shown_as_restarting_until_its_next_pump_has_starte
     await fixture.adjust("0")
 
     assert (resting, fixture.pumps.restarting) == (("0",), ())
+
+
+async def test_a_failed_partition_that_another_processor_took_over_is_not_shown_as_restarting():
+    """Of two that fail here one moves to a processor that joins; the other one is still tried."""
+    setup = Setup(partition_count=2)
+
+    def fail():
+        raise RuntimeError
+
+    async with setup.processor(fail) as failing:
+        await seconds(5)
+        before = failing.statistics().restarting
+        async with setup.processor(owner_id="b"):
+            await seconds(30)
+            after, owners = failing.statistics().restarting, setup.owners()
+
+    assert before == ("0", "1")
+    assert set(owners.values()) == {"a", "b"}
+    assert after == tuple(p for p, owner_id in owners.items() if owner_id == "a")
 
 
 async def test_stalled_partitions_are_spread_over_the_other_members():
