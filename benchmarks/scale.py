@@ -3,12 +3,12 @@
     .venv/bin/python benchmarks/scale.py [SIZE ...] [--format json]
     .venv/bin/python benchmarks/scale.py --by-store [SIZE ...]
 
-A size is PARTITIONSxPROCESSORS; without any, all sizes are simulated: some two minutes of work.
+A size is PARTITIONSxPROCESSORS; without any, all sizes are simulated: some minutes of work.
 Every figure comes from the production processors, as many as are named, on virtual time. Each size
-is simulated twice. First: all start at once; after a rest one joins; then one in ten crashes. Then:
-all start, and a few of them are replaced one after the other, as in a rolling deploy. The first row
-of a size has the operations while nothing changes, each of the others those of one event, until the
-group was balanced again.
+is simulated three times. First nothing happens for some minutes. Then: all start at once; after a
+rest one joins; then one in ten crashes. Then: all start, and a few of them are replaced one after
+the other, as in a rolling deploy. The first row of a size has the operations while nothing changes,
+each of the others those of one event, until the group was balanced again.
 With ``--by-store`` only the rest is simulated: the table of ``docs/stores.md``.
 """
 
@@ -26,8 +26,9 @@ from eventproc._simulation.report import HOUR_S, pages_listed
 
 SIZES: Final = ("4x2", "32x4", "256x32", "1000x100", "2500x250")
 ROLLED_MAX: Final = 4
-REST_S: Final = (20.0, 80.0)
-"""Beginning and end of a time without changes, in which the steady rate is counted."""
+REST_S: Final = (20.0, 260.0)
+"""Beginning and end of a time without changes, in which the steady rate is counted: as long as a
+member record is old before its processor renews it, so each processor does that once."""
 
 RENEWED_MAX: Final = {"blob": 1, "tables": TRANSACTION_MAX}
 """How many records one request renews; the other stores renew any number at once."""
@@ -45,7 +46,7 @@ def measure(size: str) -> list[dict[str, Any]]:
     roll_end_s = ROLL_S + rolled * ROLL_EACH_S + 10
     rolling = script(partitions, processors, roll_end_s, f"roll:{rolled}@{ROLL_S}")
     rows = [
-        at_rest(history),
+        at_rest(resting(partitions, processors)),
         *events_of(history),
         *events_of(run_script(rolling, memory_account))[1:],
     ]
@@ -61,6 +62,11 @@ def script(partitions: int, processors: int, duration_s: int, *events: str) -> S
         config=EventProcessorConfig(uses_store_thread=False),
         seed=7,
     )
+
+
+def resting(partitions: int, processors: int) -> History:
+    """Play a group in which nothing changes after its start."""
+    return run_script(script(partitions, processors, round(REST_S[1])), memory_account)
 
 
 def at_rest(history: History) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def by_store(size: str) -> list[dict[str, Any]]:
     """Count what a group at rest asks of each store in a month, and the price of that."""
     partitions, processors = map(int, size.split("x"))
     begin_s, end_s = REST_S
-    history = run_script(script(partitions, processors, round(end_s)), memory_account)
+    history = resting(partitions, processors)
     months = (end_s - begin_s) / HOUR_S / HOURS_PER_MONTH
     counts = [write.count for write in history.writes if begin_s <= write.at_s < end_s]
     rows = []

@@ -1,8 +1,8 @@
 """This processor's member record: it joins the group, and makes sure that its owner id is unique.
 
 A processor writes its member record before it computes its first plan, so that the plans of the
-others include it. While it owns partitions, its ownership records show that it is alive, and the
-member record is not renewed: a balanced group writes no member records.
+others include it. While it owns partitions, its ownership records show that it is alive, so the
+member record is renewed only after ``RENEW_AFTER_EXPIRATIONS``.
 
 Two processors with one ``owner_id`` would each consider the other's leases their own. So a
 processor that starts and finds a fresh record under its id writes its own incarnation into the
