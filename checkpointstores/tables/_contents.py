@@ -4,8 +4,9 @@ Rule 1: a content of up to ``INLINE_MAX`` bytes is a property of its record's en
 Rule 2: a larger one is written in parts, each an entity whose key has a random version, and then
 the record with that version. So the record's one conditional write decides which content is valid.
 Rule 3: after the record's write, a store that won deletes the parts of the version that it
-replaced; one whose outcome is ``LOST`` deletes its own new parts. After ``UNKNOWN`` nothing is
-deleted, because the stored record may have either version.
+replaced. One whose outcome is ``LOST`` deletes its own new parts, unless the stored record names
+them: the write may have been carried out, and adopted by the next owner before this one was
+answered. After ``UNKNOWN`` nothing is deleted, because the record may have either version.
 """
 
 from dataclasses import dataclass

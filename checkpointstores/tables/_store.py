@@ -364,8 +364,11 @@ class TableCheckpointStore(CheckpointStore):
         if answer.outcome is WriteOutcome.WON:
             self._parts[key] = parts
         if content is not None:
-            needless = {WriteOutcome.WON: former, WriteOutcome.LOST: parts}
-            await delete_parts(self._entities, group, needless.get(answer.outcome))
+            stored = None if answer.found is None else parts_of(answer.found.values)
+            if answer.outcome is WriteOutcome.WON:
+                await delete_parts(self._entities, group, former)
+            elif answer.outcome is WriteOutcome.LOST and stored != parts:
+                await delete_parts(self._entities, group, parts)
         return answer
 
     def _well_formed(self, found: Sequence[Entity], *names: str) -> list[Entity]:

@@ -1,5 +1,6 @@
 """The table store over a table in memory: what is read again, and what is never deleted or won."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from checkpointstores._requests import Written
 from checkpointstores.tables import TableCheckpointStore
 from checkpointstores.tables._contents import INLINE_MAX
+from checkpointstores.tables._entities import WRITE
 from checkpointstores.tables._table import Entity, Key, Listing
 from eventproc._base.azure_storage.answers import ConditionFailedError
 from eventproc.errors import StoreRejectedError, StoreUnavailableError
@@ -114,6 +116,26 @@ async def test_parts_that_no_record_names_any_more_are_deleted(table):
 
     assert lost.outcome is WriteOutcome.LOST
     assert len(table.parts) == 1
+
+
+async def test_parts_stay_when_the_next_owner_has_adopted_a_write_without_an_answer(table):
+    """Its adoption names another write, and the same parts."""
+    store, other = await opened(table), await opened(table)
+
+    def adopt_and_lose_the_answer():
+        ((key, entity),) = [e for e in table.entities.items() if not e[0][0].endswith("part")]
+        table.entities[key] = replace(
+            entity, etag="adopted", values={**entity.values, WRITE: "the adoption"}
+        )
+        raise StoreUnavailableError("no answer")
+
+    table.before = {"written": adopt_and_lose_the_answer}
+    result = await store.update_checkpoint(GROUP, update_of(1, None, LARGE))
+    found = await other.read_checkpoint(GROUP, "0")
+
+    assert result.outcome is WriteOutcome.LOST
+    assert found is not None
+    assert found.state == LARGE
 
 
 async def test_a_failed_condition_that_cannot_be_read_is_unknown(table):
