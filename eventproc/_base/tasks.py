@@ -41,6 +41,46 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+LOOP_KEPT_MAX_S: Final = 0.05
+"""For how long a loop around the user's code may keep the event loop."""
+
+LOOP_TURN_S: Final = 0.001
+"""How long such a loop then waits, in which the event loop can take several steps of other tasks."""
+
+
+class LoopTurns:
+    """Gives the event loop a turn where the user's code blocks again and again without awaiting.
+
+    Code that awaits something gives it turns anyway, and is not delayed.
+    """
+
+    __slots__ = ("_clock", "_has_turned", "_loop", "_since_s")
+
+    def __init__(self) -> None:
+        """Begin now, in the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._clock = self._loop.time
+        self._begin()
+
+    def _begin(self) -> None:
+        self._since_s, self._has_turned = self._clock(), False
+        self._loop.call_soon(self._note_turn)
+
+    def _note_turn(self) -> None:
+        self._has_turned = True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether ``take`` is to be called."""
+        return self._clock() - self._since_s > LOOP_KEPT_MAX_S
+
+    async def take(self) -> None:
+        """Wait for a moment, unless the loop had a turn since the last call."""
+        if not self._has_turned:
+            await asyncio.sleep(LOOP_TURN_S)
+        self._begin()
+
+
 class users_code:  # noqa: N801 - used as ``contextlib.suppress`` is
     """A block that raises an ``Exception`` for whatever the user's code raises, as ``users_call``.
 

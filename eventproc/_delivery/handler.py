@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeAlias, Typ
 
 from eventproc._base.logs import error_text
 from eventproc._base.settings import Wanted
-from eventproc._base.tasks import CallEndedEarlyError
+from eventproc._base.tasks import CallEndedEarlyError, LoopTurns
 from eventproc.decoders import Decoder
 from eventproc.errors import (
     DecodeError,
@@ -527,7 +527,10 @@ class PartitionHandler(Generic[T]):
             columns = _to_columns(self, events, context.partition_id)
             await self.process_columns(context, columns)
             return
+        turns = LoopTurns()
         for number, event in enumerate(events):
+            if turns.is_due:  # Code that blocks would keep a stop, and all checkpoints, waiting.
+                await turns.take()
             if context.is_ending:
                 raise CallEndedEarlyError
             context.begin_event(event)

@@ -1,10 +1,16 @@
 """Real processes that are asked to stop while their handler does not return."""
 
+import asyncio
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
+
+from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
+from eventproc import EventPosition, EventProcessor, EventProcessorConfig, PartitionHandler
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
 
 STUCK = Path(__file__).with_name("stuck.py")
 WAYS = {
@@ -49,3 +55,31 @@ def test_a_second_signal_kills_the_process_at_once():
                 process.wait(0.2)
 
     assert process.returncode == -signal.SIGTERM
+
+
+async def test_a_stop_does_not_wait_for_a_batch_whose_events_block_the_event_loop():
+    """Between two events the loop gets a turn, so the stop is noticed and positions are stored."""
+    hub, account, handled = MemoryHub(2), MemoryAccount(), []
+    for number in range(100):
+        hub.publish(b"", partition_id=str(number % 2))
+    has_begun = asyncio.Event()
+
+    class Blocking(PartitionHandler):
+        async def process_event(self, context, event):
+            has_begun.set()
+            time.sleep(0.1)  # noqa: ASYNC251 - as a handler with a client that blocks
+            handled.append(event.sequence_number)
+
+    processor = EventProcessor(
+        source=MemoryEventSource(hub),
+        store=MemoryCheckpointStore(account),
+        handler=Blocking,
+        config=EventProcessorConfig(initial_position=EventPosition.earliest()),
+    )
+    async with processor:
+        await has_begun.wait()
+    async with MemoryCheckpointStore(account) as store:
+        stored = await store.list_checkpoints(processor.consumer_group)
+
+    assert 0 < len(handled) < 30
+    assert sum(checkpoint.sequence_number + 1 for checkpoint in stored) == len(handled)
