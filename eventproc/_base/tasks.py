@@ -45,7 +45,7 @@ LOOP_KEPT_MAX_S: Final = 0.05
 """For how long a loop around the user's code may keep the event loop."""
 
 LOOP_TURN_S: Final = 0.001
-"""How long such a loop then waits, in which the event loop can take several steps of other tasks."""
+"""How long such a loop then waits: the event loop can take several steps of other tasks in it."""
 
 
 class LoopTurns:
