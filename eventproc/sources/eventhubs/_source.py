@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Final, Self, TypeVar
 
 from eventproc._base.logs import get_logger
 from eventproc._base.settings import SECRET, checked
@@ -30,6 +30,9 @@ from eventproc.sources.eventhubs._public_path import PublicPath, PublicReceiver
 _ANY_GROUP = "$Default"
 """The consumer group of the client for management requests. Such requests belong to no group, but
 a client needs one; this one always exists."""
+
+ASKED_AT_ONCE: Final = 32
+"""Most partitions that are asked for in one request's time: one after the other on a connection."""
 
 T = TypeVar("T")
 
@@ -172,6 +175,12 @@ class EventHubSource(EventSource):
         return properties
 
     async def properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
+        found: list[PartitionProperties] = []
+        for begin in range(0, len(partition_ids), ASKED_AT_ONCE):
+            found += await self._properties_of(partition_ids[begin : begin + ASKED_AT_ONCE])
+        return found
+
+    async def _properties_of(self, partition_ids: Sequence[str]) -> Sequence[PartitionProperties]:
         partitions = ", ".join(map(repr, partition_ids))
         what = f"requesting properties of partition {partitions} from {self!r} failed"
         async with self._query_lock, self._answered_within(what):

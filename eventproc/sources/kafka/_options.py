@@ -21,6 +21,8 @@ _START: Final = (
     "is reported, never skipped silently"
 )
 
+APART: Final = "give the settings in it by their own names"
+
 REFUSED: Final[Mapping[str, str]] = {
     "group.id": "it is the processor's consumer group",
     "group.instance.id": _OURS,
@@ -37,6 +39,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "offset.store.path": _PLACE,
     "offset.store.sync.interval.ms": _PLACE,
     "auto.offset.reset": _START,
+    "default.topic.config": APART,
     "enable.partition.eof": "the end of a partition is how the source knows that there is no lag",
     "allow.auto.create.topics": "a misspelt topic would be created instead of refused",
     "bootstrap.servers": "it is the first argument",

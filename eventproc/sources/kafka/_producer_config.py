@@ -7,6 +7,8 @@ long to wait. A setting that weakens this is refused.
 from collections.abc import Mapping
 from typing import Final
 
+from eventproc.sources.kafka._options import APART
+
 _ALL: Final = "a message counts as published when every replica in sync has stored it"
 _WAIT: Final = "how long to wait for an acknowledgement is said with what is published"
 _OUTCOME: Final = "the publisher itself needs the outcome of each message"
@@ -16,6 +18,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "request.required.acks": _ALL,
     "message.timeout.ms": _WAIT,
     "delivery.timeout.ms": _WAIT,
+    "default.topic.config": APART,
     "on_delivery": _OUTCOME,
     "delivery.report.only.error": _OUTCOME,
     "dr_cb": _OUTCOME,

@@ -30,6 +30,9 @@ CHECK_MAX_S: Final = 15.0
 
 _PARTITION_DIGITS_MAX: Final = 9
 _TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
+_REFUSED_ALONE: Final = frozenset({UNKNOWN_PARTITION, "INVALID_RECORD"})
+"""Errors of one message; a compacted topic takes none without a key, for example."""
+
 
 Message = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
 """Body, key, partition and headers."""
@@ -175,15 +178,18 @@ class KafkaPublisher(EventPublisher):
             if name == _TOO_LARGE:
                 raise EventRefusedError(index, self._too_large(events[index]))
             error = error_for(what, name, text)
-            if name == UNKNOWN_PARTITION:
-                raise EventRefusedError(index, f"{error}: {events[index].partition_id!r}")
+            if name in _REFUSED_ALONE:
+                named = events[index].partition_id if name == UNKNOWN_PARTITION else None
+                raise EventRefusedError(index, f"{error}" + (f": {named!r}" if named else ""))
             if isinstance(error, SourceRejectedError):
                 raise error
         if open_count := len(self._failures) + self._unanswered:
             last = producer.last_error
+            first = self._failures[min(self._failures)] if self._failures else None
             raise SourceUnavailableError(
                 f"{what}: {open_count} of {len(events)} messages were not acknowledged within "
                 f"{patience_s:g} s"
+                + (f"; the first of them: {first[1]} ({first[0]})" if first else "")
                 + (f"; the client reported: {last.text} ({last.name})" if last else "")
             )
 
@@ -198,7 +204,7 @@ class KafkaPublisher(EventPublisher):
         return (
             f"it is too large for topic {self._address.topic!r}: body, key and headers have {size} "
             f"bytes, and message.max.bytes of the client is {limit} (the topic's own limit may be "
-            "lower)"
+            "lower; it is one of whole batches, too: then set batch.size below it)"
         )
 
 

@@ -249,7 +249,10 @@ class KafkaEventSource(EventSource):
         """Return the offset of the first event that is newer than a time, or the end."""
         found = await queries.ask(
             what,
-            lambda consumer, timeout_s: consumer.offset_at(partition, after_ms + 1, timeout_s),
+            # Below 0, Kafka has other meanings: -1 is the end.
+            lambda consumer, timeout_s: consumer.offset_at(
+                partition, max(0, after_ms + 1), timeout_s
+            ),
         )
         return bounds.high if found is None else max(found, bounds.low)
 

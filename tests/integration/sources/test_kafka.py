@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -65,6 +65,20 @@ async def test_a_slow_consumer_limits_what_is_prefetched(topic):
 
     assert 500 <= waiting < 500 + 1_000
     assert bodies == numbered(0, 2_500)
+
+
+@pytest.mark.parametrize("milliseconds", [-10_000, -1, 0])
+async def test_a_time_before_1970_is_before_every_event(topic, milliseconds):
+    """Kafka itself takes such a number for the end, or for nothing that it knows."""
+    topic.publish(0, b"first", b"second")
+    at = EventPosition.from_enqueued_time(
+        datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    )
+    async with topic.source() as source:
+        receiver = await source.open_receiver("g", "0", at)
+        events = await receiver.receive(events_max=9, wait_max=SOON)
+
+    assert events[0].body == b"first"
 
 
 async def test_a_position_beyond_the_end_is_an_error_that_names_a_reset(topic):

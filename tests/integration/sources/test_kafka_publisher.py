@@ -109,6 +109,19 @@ async def test_an_event_that_no_topic_accepts_is_refused_by_its_index(publisher,
     assert refused.value.index == 1
 
 
+async def test_an_event_that_the_broker_refuses_is_named_with_its_reason(kafka):
+    """A compacted topic takes no event without a key."""
+    topic = await asyncio.to_thread(
+        KafkaTopic, kafka, "keyed-only", partitions=1, cleanup_policy="compact"
+    )
+    events = [OutgoingEvent(body=b"1", partition_key="a"), OutgoingEvent(body=b"2")]
+    async with KafkaPublisher(kafka.bootstrap_servers, topic=topic.name) as publisher:
+        with pytest.raises(EventRefusedError, match="INVALID_RECORD") as refused:
+            await publisher.publish(events, patience=SOON)
+
+    assert refused.value.index == 1
+
+
 async def test_a_missing_topic_is_refused_when_the_publisher_is_opened(kafka):
     """A misspelt name creates no topic."""
     publisher = KafkaPublisher(kafka.bootstrap_servers, topic="gone")

@@ -209,7 +209,9 @@ def test_options_can_be_sent_to_executors_and_show_no_secret(options):
     assert KEY not in f"{parsed!r} {parsed} {parsed.target}"
 
 
-@pytest.mark.parametrize("name", ["acks", "delivery.timeout.ms", "transactional.id"])
+@pytest.mark.parametrize(
+    "name", ["acks", "default.topic.config", "delivery.timeout.ms", "transactional.id"]
+)
 def test_a_setting_that_would_weaken_the_guarantee_is_refused(name):
     """When the publisher is made; the message has no value."""
     options = parse_publish_options({**TOPIC, f"kafka.{name}": KEY})

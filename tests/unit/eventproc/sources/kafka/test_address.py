@@ -116,6 +116,7 @@ def test_a_connection_string_without_hub_needs_the_argument_topic():
         "enable.auto.commit",
         "enable.auto.offset.store",
         "auto.offset.reset",
+        "default.topic.config",
         "enable.partition.eof",
         "allow.auto.create.topics",
         "bootstrap.servers",
