@@ -5,11 +5,13 @@ A table has the three columns of the group, then one for each field, named as th
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from checkpointstores._fields import MEMBER, OWNERSHIP, VERSION, Field, unchanged
+from eventproc.errors import ConfigurationError
 from eventproc.models import ConsumerGroup
 
 RecordT = TypeVar("RecordT")
@@ -36,10 +38,14 @@ def groups_of(
         rows: The names of each group.
         hub_of: If given, only groups of the same hub as this one are returned.
     """
-    groups = [
-        ConsumerGroup(fully_qualified_namespace=namespace, eventhub_name=eventhub, name=name)
-        for namespace, eventhub, name in rows
-    ]
+    groups = []
+    for namespace, eventhub, name in rows:
+        with suppress(ConfigurationError):  # Something else that another program has put there.
+            groups.append(
+                ConsumerGroup(
+                    fully_qualified_namespace=namespace, eventhub_name=eventhub, name=name
+                )
+            )
     return [each for each in groups if hub_of is None or each.key[:2] == hub_of.key[:2]]
 
 

@@ -261,6 +261,9 @@ async def pause_group(
     ours = {member.owner_id for member in present.members}
     owned = await live_owners(store, group, expiration)
     foreign = {o.owner_id for o in owned.values() if o.owner_id is not None} - ours
+    if foreign:  # Or it has joined meanwhile: its member record is older than its leases.
+        present = await store.list_members(group)
+        foreign -= {member.owner_id for member in present.members}
     if foreign:
         raise ConfigurationError(
             f"{min(foreign)} is a processor of an Azure SDK: it would ignore a pause and go on "

@@ -9,7 +9,14 @@ from eventproc import ConfigurationError, StoreRejectedError
 from eventproc._core.ownership.pauses import NO_PAUSES, PAUSES_RECORD
 from eventproc.admin import pause_group, read_pauses, resume_group
 from eventproc.errors import StoreCorruptError, StoreUnavailableError
-from eventproc.models import ConsumerGroup, GroupRecord, OwnershipClaim, RecordResult, WriteOutcome
+from eventproc.models import (
+    ConsumerGroup,
+    GroupRecord,
+    Member,
+    OwnershipClaim,
+    RecordResult,
+    WriteOutcome,
+)
 from eventproc.testing._virtual_time import run_virtual
 from tests.scenarios.group_setup import Setup, seconds
 from tests.scenarios.pausing import EXPIRATION, POLLED_S, pause, resume, store_of
@@ -268,3 +275,26 @@ def test_a_group_that_would_not_hear_of_a_pause_is_refused():
         await pause_group(store, group, reason="mine", expiration=EXPIRATION)
 
     run_contested(scenario)
+
+
+def test_a_processor_that_joins_while_a_pause_is_written_is_none_of_an_azure_sdk():
+    """It was no member when the members were listed, and owned a partition right after that."""
+
+    class Joined(MemoryCheckpointStore):
+        is_first = True
+
+        async def list_members(self, group):
+            found = await super().list_members(group)
+            if self.is_first:
+                self.is_first = False
+                await self.announce_member(group, Member(owner_id="new", incarnation="1"))
+                claim = OwnershipClaim(partition_id="0", owner_id="new", expected_etag=None)
+                await self.claim_ownership(group, [claim])
+            return found
+
+    async def scenario():
+        group = ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub")
+        async with Joined() as store:
+            return await pause_group(store, group, reason="mine", expiration=EXPIRATION)
+
+    assert run_virtual(scenario()).group is not None

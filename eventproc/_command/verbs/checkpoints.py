@@ -347,7 +347,8 @@ async def import_(
     question = ""
     async with connect(address, creates_store=not mode.dry_run) as connection:
         if given is not None and connection.source is not None:
-            await connection.partition_ids([c.partition_id for c in given.contents.checkpoints], ())
+            wanted = partition or [c.partition_id for c in given.contents.checkpoints]
+            await connection.partition_ids(wanted, ())
         current = await read_group_state(connection, expiration)
         if given is not None:
             changes = [current.change(move, None) for move in given.moves(partition)]

@@ -76,7 +76,7 @@ class ResourceHandler:
     async def drain(self, held: HeldResource) -> None:
         """Called before a planned end, while ``hold`` still runs: finish what is under way.
 
-        ``hold`` is cancelled when this returns. If ``hold`` returns first, nothing is left to finish,
+        ``hold`` is cancelled when this returns. If ``hold`` returns first, nothing is left to do,
         and this is cancelled. Both together may take ``shutdown_timeout``.
         """
 

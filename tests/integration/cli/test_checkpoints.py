@@ -275,6 +275,19 @@ def test_export_and_import_move_checkpoints_to_another_store_and_group(
     assert [c["state_bytes"] for c in after["checkpoints"]] == [0, 0]
 
 
+def test_partitions_of_a_file_that_the_hub_does_not_have_can_be_left_out(tool):
+    """Such as those of a larger hub: ``--partition`` names what is imported."""
+    json_of(tool, "reset", "--to", "latest", "--yes")
+    contents = json.loads(tool("export", *HERE, "-")[1])
+    contents["checkpoints"].append({**contents["checkpoints"][0], "partition_id": "7"})
+    Path("larger.json").write_text(json.dumps(contents))
+    whole = tool("import", *HERE, "larger.json", "--yes")
+    chosen = tool("import", *HERE, "larger.json", "--yes", "--partition", "0")
+
+    assert (whole[0], chosen[0]) == (2, 0)
+    assert "7: there is no such partition" in whole[2]
+
+
 def test_importing_a_file_of_another_hub_needs_another_hub(tool, monkeypatch):
     """Without ``--another-hub`` it is refused; so are files of another version and damaged ones."""
     json_of(tool, "reset", "--to", "latest", "--yes")

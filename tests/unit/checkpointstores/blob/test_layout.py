@@ -330,3 +330,11 @@ def test_no_member_has_the_blob_of_a_group_record(name, owner_id):
 def test_the_name_of_a_group_record_is_restored_from_metadata(name):
     """That of the blob may be cut, so it is not read from there."""
     assert record_in(record_metadata(name, "0123")) == name
+
+
+def test_a_blob_of_another_program_is_no_group():
+    """Its folders have the form of ours, and names that no group has."""
+    odd = ["ns/hub/audit /checkpoint/0", "ns/hub/a\\b/checkpoint/0", "ns/h\x07/g/ownership/0"]
+    found = layout.groups_in([*odd, "ns/hub/group/checkpoint/0"])
+
+    assert [group.name for group in found] == ["group"]
