@@ -62,7 +62,10 @@ class Checkpoints(ForwardingStore):
         """What the store has, as far as is known."""
 
         self._begun: dict[str, Checkpoint] = {}
-        """Where partitions without a checkpoint began in this call."""
+        """Where partitions without a checkpoint began in this call, if the processor wrote it."""
+
+        self._starting: set[str] = set()
+        """Partitions whose pump looks for where to begin; later it writes what it handled."""
 
         self._writing: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -82,11 +85,20 @@ class Checkpoints(ForwardingStore):
         group: ConsumerGroup,  # noqa: ARG002 - it has one
         partition_id: str,
     ) -> Checkpoint | None:
-        """Return the stored checkpoint, or else where the partition began in this call."""
+        """Return the stored checkpoint, or else where the partition began in this call.
+
+        ``None`` if that is a time, a number or an offset: the partition begins there again.
+        """
         async with self._writing[partition_id]:
             found = await self._read(partition_id)
-        has_position = found is not None and (found.offset or found.sequence_number is not None)
-        return found if has_position else self._begun.get(partition_id, found)
+        if found is not None and (found.offset or found.sequence_number is not None):
+            return found
+        self._starting.add(partition_id)
+        return self._begun.get(partition_id, found)
+
+    def begin(self, partition_id: str) -> None:
+        """Note that the partition has begun: what the processor writes now, it has handled."""
+        self._starting.discard(partition_id)
 
     async def update_checkpoint(
         self,
@@ -109,7 +121,8 @@ class Checkpoints(ForwardingStore):
                 number = stored.sequence_number or 0
                 marked = replace(update, offset=stored.offset, sequence_number=number)
                 return await self._write(replace(marked, replaces=stored))
-            self._begun.setdefault(partition_id, kept)
+            if partition_id in self._starting:
+                self._begun.setdefault(partition_id, kept)
             return CheckpointResult(outcome=WriteOutcome.WON, checkpoint=kept)
 
     async def move(self, move: Move) -> str | None:

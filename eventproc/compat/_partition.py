@@ -52,6 +52,7 @@ class Partition:
     def begin(self, current: PartitionContext) -> None:
         """Note that this process owns the partition."""
         self._current, self.newest, self.delivered, self._is_told = current, None, -1, False
+        self._checkpoints.begin(self.partition_id)
 
     @property
     def is_owned(self) -> bool:

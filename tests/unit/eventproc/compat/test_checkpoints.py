@@ -97,10 +97,22 @@ async def test_a_partition_without_a_checkpoint_begins_again_where_the_call_bega
     async with Group() as group:
         await group.read()
         begun = (await group.write(initial_checkpoint("0", "pump"))).checkpoint
+        group.checkpoints.begin("0")
         await group.write(update_to(5, begun))
 
         assert (await group.read()).sequence_number == -1
         assert await group.stored() is None
+
+
+async def test_what_was_handled_is_not_where_the_call_began():
+    """A pump that begins at a time, a number or an offset writes nothing before that."""
+    async with Group() as group:
+        for pump in ("first", "second"):
+            assert await group.read() is None
+            group.checkpoints.begin("0")
+            await group.write(update_to(5, None, pump))
+
+        assert await group.read() is None
 
 
 async def test_a_position_of_the_program_is_stored_and_adopted():

@@ -72,7 +72,7 @@ class Program:
     """Callbacks that note their calls, and the handler that makes them."""
 
     def __init__(self, *, takes_batches: bool = False) -> None:
-        checkpoints: Any = None
+        checkpoints: Any = SimpleNamespace(begin=lambda _: None)
         self.seen: list[tuple[object, ...]] = []
         self.partition = Partition("0", checkpoints)
         self.context: Any = SimpleNamespace(partition_id="0", is_ending=False, is_owned=True)

@@ -8,10 +8,19 @@ from eventproc.compat._partition import Partition
 from tests.unit.eventproc._core.events import event
 
 
+class Refusing:
+    """Where no checkpoint may arrive."""
+
+    loop = object()
+
+    def begin(self, partition_id: str) -> None:
+        """Note nothing."""
+
+
 def test_a_new_ownership_has_no_newest_event_before_one_is_delivered():
     """``update_checkpoint()`` without an event would store one of the former ownership."""
     owned: Any = SimpleNamespace(is_owned=True)
-    checkpoints: Any = None
+    checkpoints: Any = Refusing()
     partition = Partition("0", checkpoints)
     partition.begin(owned)
     newest: Any = event(7)
@@ -20,12 +29,6 @@ def test_a_new_ownership_has_no_newest_event_before_one_is_delivered():
 
     assert partition.store(None, {}) is None
     assert partition.delivered == -1
-
-
-class Refusing:
-    """Where no checkpoint may arrive."""
-
-    loop = object()
 
 
 def test_a_checkpoint_without_ownership_changes_nothing_and_waits_for_nothing(caplog):
