@@ -139,6 +139,9 @@ class Checkpoints(ForwardingStore):
                 stored = self._stored.get(move.partition_id)
                 if not move.is_owned():
                     return "this process does not own the partition any more"
+                # In later calls, too: the record is the operator's until the next pump adopts it.
+                if stored is not None and is_moved_by_operator(stored):
+                    raise OwnershipLostError(move.partition_id)
                 if is_behind(move.sequence_number, stored):
                     return f"the stored position is {stored.sequence_number if stored else None}"
                 result = await self._write(
@@ -161,9 +164,7 @@ class Checkpoints(ForwardingStore):
                         f"the store did not say whether the checkpoint of partition "
                         f"{move.partition_id!r} was written"
                     )
-                found = await self._read(move.partition_id)
-                if found is not None and is_moved_by_operator(found):
-                    raise OwnershipLostError(move.partition_id)
+                await self._read(move.partition_id)
 
     async def _read(self, partition_id: str) -> Checkpoint | None:
         found = await super().read_checkpoint(self._group, partition_id)

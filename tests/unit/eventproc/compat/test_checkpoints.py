@@ -175,6 +175,22 @@ async def test_a_checkpoint_that_an_operator_moved_ends_the_pump():
         assert await group.stored() == 2
 
 
+async def test_what_an_operator_moved_stays_until_the_next_pump_adopts_it():
+    """Also if the program catches the error, and stores the next position."""
+    async with Group() as group:
+        await group.read()
+        await group.checkpoints.move(move_to(8))
+        await group.elsewhere(-1, operators_writer("token"))
+        for number in (9, 10, 11):
+            with pytest.raises(OwnershipLostError):
+                await group.checkpoints.move(move_to(number))
+        assert await group.stored() == -1
+
+        await group.write(adoption(await group.read(), "next pump"))
+        assert await group.checkpoints.move(move_to(0)) is None
+        assert await group.stored() == 0
+
+
 async def test_ranges_that_another_owner_completed_stay_completed():
     """As far as they lie above the new position."""
     async with Group() as group:
