@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any, Self, cast
 
 from eventproc.compat._settings import ClientSettings
+from eventproc.ports import CheckpointStore
 
 
 class Consumer:
@@ -28,7 +29,9 @@ class Consumer:
         given = fully_qualified_namespace, eventhub_name, consumer_group, credential
         super().__init__(*given, **kwargs)  # type: ignore[call-arg]  # Azure's client
         self._settings = ClientSettings(*given, kwargs)
-        self._registry = Registry(consumer_group)
+        store = kwargs.get("checkpoint_store")
+        is_single = isinstance(store, CheckpointStore)
+        self._registry = Registry(consumer_group, single_store=store if is_single else None)
 
     @classmethod
     def from_connection_string(
@@ -49,8 +52,10 @@ class Consumer:
 class Registry:
     """The calls of a client that run, by partition id; ``None``: of all partitions."""
 
-    def __init__(self, group: str) -> None:
+    def __init__(self, group: str, *, single_store: CheckpointStore | None = None) -> None:
+        """Note no call yet; *single_store* is a store that only one call at a time can use."""
         self._group = group
+        self._single_store = single_store
         self._calls: dict[str | None, Call] = {}
         self._lock = Lock()
 
@@ -59,7 +64,7 @@ class Registry:
         """Note a call while the block runs.
 
         Raises:
-            ValueError: another call receives the same partition.
+            ValueError: another call receives the same partition, or uses the only store.
         """
         with self._lock:
             where = ""
@@ -71,6 +76,12 @@ class Registry:
                 raise ValueError(
                     f"This consumer client is already receiving events{where} for consumer group "
                     f"{self._group}."
+                )
+            if self._calls and self._single_store is not None:
+                raise ValueError(
+                    f"Another call of this consumer client uses {self._single_store!r}, which "
+                    "serves one call at a time: give each partition a client of its own, with a "
+                    "store of its own that is built with the same arguments."
                 )
             call = self._calls[partition_id] = Call()
         try:

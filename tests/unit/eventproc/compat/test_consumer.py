@@ -1,8 +1,15 @@
 """The calls of ``receive`` of one client."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
+from checkpointstores.memory import MemoryCheckpointStore
 from eventproc.compat._consumer import Registry
+from eventproc.compat.azure_eventhub.aio import EventHubConsumerClient
+
+ADDRESS = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=a2V5;EntityPath=hub"
 
 
 def test_a_close_while_the_processor_is_being_built_ends_the_call():
@@ -33,3 +40,25 @@ def test_a_call_for_all_partitions_and_one_for_a_partition_exclude_each_other():
         registry.receiving("0"),
     ):
         pass
+
+
+async def test_two_partitions_cannot_share_a_store_that_serves_one_call():
+    """The second call is refused at once; it would fail in each attempt to start. After the first
+    one has ended, the store is free.
+    """
+
+    async def on_event(_: Any, __: Any) -> None:
+        """Get nothing: there is no hub."""
+
+    client = EventHubConsumerClient.from_connection_string(
+        ADDRESS, "$Default", checkpoint_store=MemoryCheckpointStore()
+    )
+    async with client:
+        for partition_id in ("0", "1"):
+            first = asyncio.ensure_future(client.receive(on_event, partition_id=partition_id))
+            await asyncio.sleep(0)
+            with pytest.raises(ValueError, match="a store of its own"):
+                async with asyncio.timeout(10):
+                    await client.receive(on_event, partition_id="2")
+            first.cancel()
+            await asyncio.wait([first])
