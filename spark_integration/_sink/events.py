@@ -7,8 +7,9 @@ fill the slots, and the first access to a field converts its whole column.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import repeat
-from typing import Any, Final
+from itertools import groupby, repeat
+from operator import attrgetter
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
@@ -31,6 +32,10 @@ class _Columns:
         if name not in self._lists:
             self._lists[name] = self._converted(name)
         return self._lists[name][row]
+
+    def taken(self, rows: Sequence[int]) -> pa.RecordBatch:
+        """Return these rows."""
+        return self._batch.take(pa.array(rows))
 
     def _converted(self, name: str) -> list[Any]:
         if name not in self._batch.schema.names:
@@ -110,6 +115,16 @@ def events_of(batch: pa.RecordBatch, numbers: Sequence[int]) -> list[ReceivedEve
     _fill("_columns", events, repeat(_Columns(batch)))
     _fill("_row", events, range(batch.num_rows))
     return events  # type: ignore[return-value]  # object.__new__ says object
+
+
+def rows_of(events: Sequence[ReceivedEvent]) -> pa.RecordBatch:
+    """Return the rows of events that ``events_of`` made, as one batch; at least one."""
+    parts = [
+        columns.taken([event._row for event in found])  # noqa: SLF001 - of this module
+        for columns, found in groupby(cast(Sequence[RowEvent], events), attrgetter("_columns"))
+    ]
+    (batch,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    return batch
 
 
 def _fill(name: str, events: Iterable[object], values: Iterable[object]) -> None:

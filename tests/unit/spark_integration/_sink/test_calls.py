@@ -295,6 +295,32 @@ async def test_only_rows_that_an_error_names_are_delivered_again():
     assert seen.numbers == [5, 6, 7, 9, 10, 11]
 
 
+class NamesRowsOnce(Columns):
+    """Cannot handle some rows at first, which it names."""
+
+    failing = frozenset({6, 8})
+
+    async def process_columns(self, context: Any, columns: Any) -> None:
+        numbers = columns.column("sequenceNumber").to_pylist()
+        bad = [row for row, number in enumerate(numbers) if number in self.failing]
+        self.numbers += [number for number in numbers if number not in self.failing]
+        self.failing = frozenset()
+        if bad:
+            raise RowError(bad[0], *bad[1:])
+
+
+@pytest.mark.parametrize("last", [9, 400])
+async def test_named_rows_are_handled_when_they_can_be(last):
+    """They come again as columns, however many other rows the call had."""
+    harness, seen = await sink_harness(), NamesRowsOnce()
+    policy = FailurePolicy(attempts_max=2, action=FailureAction.SKIP)
+    partition = harness.partition(seen, failure_policy=policy)
+    await partition.take(rows(5, last))
+    await harness.commit(partition)
+
+    assert sorted(seen.numbers) == [*range(5, last)]
+
+
 class ColumnsInAThread(BlockingPartitionHandler):
     """Handles columns with an ordinary function, and events too, which Spark does not use."""
 
