@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from eventproc._delivery.handler import PartitionContext, PartitionHandler
 from eventproc.models import CloseReason, EventBatch, ReceivedEvent
-from spark_integration._sink.events import events_of, rows_of
+from spark_integration._sink.events import batch_of, events_of
 
 
 class RowBatch(EventBatch):
@@ -69,7 +69,7 @@ class ColumnHandler(PartitionHandler):
     ) -> None:
         """Call ``process_columns``."""
         # What a failed call has left is some of its rows: those that a ``RowError`` named.
-        rows = events.rows if isinstance(events, RowBatch) else rows_of(events)
+        rows = events.rows if isinstance(events, RowBatch) else batch_of(events)
         await self._handler.process_columns(context, rows)
 
     async def process_error(self, context: PartitionContext, error: Exception) -> None:

@@ -117,7 +117,7 @@ def events_of(batch: pa.RecordBatch, numbers: Sequence[int]) -> list[ReceivedEve
     return events  # type: ignore[return-value]  # object.__new__ says object
 
 
-def rows_of(events: Sequence[ReceivedEvent]) -> pa.RecordBatch:
+def batch_of(events: Sequence[ReceivedEvent]) -> pa.RecordBatch:
     """Return the rows of events that ``events_of`` made, as one batch; at least one."""
     parts = [
         columns.taken([event._row for event in found])  # noqa: SLF001 - of this module

@@ -5,6 +5,7 @@ write loses, the checkpoint is read, because the first write may have succeeded.
 Rule 2: a write that lost against another writer is not repeated.
 """
 
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -21,6 +22,7 @@ from eventproc.models import (
 )
 from eventproc.ports import CheckpointStore
 from spark_integration._positions import refuse_other_protocol
+from spark_integration._sink.options import SinkOptions
 from spark_integration._sink.records import (
     TaskId,
     begin_update,
@@ -32,6 +34,19 @@ from spark_integration._sink.records import (
 
 BACKOFF = Backoff(maximum=timedelta(seconds=5))
 """Waits between attempts to reach a store."""
+
+
+async def open_store(options: SinkOptions, stack: AsyncExitStack) -> CheckpointStore:
+    """Open the store until the stack closes; an outage of up to ``operationTimeout`` is waited out.
+
+    Raises:
+        StoreUnavailableError: it did not answer in that time.
+    """
+
+    async def attempt() -> CheckpointStore:
+        return await stack.enter_async_context(options.store.make())
+
+    return await Attempts(options.patience, BACKOFF, StoreUnavailableError)(attempt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from spark_integration._sink.records import (
     summarize,
 )
 from spark_integration._sink.rows import rows_of
-from spark_integration._sink.store import Checkpoints
+from spark_integration._sink.store import Checkpoints, open_store
 
 
 def this_task() -> TaskId:
@@ -88,7 +88,7 @@ async def _partition_factory(
 ) -> Callable[[str], SinkPartition]:
     """Open the store and the sink that a task's partitions share; return their factory."""
     group = options.group.make()
-    store = await stack.enter_async_context(options.store.make())
+    store = await open_store(options, stack)
     dead_letters = options.make_dead_letters()
     if dead_letters is not None:
         await dead_letters.open()
@@ -136,7 +136,8 @@ def commit_reports(
 
 
 async def _commit(options: SinkOptions, updates: Sequence[CheckpointUpdate]) -> None:
-    async with options.store.make() as store:
+    async with AsyncExitStack() as stack:
+        store = await open_store(options, stack)
         checkpoints = Checkpoints(store, options.group.make(), options.patience)
         results = await asyncio.gather(*map(checkpoints.commit, updates), return_exceptions=True)
     for result in results:

@@ -11,7 +11,7 @@ from pyspark import TaskContext
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import CloseReason, FailureAction, FailurePolicy, PartitionHandler
-from eventproc.errors import ConfigurationError
+from eventproc.errors import ConfigurationError, StoreUnavailableError
 from eventproc.models import CheckpointUpdate, DeadLetter
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import DeadLetterSink
@@ -23,7 +23,7 @@ from spark_integration._sink.records import PartitionReport, TaskReport
 from spark_integration._sink.task import _handle, commit_reports, this_task
 from tests.unit.spark_integration._sink.sink_bench import GROUP, TASK, RecordingHandler
 
-ACCOUNT = MemoryAccount()
+ACCOUNT, ANOTHER_ACCOUNT = MemoryAccount(), MemoryAccount()
 
 
 class LateForOne(MemoryCheckpointStore):
@@ -40,6 +40,24 @@ class LateForOne(MemoryCheckpointStore):
 def make_store() -> MemoryCheckpointStore:
     """Make a store for the recipe."""
     return LateForOne(ACCOUNT)
+
+
+class AwayAtFirst(MemoryCheckpointStore):
+    """Answers at the second attempt to open it."""
+
+    openings = 0
+
+    async def open(self):
+        """Raise at each first attempt."""
+        AwayAtFirst.openings += 1
+        if AwayAtFirst.openings % 2:
+            raise StoreUnavailableError("no answer")
+        await super().open()
+
+
+def make_store_that_is_away_at_first() -> MemoryCheckpointStore:
+    """Make a store for the recipe."""
+    return AwayAtFirst(ANOTHER_ACCOUNT)
 
 
 def options(handler: object = None, **more: Any) -> SinkOptions:
@@ -64,6 +82,16 @@ def batch(*numbers: int, partition_id: str = "rows") -> pa.RecordBatch:
             "enqueuedTime": [datetime(2026, 1, 1, tzinfo=UTC)] * count,
         }
     )
+
+
+def test_an_outage_while_a_task_or_a_commit_opens_the_store_is_waited_out():
+    """As one later in the batch: for ``operationTimeout``."""
+    spec = f"{__name__}:make_store_that_is_away_at_first"
+    given = replace(options(RecordingHandler()), store=StoreRecipe(spec=spec))
+    report = asyncio.run(_handle(given, TASK, iter([batch(0, partition_id="away")])))
+    commit_reports(given, 0, [report])
+
+    assert AwayAtFirst.openings == 4
 
 
 async def test_the_handlers_of_a_failed_task_are_closed():
