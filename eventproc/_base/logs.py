@@ -50,10 +50,19 @@ _processors: WeakSet[object] = WeakSet()
 """The processors that have been started."""
 
 
+TEXT_MAX: Final = 2_000
+"""Most characters of an error in a log line, a snapshot of statistics or a report."""
+
+
+def shortened(text: str) -> str:
+    """Return a text whole, or its beginning and how long it was: it may quote a large body."""
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}... ({len(text)} characters)"
+
+
 def error_text(error: BaseException) -> str:
-    """Return the ``repr`` of an error, or its class if that fails, as a user's may."""
+    """Return the ``repr`` of an error, shortened, or its class if that fails, as a user's may."""
     try:
-        return repr(error)
+        return shortened(repr(error))
     except Exception:  # noqa: BLE001 - the user's code
         return f"{type(error).__qualname__}, whose repr fails"
 

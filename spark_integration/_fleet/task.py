@@ -26,7 +26,7 @@ from datetime import timedelta
 from types import FrameType
 from typing import Final
 
-from eventproc._base.logs import ConditionLogger, RecordObserver, get_logger
+from eventproc._base.logs import ConditionLogger, RecordObserver, get_logger, shortened
 from eventproc._base.tasks import end
 from eventproc._base.threads import Background, exclude_imports_from_collections
 from eventproc._runtime.processors import EventProcessor
@@ -121,14 +121,14 @@ def serve_slots(job: FleetJob, slots: Iterable[int]) -> Iterator[bytes]:
 
 
 class _Warnings(RecordObserver):
-    """Keeps the newest warnings and errors for the next report."""
+    """Keeps the newest warnings and errors for the next report, of which the size is limited."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.held: deque[str] = deque(maxlen=WARNINGS_HELD)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.held.append(record.getMessage())
+        self.held.append(shortened(record.getMessage()))
 
 
 class MemberTask:
@@ -192,7 +192,7 @@ class MemberTask:
             statistics=statistics,
             age_seconds=0.0 if self._has_ended else self._idle_s(),
             warnings=tuple(self._warnings.held),
-            error=self._error,
+            error=None if self._error is None else shortened(self._error),
             is_permanent=self._is_permanent,
         )
 

@@ -55,6 +55,13 @@ class Failing(PartitionHandler):
         raise RuntimeError("out of paper")
 
 
+class FailingAtLength(PartitionHandler):
+    """Fails on every event, with an error that quotes it."""
+
+    async def process_events(self, context, events):
+        raise RuntimeError("out of paper" + "\0" * 1_000_000)
+
+
 def work(**changes: object) -> bytes:
     """Return pickled ``FleetWork``."""
     given = FleetWork(
@@ -160,6 +167,18 @@ def test_a_member_serves_until_the_driver_requests_a_stop(driver):
     assert last.statistics is not None
     assert (last.statistics.owner_id, last.statistics.owned) == ("orders-3", ())
     assert last.statistics.counters.received_count, "counts outlive the processor"
+
+
+def test_a_warning_of_a_megabyte_keeps_no_report_from_the_driver(driver):
+    """It is cut: the driver refuses a report of several megabytes."""
+    HUB.publish(b"paper", partition_id="0")
+    driver.on_report = lambda report: is_serving(report) and driver.report_server.request_stop()
+
+    last = driver.serve(handler=f"{__name__}:FailingAtLength")
+
+    assert (last.phase, last.error) == (Phase.ENDED, None)
+    warnings = [warning for report in driver.reports for warning in report.warnings]
+    assert any("out of paper" in warning for warning in warnings)
 
 
 def test_a_member_that_starts_after_the_stop_request_claims_nothing(driver):
