@@ -32,7 +32,7 @@ async def test_the_time_limit_of_a_request_is_not_one_for_all_partitions_of_a_la
     """They are asked for one after the other, each a round trip."""
     path, ids = CountingPath(), [str(number) for number in range(70)]
     async with SourceOverPath(path) as source:
-        found = await source.properties_of(ids)
+        found: object = await source.properties_of(ids)
 
     assert found == ids
     assert path.counts == [32, 32, 6]
