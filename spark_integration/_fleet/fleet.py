@@ -129,9 +129,10 @@ class Fleet:
                 more than their ``shutdown_timeout``.
 
         Raises:
-            FleetError: some processors had to be killed, because a handler did not return. The
-                events after their last checkpoints will be delivered again, and their partitions
-                have no live owner until ``ownership_expiration`` has passed.
+            FleetError: some processors had to be killed, because a handler did not return, or
+                because they had not reported for ten seconds. The events after
+                their last checkpoints will be delivered again, and their partitions have no live
+                owner until ``ownership_expiration`` has passed.
         """
         with self._stop_lock:
             if self._is_closed:
@@ -141,8 +142,10 @@ class Fleet:
             self._begin_stop()
             budget = self._stop_timeout if timeout is None else timeout
             until_s = time.monotonic() + budget.total_seconds()
-            while self._running() and time.monotonic() < until_s:
+            while (running := self._running()) and time.monotonic() < until_s:
                 for slot in self._registry.silent_slots():
+                    if slot in running:
+                        self._registry.give_up(slot)
                     self._spark.cancel(slot)
                 time.sleep(STOP_POLL_S)
             late = self._running()

@@ -25,6 +25,9 @@ class _Slot:
     was_cut_short: bool = False
     """Whether a member of this slot died while it and the fleet were stopping."""
 
+    was_given_up: bool = False
+    """Whether the fleet's stop cancelled the job of a member that had fallen silent."""
+
     replaced: set[str] = field(default_factory=set)
     """Incarnations that a newer one has replaced."""
 
@@ -105,6 +108,11 @@ class MemberRegistry:
             lambda slot: not slot.is_placed or now_s - slot.reported_at_s > SILENCE_MAX_S
         )
 
+    def give_up(self, slot: int) -> None:
+        """Record that a stop cancels a silent slot's job; its member, if any, cannot stop."""
+        with self._changed:
+            self._slots[slot].was_given_up |= self._slots[slot].is_placed
+
     def begin_stop(self) -> None:
         """Record that members are asked to stop, and wake ``wait_until_all_serve``."""
         with self._changed:
@@ -112,11 +120,16 @@ class MemberRegistry:
             self._changed.notify_all()
 
     def cut_short(self) -> list[int]:
-        """Slots whose member began to stop and died before it had stopped."""
+        """Slots whose member died before it had stopped: it had begun to, or was given up."""
         return self._where(
             lambda slot: (
                 slot.was_cut_short
                 or (slot.report is not None and slot.report.phase is Phase.STOPPING)
+                or (
+                    slot.was_given_up
+                    and slot.report is not None
+                    and slot.report.phase is not Phase.ENDED
+                )
             )
         )
 

@@ -13,6 +13,7 @@ import pytest
 
 from eventproc.errors import ConfigurationError
 from spark_integration import Fleet, FleetError, Phase
+from spark_integration._fleet import members
 from spark_integration._fleet.job import FleetJob
 from spark_integration._fleet.jobs import FleetSpark, check_settings
 from spark_integration._fleet.members import MemberRegistry
@@ -192,6 +193,17 @@ def test_stop_raises_if_members_had_to_be_killed(make_setup):
     orderly.spark.ends.put(ENDED)
     orderly.fleet.stop()
     assert orderly.fleet.wait()
+
+
+def test_stop_raises_if_a_silent_member_had_to_be_killed(make_setup, monkeypatch):
+    """The request to stop could not reach it, so it did not even begin to stop."""
+    made = make_setup()
+    made.fleet.start(SOON)
+    monkeypatch.setattr(
+        made.registry, "_clock", lambda: time.monotonic() + 1 + members.SILENCE_MAX_S
+    )
+    with pytest.raises(FleetError, match="1 of 1 processors of fleet orders did not stop in time"):
+        made.fleet.stop()
 
 
 SPECULATION = {"spark.speculation": "TRUE"}
