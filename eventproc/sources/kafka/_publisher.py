@@ -30,8 +30,9 @@ CHECK_MAX_S: Final = 15.0
 
 _PARTITION_DIGITS_MAX: Final = 9
 _TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
-_REFUSED_ALONE: Final = frozenset({UNKNOWN_PARTITION, "INVALID_RECORD"})
-"""Errors of one message; a compacted topic takes none without a key, for example."""
+_INVALID: Final = "INVALID_RECORD"
+"""The error of a message that the topic does not take; a compacted one takes none without a key. A
+broker may give it to all messages that the client has sent together."""
 
 
 Message = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
@@ -178,9 +179,13 @@ class KafkaPublisher(EventPublisher):
             if name == _TOO_LARGE:
                 raise EventRefusedError(index, self._too_large(events[index]))
             error = error_for(what, name, text)
-            if name in _REFUSED_ALONE:
-                named = events[index].partition_id if name == UNKNOWN_PARTITION else None
-                raise EventRefusedError(index, f"{error}" + (f": {named!r}" if named else ""))
+            if name == UNKNOWN_PARTITION:
+                raise EventRefusedError(index, f"{error}: {events[index].partition_id!r}")
+            if name == _INVALID:
+                count = sum(failure[0] == _INVALID for failure in self._failures.values())
+                if count == 1:
+                    raise EventRefusedError(index, str(error))
+                raise SourceRejectedError(f"{error}, at least one of {count} events")
             if isinstance(error, SourceRejectedError):
                 raise error
         if open_count := len(self._failures) + self._unanswered:
