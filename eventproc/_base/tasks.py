@@ -54,25 +54,24 @@ class LoopTurns:
     Code that awaits something gives it turns anyway, and is not delayed.
     """
 
-    __slots__ = ("_clock", "_has_turned", "_loop", "_since_s")
+    __slots__ = ("_has_turned", "_loop", "clock", "due_s")
 
     def __init__(self) -> None:
         """Begin now, in the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._clock = self._loop.time
+        self.clock = self._loop.time
+        """The loop's clock."""
+
         self._begin()
 
     def _begin(self) -> None:
-        self._since_s, self._has_turned = self._clock(), False
+        self.due_s, self._has_turned = self.clock() + LOOP_KEPT_MAX_S, False
+        """``take`` is to be called when the clock is past this time."""
+
         self._loop.call_soon(self._note_turn)
 
     def _note_turn(self) -> None:
         self._has_turned = True
-
-    @property
-    def is_due(self) -> bool:
-        """Whether ``take`` is to be called."""
-        return self._clock() - self._since_s > LOOP_KEPT_MAX_S
 
     async def take(self) -> None:
         """Wait for a moment, unless the loop had a turn since the last call."""

@@ -528,8 +528,11 @@ class PartitionHandler(Generic[T]):
             await self.process_columns(context, columns)
             return
         turns = LoopTurns()
+        clock = turns.clock
         for number, event in enumerate(events):
-            if turns.is_due:  # Code that blocks would keep a stop, and all checkpoints, waiting.
+            if (
+                clock() > turns.due_s
+            ):  # Code that blocks would keep a stop, and all checkpoints, waiting.
                 await turns.take()
             if context.is_ending:
                 raise CallEndedEarlyError
