@@ -281,17 +281,18 @@ class BlobCheckpointStore(CheckpointStore):
     async def list_checkpoints(self, group: ConsumerGroup) -> Sequence[Checkpoint]:
         folder = self._folder(group, RecordKind.CHECKPOINT)
         listing = await self._blobs.list(folder)
-        checkpoints = {}
+        checkpoints, known = [], set()
         for item in listing.items:
             partition_id = layout.part_below(folder, item.name)
             if partition_id is None or item.is_folder:
                 continue
+            known.add(partition_id)
             position = layout.position_in(item.metadata)
             if not position.is_usable:
                 self._note_malformed(item, "it names no position, and is left out")
                 continue
-            checkpoints[partition_id] = as_checkpoint(partition_id, position, item, None)
-        return [*checkpoints.values(), *await self._legacy.list(group, set(checkpoints))]
+            checkpoints.append(as_checkpoint(partition_id, position, item, None))
+        return [*checkpoints, *await self._legacy.list(group, known)]
 
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
         name = self._folder(group, RecordKind.CHECKPOINT) + require_partition_id(partition_id)

@@ -15,7 +15,7 @@ from typing import Final
 
 from eventproc._base.tasks import users_code
 from eventproc._core.placement.published import Published
-from eventproc._delivery.config import EventProcessorConfig, FailureAction
+from eventproc._delivery.config import EventProcessorConfig, FailureAction, FailurePolicy
 from eventproc._delivery.handler import BlockingPartitionHandler, HandlerFactory, PartitionHandler
 from eventproc._group.config import GroupConfig
 from eventproc._group.resources.handler import (
@@ -104,18 +104,48 @@ def check_roster(config: GroupConfig, roster: Roster, owner_id: str | None) -> N
         )
 
 
-def check_sink(config: EventProcessorConfig, sink: DeadLetterSink | None) -> None:
-    """Refuse a failure policy that needs a sink, if there is none.
+def check_sink(
+    config: EventProcessorConfig, sink: DeadLetterSink | None, handler: HandlerFactory
+) -> None:
+    """Refuse a failure policy that needs a sink, if there is none; and a sink that stays unused.
 
     Raises:
         ConfigurationError: the message names the remedy.
     """
-    if config.failure_policy.action is FailureAction.DEAD_LETTER and sink is None:
+    policy = config.failure_policy
+    if policy.action is FailureAction.DEAD_LETTER and sink is None:
         raise ConfigurationError(
             "the failure policy says DEAD_LETTER: give a sink, or choose SKIP or STOP",
             setting="dead_letters",
             value="not given",
         )
+    if policy.action is not FailureAction.DEAD_LETTER and sink is not None:
+        raise ConfigurationError(
+            f"the failure policy says {policy.action.name}, so nothing would be stored there: "
+            "leave it out, or choose FailureAction.DEAD_LETTER",
+            setting="dead_letters",
+            value="given",
+        )
+    if sink is not None and not may_give_up(policy, handler):
+        raise ConfigurationError(
+            "no event would ever be given up, because the handler has no decoder and there is no "
+            "limit: set attempts_max or deliveries_max in FailurePolicy, or leave it out",
+            setting="dead_letters",
+            value="given",
+        )
+
+
+def may_give_up(policy: FailurePolicy, handler: HandlerFactory) -> bool:
+    """Whether an event may ever be given up: at a limit, or because it cannot be decoded.
+
+    What a function returns is not known yet, and may decode.
+    """
+    if (policy.attempts_max, policy.deliveries_max) != (None, None):
+        return True
+    # The attribute of a class may be a property, which only a handler can answer.
+    return (
+        not isinstance(handler, type) or inspect.getattr_static(handler, "decode", None) is not None
+    )
 
 
 def check_positions(config: EventProcessorConfig, source: EventSource) -> None:

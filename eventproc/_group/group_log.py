@@ -1,5 +1,7 @@
 """Logs what has changed in a group from one poll to the next."""
 
+import math
+
 from eventproc._base.logs import ConditionLogger, Logger
 from eventproc._core.ownership.cycle import Actions
 from eventproc._core.ownership.group import Group
@@ -21,6 +23,8 @@ class GroupLog:
 
     def note(self, before: GroupMemory, after: GroupMemory, actions: Actions) -> None:
         """Log what a poll has changed."""
+        if before.at_s == math.inf:
+            self._note_others(after.group)
         self._silence.update(
             holds=was_silent(after.listing, self._rules),
             silent_s=round(after.listing.silence_s, 3),
@@ -33,6 +37,19 @@ class GroupLog:
             log = self._log.error if seen else self._log.info
             log("foreign_members_detected", owner_ids=sorted(seen))
         self._note_foreign(before, after)
+
+    def _note_others(self, group: Group) -> None:
+        """Log who owns partitions at the start: one that has died keeps them until they expire."""
+        owners = [
+            owner for owner in group.live_owner_by_partition.values() if owner != group.owner_id
+        ]
+        if owners:
+            self._log.info(
+                "owners_found",
+                owner_ids=sorted(set(owners)),
+                owned_count=len(owners),
+                expiration_s=self._rules.expiration.total_seconds(),
+            )
 
     def _note_foreign(self, before: GroupMemory, after: GroupMemory) -> None:
         """Log whether processors of an Azure SDK renew too seldom."""

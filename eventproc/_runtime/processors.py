@@ -91,7 +91,7 @@ class EventProcessor(GroupProcessor[PartitionPump]):
             ConfigurationError: the arguments cannot work; the message names the remedy.
         """
         config = config or EventProcessorConfig()
-        check_sink(config, dead_letters)
+        check_sink(config, dead_letters, handler)
         check_positions(config, source)
         check_handler(handler, key_concurrency=config.key_concurrency)
         handler_class = class_of(handler)

@@ -204,7 +204,8 @@ class World(Fleet):
         for node in nodes:
             if node in self._expected:
                 node.run(self._stop(node, node.task))
-                await asyncio.wait([node.task])
+                while not (node.task.done() or node.process.is_killed):
+                    await asyncio.wait([node.task], timeout=TICK_S)
                 await asyncio.sleep(RESTART_AFTER_S)
                 if node not in self._expected:
                     continue  # Another event has ended it for good meanwhile.

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from eventproc._base.logs import get_logger
-from eventproc.errors import ConfigurationError
+from eventproc._base.retries import Attempts
+from eventproc.errors import ConfigurationError, DeadLetterError
 from eventproc.models import CheckpointUpdate, CloseReason
 from eventproc.telemetry._batches import count_batch
 from spark_integration._option_names import naming_options
@@ -27,7 +28,7 @@ from spark_integration._sink.records import (
     summarize,
 )
 from spark_integration._sink.rows import rows_of
-from spark_integration._sink.store import Checkpoints, open_store
+from spark_integration._sink.store import BACKOFF, Checkpoints, open_store
 
 
 def this_task() -> TaskId:
@@ -91,7 +92,7 @@ async def _partition_factory(
     store = await open_store(options, stack)
     dead_letters = options.make_dead_letters()
     if dead_letters is not None:
-        await dead_letters.open()
+        await Attempts(options.patience, BACKOFF, DeadLetterError)(dead_letters.open)
         stack.push_async_callback(dead_letters.close)
     return partial(
         SinkPartition,

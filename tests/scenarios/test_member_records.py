@@ -37,6 +37,24 @@ async def test_a_member_record_is_deleted_although_the_answer_to_its_newest_writ
     assert fixture.incarnation() == "2"
 
 
+async def test_a_leave_that_is_announced_again_and_again_ends_with_the_record():
+    """The record that was deleted meanwhile stays deleted."""
+    fixture = await MembershipFixture.opened()
+    membership = await fixture.entered("1")
+    await fixture.store.announce_member(fixture.setup.group, record(fixture))
+    listed = fixture.store.list_members
+
+    async def withdrawn_first(group):
+        fixture.store.list_members = listed  # type: ignore[method-assign]
+        await membership.withdraw()
+        return await listed(group)
+
+    fixture.store.list_members = withdrawn_first  # type: ignore[method-assign]
+    await membership.change_to(MemberStatus.LEAVING)
+
+    assert fixture.member() is None
+
+
 async def test_leaving_does_not_overwrite_another_incarnation():
     """After one attempt the record is left to the other."""
     fixture = await MembershipFixture.opened()

@@ -139,6 +139,14 @@ def test_a_rolling_restart_goes_on_when_one_of_its_processors_leaves_for_good(dr
     assert len([each for each in history.services if each.is_up]) == 4
 
 
+@pytest.mark.parametrize("drawn", range(4))
+def test_a_rolling_restart_goes_on_when_one_of_its_processors_dies_while_it_stops(drawn):
+    """With some seeds it is another one that dies; two of the three start again."""
+    history = run_script(script_of("bounce:3@20", "crash:1@20.03", seed=drawn), memory_account)
+
+    assert len([each for each in history.services if each.is_up]) == 5
+
+
 def test_releases_move_as_many_partitions_as_hand_overs():
     """40 partitions on 4 processors, two more join: 12 moves, without a conflict; one dies."""
     script = Script(

@@ -170,9 +170,12 @@ async def plan_departure(
 def _position_of(checkpoint: Checkpoint) -> tuple[str, int]:
     partition_id = checkpoint.partition_id
     if checkpoint.offset is None or checkpoint.sequence_number is None:
+        # Without a number there is nothing to count from.
+        to = "+0" if checkpoint.offset is None else "N, the number of the next event,"
         raise ConfigurationError(
-            f"the checkpoint of partition {partition_id} lacks offset or sequence number: "
-            f"`eventproc checkpoints reset --partition {partition_id} --to +0` completes it"
+            f"the checkpoint of partition {partition_id} has no "
+            f"{'offset' if checkpoint.offset is None else 'sequence number'}: "
+            f"`eventproc checkpoints reset --partition {partition_id} --to {to}` completes it"
         )
     if offset_format_in(checkpoint) not in {None, OffsetFormat.AMQP}:
         raise ConfigurationError(

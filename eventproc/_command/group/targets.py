@@ -104,7 +104,8 @@ def last_handled(
         position = None if checkpoint is None else checkpoint.sequence_number
         if position is None:
             raise ConfigurationError(
-                f"partition {end.partition_id} has no checkpoint to count from: give another --to"
+                f"partition {end.partition_id} has no checkpoint with a sequence number to count "
+                "from: give another --to"
             )
         return min(max(position + target.count, bounds.before_first), bounds.last)
     if target.is_latest:

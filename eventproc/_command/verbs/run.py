@@ -1,6 +1,5 @@
 """``eventproc run``: run the user's handler in a processor, one for each process."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -16,6 +15,7 @@ from eventproc._command.arguments.grouped import ConfigOptions
 from eventproc._command.arguments.modules import load_handler, make_roster
 from eventproc._command.terminal.exits import FAILED, OK, print_error
 from eventproc._command.workers.process import ProcessOptions
+from eventproc._delivery.checks import may_give_up
 from eventproc._delivery.config import (
     EventProcessorConfig,
     FailureAction,
@@ -167,22 +167,13 @@ def _failure_policy(
             f"--give-up {action} stores no dead letters: leave --dead-letters out, or give "
             "--give-up dead-letter"
         )
-    has_limit = (policy.attempts_max, policy.deliveries_max) != (None, None)
-    if (give_up or dead_letters) and not has_limit and not _may_decode(handler):
+    if (give_up or dead_letters) and not may_give_up(policy, handler):
         raise ConfigurationError(
             "no event would ever be given up, because the handler has no decoder and there is no "
             "limit: set one with --attempts or --deliveries, or leave out "
             f"{'--give-up' if give_up else '--dead-letters'}"
         )
     return replace(policy, action=FailureAction(action.value.replace("-", "_")))
-
-
-def _may_decode(handler: HandlerFactory) -> bool:
-    """Whether handlers have a decoder, or may have: what a function returns is not known yet."""
-    if not isinstance(handler, type):
-        return True
-    # The attribute of a class may be a property, which only a handler can answer.
-    return inspect.getattr_static(handler, "decode", None) is not None
 
 
 def _key_selector(

@@ -76,6 +76,9 @@ class KafkaPublisher(EventPublisher):
         """Held while a thread publishes: that of a cancelled call goes on until its patience ends.
         """
 
+        self._first = self._next = 0
+        """The numbers of the first message of the newest call, and of the next call's."""
+
         self._unanswered = 0
         self._failures: dict[int, Failure] = {}
 
@@ -137,9 +140,12 @@ class KafkaPublisher(EventPublisher):
         await asyncio.to_thread(self._publish_in_turn, events, patience.total_seconds())
 
     def _note(self, number: int, error_name: str | None, text: str) -> None:
+        index = number - self._first
+        if index < 0:  # Of a call that has ended without it.
+            return
         self._unanswered -= 1
         if error_name is not None:
-            self._failures[number] = error_name, text
+            self._failures[index] = error_name, text
 
     def _publish_in_turn(self, events: Sequence[OutgoingEvent], patience_s: float) -> None:
         with self._turn:
@@ -157,10 +163,11 @@ class KafkaPublisher(EventPublisher):
             former.abandon()
             self._is_stale = False
         until_s = time.monotonic() + patience_s
+        self._first, self._next = self._next, self._next + len(events)
         self._unanswered, self._failures = len(events), {}
         messages = [_message(index, event) for index, event in enumerate(events)]
         for index, message in enumerate(messages):
-            while not producer.send(index, *message) and time.monotonic() < until_s:
+            while not producer.send(self._first + index, *message) and time.monotonic() < until_s:
                 pass
             if self._failures or time.monotonic() >= until_s:
                 break

@@ -88,10 +88,14 @@ async def test_a_transaction_that_sqlite_has_ended_stores_no_position(tmp_path):
 
 
 async def test_a_handler_may_set_how_rows_look(tmp_path):
-    """For its own statements, in this block."""
+    """For its own statements, in this block; also if that fails."""
     path = tmp_path / "store.db"
     checkpoint = None
     async with ledger(path) as transactions:
+        with suppress(LookupError):
+            async with transactions.begin(is_blocking=False, idle_max=IDLE_MAX) as transaction:
+                transaction.db.row_factory = lambda *_: {"a": "row"}
+                raise LookupError
         for name in ("a", "b"):
             async with transactions.begin(is_blocking=False, idle_max=IDLE_MAX) as transaction:
                 assert transaction.db.row_factory is None

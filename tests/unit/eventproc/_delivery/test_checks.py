@@ -14,8 +14,12 @@ from eventproc import (
     ConfigurationError,
     EventProcessor,
     EventProcessorConfig,
+    FailureAction,
+    FailurePolicy,
     PartitionHandler,
 )
+from eventproc.dead_letters import MemoryDeadLetterSink
+from eventproc.decoders import JsonDecoder
 from eventproc.errors import MissingExtraError
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import HandlerTestHarness, run_virtual
@@ -87,6 +91,20 @@ class OfNoHandlerClass:
         pass
 
 
+class Good(PartitionHandler):
+    async def process_event(self, context, event):
+        pass
+
+
+class Decoding(PartitionHandler):
+    decode = JsonDecoder(dict)
+
+    async def process_value(self, context, event, value):
+        pass
+
+
+LETTER = FailurePolicy(action=FailureAction.DEAD_LETTER)
+
 BAD: list[tuple[type, str]] = [
     (
         Needy,
@@ -113,7 +131,7 @@ BAD: list[tuple[type, str]] = [
 ]
 
 
-def processor(handler, **settings):
+def processor(handler, sink=None, **settings):
     """A processor of a hub with one event."""
     hub = MemoryHub(1)
     hub.publish(b"x")
@@ -121,8 +139,37 @@ def processor(handler, **settings):
         source=MemoryEventSource(hub),
         store=MemoryCheckpointStore(),
         handler=handler,
+        dead_letters=sink,
         config=EventProcessorConfig(uses_store_thread=False, **settings),
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (FailurePolicy(attempts_max=3), r"given: the failure policy says STOP, so nothing"),
+        (FailurePolicy(attempts_max=3, action=FailureAction.SKIP), r"says SKIP, so nothing"),
+        (LETTER, r"no event would ever be given up, .* set attempts_max or deliveries_max"),
+    ],
+)
+def test_a_sink_of_dead_letters_that_would_stay_unused_is_refused(policy, words):
+    """Else an operator would look for letters in vain."""
+    with pytest.raises(ConfigurationError, match=words):
+        processor(Good, MemoryDeadLetterSink(), failure_policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("handler", "policy"),
+    [
+        (Good, FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER)),
+        (Good, FailurePolicy(deliveries_max=3, action=FailureAction.DEAD_LETTER)),
+        (Decoding, LETTER),
+        (lambda: Good(), LETTER),  # noqa: PLW0108 - what a function returns is not known yet
+    ],
+)
+def test_a_sink_of_dead_letters_that_may_be_used_is_accepted(handler, policy):
+    """A body that cannot be decoded is given up without any limit."""
+    processor(handler, MemoryDeadLetterSink(), failure_policy=policy)
 
 
 @pytest.mark.parametrize(

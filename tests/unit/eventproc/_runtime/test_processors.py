@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -25,6 +26,7 @@ from eventproc import (
     StoreUnavailableError,
 )
 from eventproc.health import HealthServer
+from eventproc.ports import Transactions
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.telemetry import Telemetry
 from eventproc.testing import StoreFaults
@@ -322,6 +324,66 @@ def test_the_stores_thread_ends_with_its_processor():
 
     assert position == 0
     assert not thread.is_alive()
+
+
+class NotedTransactions(Transactions):
+    """Records when it is opened and closed; nothing begins one."""
+
+    def __init__(self):
+        self.calls = []
+
+    async def open(self):
+        self.calls.append("open")
+
+    async def close(self):
+        self.calls.append("close")
+
+    def begin(self, *, is_blocking, idle_max):
+        raise NotImplementedError
+
+
+async def test_what_begins_transactions_is_opened_and_closed_with_the_processor():
+    """Its connection would stay open."""
+    transactions = NotedTransactions()
+
+    class Store(MemoryCheckpointStore):
+        def transactions(self):
+            return transactions
+
+    processor = EventProcessor(
+        source=MemoryEventSource(MemoryHub(1)),
+        store=Store(),
+        handler=lambda: Noting(Setup()),
+        config=EventProcessorConfig(uses_store_thread=False),
+    )
+    for _ in range(2):
+        async with processor:
+            await seconds(1)
+
+    assert transactions.calls == 2 * ["open", "close"]
+
+
+async def test_the_log_names_each_step_of_a_life_and_whose_partitions_a_start_waits_for(caplog):
+    """A former process that has died looks alive until its leases expire."""
+    caplog.set_level("INFO")
+    setup = Setup()
+    first = asyncio.ensure_future(setup.processor(owner_id="dead").serve())
+    await seconds(2)
+    setup.store_by_owner["dead"].is_out = True
+    first.cancel()
+    with suppress(asyncio.CancelledError):
+        await first
+    caplog.clear()
+    async with setup.processor(owner_id="b"):
+        await seconds(70)
+    events = [record.__dict__["event"] for record in caplog.records]
+    (found,) = [r for r in caplog.records if r.__dict__["event"] == "owners_found"]
+
+    steps = ["processor_starting", "processor_started", "owners_found", "partition_claimed"]
+    assert [event for event in events if event in steps] == steps
+    assert events[-1] == "processor_stopped"
+    assert "processor_stopping" in events
+    assert (found.owner_ids, found.owned_count, found.expiration_s) == (["dead"], 1, 60)
 
 
 def test_an_incompatible_processor_leaves_no_member_record():

@@ -119,3 +119,34 @@ async def test_a_signal_before_the_event_loop_is_passed_on_as_soon_as_somebody_a
     signals.subscribe(seen.append)
 
     assert seen == ["SIGTERM"]
+
+
+RUN = """
+import os, signal
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import EventProcessor, PartitionHandler
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+
+class Stopping(PartitionHandler):
+    async def process_event(self, context, event):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def close(self, context, reason):
+        print(reason.name)
+
+hub = MemoryHub(1)
+hub.publish(b"")
+EventProcessor(
+    source=MemoryEventSource(hub), store=MemoryCheckpointStore(), handler=Stopping
+).run()
+print("returned")
+"""
+
+
+def test_run_returns_after_a_signal():
+    """Handlers are closed; a signal is no error."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout.split()) == (0, ["SHUTDOWN", "returned"]), done.stderr

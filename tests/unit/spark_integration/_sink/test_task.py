@@ -11,7 +11,7 @@ from pyspark import TaskContext
 
 from checkpointstores.memory import MemoryAccount, MemoryCheckpointStore
 from eventproc import CloseReason, FailureAction, FailurePolicy, PartitionHandler
-from eventproc.errors import ConfigurationError, StoreUnavailableError
+from eventproc.errors import ConfigurationError, DeadLetterError, StoreUnavailableError
 from eventproc.models import CheckpointUpdate, DeadLetter
 from eventproc.models._statistics import DeliveryCounters
 from eventproc.ports import DeadLetterSink
@@ -223,6 +223,16 @@ class Letters(DeadLetterSink):
         self.calls.append(f"store {letter.event.sequence_number}")
 
 
+class AwayAtFirstToo(Letters):
+    """Answers at the second attempt to open it."""
+
+    async def open(self) -> None:
+        """Raise at the first attempt."""
+        await super().open()
+        if self.calls == ["open"]:
+            raise DeadLetterError("no answer")
+
+
 class Refusing(PartitionHandler):
     """Fails on every event."""
 
@@ -231,18 +241,20 @@ class Refusing(PartitionHandler):
         raise ValueError("odd")
 
 
-async def test_a_task_opens_its_dead_letter_sink_before_the_first_event_and_closes_it(stored):
-    """Once for all partitions of the task."""
+@pytest.mark.parametrize("kind", [Letters, AwayAtFirstToo])
+async def test_a_task_opens_its_dead_letter_sink_before_the_first_event_and_closes_it(stored, kind):
+    """Once for all partitions of the task; an outage is waited out."""
     Letters.calls.clear()
     with_letters = options(
         Refusing(),
         failure_policy=FailurePolicy(attempts_max=1, action=FailureAction.DEAD_LETTER),
-        dead_letters=f"{__name__}:Letters",
+        dead_letters=f"{__name__}:{kind.__name__}",
     )
     batches = [batch(0, partition_id="a"), batch(1, partition_id="b")]
     await _handle(with_letters, TASK, iter(batches))
 
-    assert Letters.calls == ["open", "store 0", "store 1", "close"]
+    begun = ["open"] if kind is Letters else ["open", "open"]
+    assert Letters.calls == [*begun, "store 0", "store 1", "close"]
 
 
 class Starts(RecordingHandler):

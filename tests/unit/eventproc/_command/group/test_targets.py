@@ -83,8 +83,8 @@ def test_a_target_is_the_first_event_to_deliver(text, end, expected):
     [
         ("101", END, AT_50, "no event 101 yet, its last one is 99"),
         ("1", NEVER_USED, AT_50, "no event 1 yet"),
-        ("-20", END, None, "no checkpoint to count from"),
-        ("-20", END, replace(AT_50, sequence_number=None), "no checkpoint to count from"),
+        ("-20", END, None, "no checkpoint with a sequence number to count from"),
+        ("-20", END, replace(AT_50, sequence_number=None), "no checkpoint with a sequence number"),
     ],
 )
 def test_a_target_that_does_not_exist_is_refused(text, end, checkpoint, message):

@@ -414,3 +414,11 @@ def test_a_member_on_standby_is_told():
 
     assert "on standby" in printed(found)
     assert {m["owner_id"]: m["status"] for m in document["members"]}["b"] == "standby"
+
+
+def test_an_owner_is_as_silent_as_its_newest_record_is_old():
+    """That of the member, or that of a partition."""
+    record = Member(owner_id="a", incarnation="1", etag="e", last_modified=ago(20))
+    found = view([owned("0", "a", 7), owned("1", "a", 30), owned("2", "b", 9)], [record])
+
+    assert {member.owner_id: member.silent_s for member in found.members} == {"a": 7, "b": 9}

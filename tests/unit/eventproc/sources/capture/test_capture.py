@@ -450,6 +450,19 @@ async def test_properties_begin_with_the_files_and_end_with_the_hub():
     assert (empty.beginning_sequence_number, empty.is_empty) == (0, False)
 
 
+async def test_a_file_that_became_shorter_is_an_error_and_no_end():
+    """It is tried again: a copy of the file may still be written."""
+    history = captured()
+    async with reading(history) as receiver:
+
+        async def shorter(name, start, byte_count):
+            return history.files.content[name][:-1][start : start + byte_count]
+
+        history.files.read = shorter
+        with pytest.raises(SourceUnavailableError, match="is shorter than before"):
+            await numbers(receiver)
+
+
 async def test_without_any_file_the_hub_is_read_and_a_warning_says_where_they_were_looked_for(
     caplog,
 ):

@@ -1,0 +1,46 @@
+"""What answers of the Kafka client mean for a publish, with a mock of the client."""
+
+from datetime import timedelta
+
+import pytest
+
+from eventproc.errors import SourceUnavailableError
+from eventproc.models import OutgoingEvent
+from eventproc.sources.kafka import KafkaPublisher, _publisher
+
+SOON = timedelta(seconds=0.1)
+
+
+class MockProducer:
+    """Acknowledges the first message at once, and the second when the third is sent."""
+
+    last_error = None
+
+    def __init__(self, address, outcome):
+        self.outcome, self.numbers = outcome, []
+
+    def check(self, timeout_s):
+        pass
+
+    def send(self, number, *message):
+        self.numbers.append(number)
+        due = {1: [0], 3: [1]}.get(len(self.numbers), [])
+        for index in due:
+            self.outcome(self.numbers[index], None, "")
+        return True
+
+    def wait(self, timeout_s):
+        pass
+
+    def give_up(self):
+        pass
+
+
+async def test_an_acknowledgement_that_comes_late_does_not_count_for_the_next_publish(monkeypatch):
+    """Else messages would seem stored that nobody has acknowledged."""
+    monkeypatch.setattr(_publisher, "Producer", MockProducer)
+    async with KafkaPublisher("localhost:9092", topic="orders") as publisher:
+        with pytest.raises(SourceUnavailableError, match="1 of 2 messages"):
+            await publisher.publish(2 * [OutgoingEvent(body=b"1")], patience=SOON)
+        with pytest.raises(SourceUnavailableError, match="1 of 1 messages"):
+            await publisher.publish([OutgoingEvent(body=b"2")], patience=SOON)
