@@ -99,7 +99,7 @@ class Good(PartitionHandler):
 class Decoding(PartitionHandler):
     decode = JsonDecoder(dict)
 
-    async def process_value(self, context, event, value):
+    async def process_value(self, context, value, event):
         pass
 
 
