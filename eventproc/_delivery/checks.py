@@ -107,7 +107,7 @@ def check_roster(config: GroupConfig, roster: Roster, owner_id: str | None) -> N
 def check_sink(
     config: EventProcessorConfig, sink: DeadLetterSink | None, handler: HandlerFactory
 ) -> None:
-    """Refuse a failure policy that needs a sink, if there is none; and a sink that stays unused.
+    """Refuse a failure policy that stores dead letters, without a sink or without any to store.
 
     Raises:
         ConfigurationError: the message names the remedy.
@@ -119,19 +119,11 @@ def check_sink(
             setting="dead_letters",
             value="not given",
         )
-    if policy.action is not FailureAction.DEAD_LETTER and sink is not None:
+    if policy.action is FailureAction.DEAD_LETTER and not may_give_up(policy, handler):
         raise ConfigurationError(
-            f"the failure policy says {policy.action.name}, so nothing would be stored there: "
-            "leave it out, or choose FailureAction.DEAD_LETTER",
-            setting="dead_letters",
-            value="given",
-        )
-    if sink is not None and not may_give_up(policy, handler):
-        raise ConfigurationError(
-            "no event would ever be given up, because the handler has no decoder and there is no "
-            "limit: set attempts_max or deliveries_max in FailurePolicy, or leave it out",
-            setting="dead_letters",
-            value="given",
+            "the failure policy says DEAD_LETTER, and no event would ever be given up, because the "
+            "handler has no decoder and there is no limit: set attempts_max or deliveries_max",
+            setting="failure_policy",
         )
 
 

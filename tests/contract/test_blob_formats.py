@@ -261,7 +261,7 @@ async def test_legacy_leases_are_read_with_legacy_prefix(azure, storage, contain
     put(azure, f"{folder}/3", body=b"\xff no json")
     put(azure, f"{HOME}/checkpoint/4", {"offset": "90", "sequencenumber": "9"})
     put(azure, f"{folder}/4", body=json.dumps(lease | {"Offset": "1", "SequenceNumber": 1}))
-    put(azure, f"{HOME}/checkpoint/5", {"offset": "damaged", "sequencenumber": "?"})
+    put(azure, f"{HOME}/checkpoint/5", {"owner": "x"})
     put(azure, f"{folder}/5", body=json.dumps(lease | {"Offset": "1", "SequenceNumber": 1}))
     store = BlobCheckpointStore.from_connection_string(storage, container, legacy_prefix=prefix)
     async with store:
