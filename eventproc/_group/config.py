@@ -77,8 +77,8 @@ class GroupConfig:
     """How long a processor goes on serving after ``stop()`` announced that it leaves. In that time
     the other members read this, and begin to poll every ``rebalance_interval``, so that they take
     its partitions over quickly. ``None``: as long as the others need to read it, at most a third of
-    ``shutdown_timeout``; with a store that sends notifications, ``rebalance_interval``. Without
-    other members there is no delay."""
+    ``shutdown_timeout``; with a store that sends notifications, ``rebalance_interval``. It is never
+    longer than half of ``shutdown_timeout``. Without other members there is no delay."""
 
     deployment_id: str = ""
     """The deployment that this processor belongs to: a version, an image tag. A processor that

@@ -18,7 +18,7 @@ from eventproc._base.tasks import CancellableBlock, end, is_loop_running
 from eventproc._base.threads import ping
 from eventproc._group.pumps.pump import PumpT, Work
 from eventproc._runtime.parts import MemberParts
-from eventproc._runtime.run import DISPLACING, ProcessorRun
+from eventproc._runtime.run import CLOSE_GRACE_S, DISPLACING, ProcessorRun
 from eventproc._runtime.signals import StopSignals, stop_signals
 from eventproc._runtime.store_thread import StoreExecutor
 from eventproc.errors import ConfigurationError
@@ -220,7 +220,9 @@ class GroupProcessor(Generic[PumpT]):
         Raises the errors of ``serve``, and ``ConfigurationError`` if the processor runs already.
         """
         if self._current_run is not None:
-            raise ConfigurationError(f"processor {self.owner_id!r} is running already")
+            has_failed = self._serving is not None and self._serving.done()
+            why = "has failed: stop() raises its error" if has_failed else "is running already"
+            raise ConfigurationError(f"processor {self.owner_id!r} {why}")
         self._work.check()
         with self._logging():
             # A start that failed may have overwritten the member record of a live processor with
@@ -304,7 +306,7 @@ class GroupProcessor(Generic[PumpT]):
             try:
                 await run.close()  # Returns at once after an error.
             finally:
-                await self._watching.end()
+                await self._end_watching()
                 self._parts.reported.end()
                 if not is_failing:
                     self._log.info("processor_stopped")
@@ -312,6 +314,13 @@ class GroupProcessor(Generic[PumpT]):
                 home.finished.set()
             if not serving.cancelled():
                 serving.result()
+
+    async def _end_watching(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_GRACE_S):
+                await self._watching.end()
+        except TimeoutError:
+            self._log.error("close_timed_out", part="health")
 
     async def _stop_opening(self, home: _Home) -> bool:
         """End a start that is under way, and return when it has ended; return whether one was.
@@ -330,7 +339,7 @@ class GroupProcessor(Generic[PumpT]):
 
     async def _serve_run(self, run: ProcessorRun[PumpT], renewing: asyncio.Task[None]) -> None:
         """Repeat cycles; an error in them, or in the renewals, ends the processor at once."""
-        reading = asyncio.create_task(run.read_names())
+        reading = run.begin_reading()
         cycling = asyncio.create_task(run.repeat_cycles())
         # In this order, an error of the cycle is raised first: it may be a duplicate owner id.
         tasks = [cycling, renewing, reading]
@@ -349,7 +358,8 @@ class GroupProcessor(Generic[PumpT]):
                 self._log.info("processor_stopped", error=repr(error))
             raise
         finally:
-            await end([reading, cycling])
+            reading.cancel()  # The user's or the source's code: its end is awaited within a limit.
+            await end([cycling])
 
 
 class Watching:

@@ -104,10 +104,10 @@ class Leaving:
         actions = await self._cycle(names, self._announced_by_s)
         is_rebalancing |= actions is not None and actions.others_move
         if actions and actions.has_others and self._balancer.leases.held:
-            await asyncio.sleep(noticed_s - now_s())
+            await asyncio.sleep(min(noticed_s - now_s(), (until_s - now_s()) / 2))
             actions = await self._cycle(names, self._announced_by_s)
         elif is_rebalancing:
-            await asyncio.sleep(self._late_hand_over_wait_s())
+            await asyncio.sleep(min(self._late_hand_over_wait_s(), (until_s - now_s()) / 2))
         await self._drain(until_s, actions.moves.hand_overs if actions else {})
         while self._is_serving or await self._is_recorded(until_s):
             # What other members handed over meanwhile has no pump: a cycle transfers it at once.

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, Generic
 
-from eventproc._base.logs import ConditionLogger, Logger
+from eventproc._base.logs import ConditionLogger, Logger, error_text
 from eventproc._base.retries import waits
 from eventproc._base.tasks import cancellation_kept, end, users_code
 from eventproc._core.ownership.cycle import Actions
@@ -100,7 +100,7 @@ class ProcessorRun(Generic[PumpT]):
         self.pumps: Pumps[PumpT] = Pumps(
             self._make_pump,
             lambda p, to_owner_id: self.executor.call(self.leases.transfer(p, to_owner_id)),
-            wait_s=wait_s,
+            backoff=config.handler_backoff,
             changed=changed,
             rng=parts.rng,
             log=parts.log,
@@ -226,7 +226,13 @@ class ProcessorRun(Generic[PumpT]):
             plan.backed_up, lambda name: name in held or plan.owner_by_partition.get(name) == me
         )
 
-    async def read_names(self) -> None:
+    def begin_reading(self) -> asyncio.Task[None]:
+        """Read which partitions or resources exist until ``close``, which waits for its end."""
+        reading = asyncio.create_task(self._read_names())
+        self._to_close.push("names", partial(end, [reading]))
+        return reading
+
+    async def _read_names(self) -> None:
         """Read periodically which partitions or resources exist."""
         work, log = self._work, self._parts.log
         failure = ConditionLogger(log, "partition_ids_failed", "partition_ids_recovered")
@@ -235,8 +241,12 @@ class ProcessorRun(Generic[PumpT]):
             try:
                 with cancellation_kept(), users_code():
                     names = tuple(await work.names())
-            except SourceError as error:
-                failure.note(error=str(error))
+            except Exception as error:  # noqa: BLE001 - of any source; the known ones count
+                is_expected = isinstance(error, SourceError)
+                failure.note(
+                    error=str(error) if is_expected else error_text(error),
+                    exc_info=None if is_expected else error,
+                )
                 continue
             failure.end()
             if names != self.names:

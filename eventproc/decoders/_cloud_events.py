@@ -3,7 +3,7 @@
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -96,7 +96,7 @@ def _structured(body: bytes) -> tuple[dict[str, object], bytes]:
     raw, encoded = found.pop("data", None), found.pop("data_base64", None)
     attributes = {name: _ANYTHING.decode(value) for name, value in found.items()}
     attributes = {name: value for name, value in attributes.items() if value is not None}
-    if encoded is not None:
+    if encoded is not None and bytes(encoded) != b"null":
         return attributes, b64decode(msgspec.json.decode(encoded, type=str), validate=True)
     if raw is None:
         return attributes, b""
@@ -142,4 +142,6 @@ def _time(attributes: Mapping[str, object]) -> datetime | None:
     value = attributes.get("time")
     if value is None or isinstance(value, datetime):
         return value
+    if isinstance(value, int):  # A timestamp of AMQP.
+        return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=value)
     return msgspec.convert(str(value), datetime)

@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from math import isfinite
 from traceback import format_exception
 from typing import Final
@@ -96,16 +97,17 @@ class DeadLetter:
         return json.dumps(_plain(whole), indent=1).encode()
 
 
-def event_of(letter: DeadLetter) -> tuple[str, datetime | None]:
+def event_of(letter: DeadLetter) -> tuple[str, object]:
     """Return what identifies the event of a letter, also in a hub that was created again.
 
     That is the id of the letter and when the event was enqueued: to the second, because some files
-    of Event Hubs Capture have no more. A queue goes on counting when it is created again, and a
-    message without a time has the one at which it arrived, so there the id is enough.
+    of Event Hubs Capture have no more. A message of a queue may have the time at which it arrived,
+    and its number is one of a store, which may be another one by now: there it is the content.
     """
     event = letter.event
-    is_of_queue = event.offset.startswith(QUEUE_OFFSET_PREFIX)
-    return letter.letter_id, None if is_of_queue else event.enqueued_time.replace(microsecond=0)
+    if event.offset.startswith(QUEUE_OFFSET_PREFIX):
+        return letter.letter_id, (event.message_id, sha256(event.body).digest())
+    return letter.letter_id, event.enqueued_time.replace(microsecond=0)
 
 
 def _plain(value: object) -> object:

@@ -14,7 +14,10 @@ from typing import Any, Final, TypeVar
 from eventproc._base.logs import ConditionLogger, get_logger
 from eventproc._base.retries import Backoff, waits
 from eventproc._base.tasks import together
-from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET
+from eventproc._core.delivery.checkpoints import (
+    BEFORE_FIRST_OFFSET,
+    BEFORE_FIRST_SEQUENCE_NUMBER,
+)
 from eventproc.errors import ConfigurationError, SourceUnavailableError, StoreUnavailableError
 from eventproc.models import (
     Checkpoint,
@@ -266,6 +269,8 @@ def after(checkpoint: Checkpoint) -> EventPosition:
     The position is a sequence number, as everywhere in the source. Only for checkpoints of an Azure
     SDK without a sequence number it is an offset.
     """
+    if checkpoint.sequence_number == BEFORE_FIRST_SEQUENCE_NUMBER:
+        return EventPosition.earliest()  # Retention may have removed any number of events.
     if checkpoint.sequence_number is None:
         return EventPosition.from_offset(checkpoint.offset or BEFORE_FIRST_OFFSET)
     return EventPosition.from_sequence_number(checkpoint.sequence_number)

@@ -207,13 +207,16 @@ class StreamPlanner:
                 )
         if not self._is_due(start, spans):
             return dict(start)
-        if events_max is not None and self._options.alignment is Alignment.ENQUEUED_TIME:
+        is_aligned = self._options.alignment is Alignment.ENQUEUED_TIME
+        while events_max is not None and is_aligned:
             try:
                 spans, events_max = self._aligner.cut(start, spans, events_max), None
             except SourceUnavailableError as error:
                 self._lookup_outage.wait_out(error)
-                return dict(start)
-            _end(self._lookup_outage)
+                if not self._is_final:  # Then no batch would be the end of the query.
+                    return dict(start)
+            else:
+                _end(self._lookup_outage)
         self._planned_at = time.monotonic()
         self._planned = advance(start, spans, events_max)
         return dict(self._planned)

@@ -3,13 +3,16 @@
 import asyncio
 import select
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventproc import ConfigurationError
+from checkpointstores.memory import MemoryCheckpointStore
+from eventproc import ConfigurationError, EventProcessor, EventProcessorConfig
 from eventproc._runtime.run import CLOSE_GRACE_S
-from tests.scenarios.group_setup import Setup, seconds, source_of
+from eventproc.ports import HealthReporter
+from tests.scenarios.group_setup import Noting, Setup, seconds, source_of
 
 SHUTDOWN = timedelta(seconds=20)
 
@@ -43,6 +46,57 @@ async def test_a_stop_ends_although_a_part_does_not_close(caplog, part):
     assert (loop.time() - began_s) <= SHUTDOWN.total_seconds() + CLOSE_GRACE_S + 0.5
     assert setup.owners() == {"0": None}
     assert left_open(caplog) == [part]
+
+
+async def test_a_stop_ends_although_the_list_of_partitions_does_not(caplog):
+    """The source's or the user's code asks for it, and may not end when it is cancelled."""
+    setup = Setup()
+    processor = setup.processor(shutdown_timeout=SHUTDOWN)
+    asked = asyncio.Event()
+
+    async def uncancellable():
+        asked.set()
+        for _ in range(10):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(100)
+
+    async with processor:
+        source_of(processor).partition_ids = uncancellable
+        await asked.wait()
+        began_s = asyncio.get_running_loop().time()
+
+    assert asyncio.get_running_loop().time() - began_s <= SHUTDOWN.total_seconds() + CLOSE_GRACE_S
+    assert setup.owners() == {"0": None}
+    assert left_open(caplog) == ["names"]
+
+
+class Unending(HealthReporter):
+    """Does not end."""
+
+    async def begin(self, member):
+        """Begin."""
+
+    async def end(self, member):
+        """Wait for ever."""
+        await never()
+
+
+async def test_a_stop_ends_although_its_health_reporter_does_not(caplog):
+    """For example a server in which somebody's callback for metrics blocks."""
+    setup = Setup()
+    processor = EventProcessor(
+        source=setup.make_source(),
+        store=MemoryCheckpointStore(),
+        handler=lambda: Noting(setup),
+        config=EventProcessorConfig(uses_store_thread=False),
+        health=Unending(),
+    )
+    async with processor:
+        await seconds(5)
+    await processor.start()
+    await processor.stop()
+
+    assert left_open(caplog) == 2 * ["health"]
 
 
 async def test_a_failed_start_ends_although_the_store_does_not_close(caplog):

@@ -11,6 +11,7 @@ import pytest
 
 from eventproc import DuplicateOwnerError, PartitionHandler
 from eventproc._base.logs import get_logger
+from eventproc._base.retries import Backoff
 from eventproc._group.pumps.pumps import Pumps
 from eventproc.errors import StoreUnavailableError
 from eventproc.models import (
@@ -58,7 +59,7 @@ class PumpsFixture:
         self.pumps = Pumps(
             self._make,
             self._transfer,
-            wait_s=lambda _: 1.0,
+            backoff=Backoff(),
             changed=lambda: None,
             rng=Random(0),
             log=get_logger("test"),
@@ -141,6 +142,32 @@ async def test_a_leaving_processor_serves_its_partitions_until_the_others_poll_o
     await b.stop()
 
     assert max(after - before for before, after in pairwise(times)) < 1
+
+
+@pytest.mark.parametrize(
+    ("drain_delay_s", "rebalance_s", "is_alone"), [(60, 0.25, False), (None, 10, True)]
+)
+async def test_no_wait_of_a_leaving_processor_takes_more_than_half_of_its_time(
+    drain_delay_s, rebalance_s, is_alone
+):
+    """It would be killed before it hands its partitions over."""
+    setup = Setup(2)
+    settings = {
+        "drain_delay": None if drain_delay_s is None else timedelta(seconds=drain_delay_s),
+        "rebalance_interval": timedelta(seconds=rebalance_s),
+        "shutdown_timeout": timedelta(seconds=10),
+    }
+    a, b = (setup.processor(owner_id=name, **settings) for name in "ab")
+    await a.start()
+    if not is_alone:
+        await b.start()
+        await seconds(15)
+    began_s = asyncio.get_running_loop().time()
+    await a.stop()
+    took_s = asyncio.get_running_loop().time() - began_s
+    await b.stop()
+
+    assert 4 < took_s < 10
 
 
 class SlowToClose(PartitionHandler):

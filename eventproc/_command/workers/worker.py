@@ -100,7 +100,8 @@ class Worker:
             self._begun_s = asyncio.get_running_loop().time()
             try:
                 code = await self._run_once()
-            except OSError as error:  # The system has no room for another process.
+            except (OSError, RuntimeError) as error:  # The system has no room for another process,
+                # or for the threads that read what it prints.
                 code, self.last_words = FAILED, str(error)
             ran_s = self.age_s
             result = meaning_of(code, was_asked=self._stopping.is_set())
@@ -144,11 +145,18 @@ class Worker:
         self._log.info("worker_started", pid=process.pid)
         lines = WorkerLog(self._output, self.number, self._log)
         name = f"eventproc-worker-{self.number}"
-        reading = [
-            in_own_thread(partial(self._output.forward_output, process.stdout), f"{name}-output"),
-            in_own_thread(partial(lines.forward, process.stderr), f"{name}-log"),
-        ]
-        ended = in_own_thread(process.wait, name)
+        try:
+            reading = [
+                in_own_thread(
+                    partial(self._output.forward_output, process.stdout), f"{name}-output"
+                ),
+                in_own_thread(partial(lines.forward, process.stderr), f"{name}-log"),
+            ]
+            ended = in_own_thread(process.wait, name)
+        except RuntimeError:
+            process.kill()
+            process.wait()
+            raise
         done, _ = await asyncio.wait([ended], timeout=STEADY_S)
         if not done:
             self._failure_count = 0

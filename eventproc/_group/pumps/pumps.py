@@ -14,6 +14,7 @@ from random import Random
 from typing import Final, Generic
 
 from eventproc._base.logs import Logger
+from eventproc._base.retries import Backoff
 from eventproc._base.tasks import users_code
 from eventproc._core.ownership.pauses import NO_PAUSES, Pauses
 from eventproc._core.placement.loads import WorkDone
@@ -35,7 +36,7 @@ class Pumps(Generic[PumpT]):
         make: MakePump[PumpT],
         transfer: Transfer,
         *,
-        wait_s: Callable[[int], float],
+        backoff: Backoff,
         changed: Callable[[], None],
         rng: Random,
         log: Logger,
@@ -45,15 +46,15 @@ class Pumps(Generic[PumpT]):
         Args:
             make: Makes the pump of a partition.
             transfer: Transfers a partition's lease to an owner, or releases it.
-            wait_s: Returns the wait after the n-th failure in a row of a partition's pump.
+            backoff: The waits after failures in a row of a partition's pump.
             changed: Called when the next cycle may have something to do.
-            rng: Chooses another member for a partition that stalled here.
+            rng: Chooses another member for a partition that stalled here, and varies waits.
             log: The processor's.
         """
         self._make = make
         self._changed = changed
         self.hand_overs = HandOvers(transfer, changed=changed, rng=rng, log=log)
-        self.restarts = Restarts(wait_s, changed=changed, log=log)
+        self.restarts = Restarts(backoff, rng, changed=changed, log=log)
         self._pump_by_partition: dict[str, PumpT] = {}
         self._task_by_partition: dict[str, asyncio.Task[CloseReason]] = {}
         self._paused: set[str] = set()
@@ -150,13 +151,15 @@ class Pumps(Generic[PumpT]):
     def lose(self, partition_id: str) -> None:
         """End a partition's pump at once: another processor owns the partition."""
         pump = self._pump_by_partition.get(partition_id)
+        if pump is None and partition_id in self._task_by_partition:
+            self._task_by_partition[partition_id].cancel()  # Before its first step.
         if pump is not None and not pump.is_lost:
             self.lost_count += 1
             pump.lose()
 
     def lose_all(self) -> None:
         """End every pump at once: this processor owns nothing any more."""
-        for partition_id in list(self._pump_by_partition):
+        for partition_id in self.running:
             self.lose(partition_id)
 
     def _start(self, partition_id: str) -> None:
@@ -167,6 +170,8 @@ class Pumps(Generic[PumpT]):
     async def _serve(self, partition_id: str) -> CloseReason:
         """Make a pump and run it; return why it ended, also after an error."""
         error: Exception | None = None
+        clock = asyncio.get_running_loop().time
+        began_s = clock()
         try:
             with users_code():
                 pump = self._pump_by_partition[partition_id] = self._make(
@@ -178,7 +183,7 @@ class Pumps(Generic[PumpT]):
                 reason = await pump.run()
         except Exception as raised:  # noqa: BLE001 - an error must not stop other partitions
             error, reason = raised, CloseReason.HANDLER_FAILED
-        self.restarts.note(partition_id, reason, error)
+        self.restarts.note(partition_id, reason, error, ran_s=clock() - began_s)
         return reason
 
     def _forget(self, partition_id: str) -> None:

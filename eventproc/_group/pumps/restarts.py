@@ -7,8 +7,10 @@ Rule 2: after an error, a refusal of the source or a stall, the next pump waits 
 
 import asyncio
 from collections.abc import Callable, Collection
+from random import Random
 
 from eventproc._base.logs import Logger, error_text
+from eventproc._base.retries import Backoff, failures_in_a_row, waits
 from eventproc.models import CloseReason
 
 
@@ -16,10 +18,11 @@ class Restarts:
     """What the former pumps of partitions mean for the next ones."""
 
     def __init__(
-        self, wait_s: Callable[[int], float], *, changed: Callable[[], None], log: Logger
+        self, backoff: Backoff, rng: Random, *, changed: Callable[[], None], log: Logger
     ) -> None:
-        """*wait_s* returns the wait after the n-th failure in a row; then *changed* is called."""
-        self._wait_s = wait_s
+        """*changed* is called after each wait."""
+        self._backoff = backoff
+        self._wait_s = waits(backoff, rng)
         self._changed = changed
         self._log = log
         self._failures: dict[str, tuple[int, float]] = {}
@@ -63,14 +66,22 @@ class Restarts:
         self._forced.discard(partition_id)
         return is_forced
 
-    def note(self, partition_id: str, reason: CloseReason, error: Exception | None = None) -> None:
-        """Note how a pump ended: by *error*, or else for *reason*."""
+    def note(
+        self,
+        partition_id: str,
+        reason: CloseReason,
+        error: Exception | None = None,
+        *,
+        ran_s: float,
+    ) -> None:
+        """Note how a pump ended after *ran_s* seconds: by *error*, or else for *reason*."""
         if error is None and reason not in {CloseReason.SOURCE_FAILED, CloseReason.STALLED}:
             if reason is CloseReason.HANDLER_FAILED:
                 self._stopped.add(partition_id)
             self._failures.pop(partition_id, None)
             return
-        count = self._failures.get(partition_id, (0, 0.0))[0] + 1
+        before, _ = self._failures.get(partition_id, (0, 0.0))
+        count = failures_in_a_row(before, ran_s, self._backoff)
         wait_s = self._wait_s(count)
         loop = asyncio.get_running_loop()
         self._failures[partition_id] = (count, loop.time() + wait_s)

@@ -48,14 +48,16 @@ class PartitionFiles:
         """What the names of the files begin with, for messages."""
         return self._names.prefix(self._partition_id)
 
-    async def first(self) -> FirstEvent | None:
+    async def first(self, *, skips_damaged: bool = False) -> FirstEvent | None:
         """Return the first file that has an event; ``None`` if there is none.
 
         Raises:
             SourceError: it cannot be read.
         """
         day = await self._first_day()
-        return None if day is None else await self._first_from(day, _tomorrow())
+        if day is None:
+            return None
+        return await self._first_from(day, _tomorrow(), skips_damaged=skips_damaged)
 
     async def find(self, is_before: IsBefore) -> CapturedFile | None:
         """Return the last file whose first event is before a position, or else the first file.
@@ -65,8 +67,9 @@ class PartitionFiles:
         Raises:
             SourceError: a file cannot be read.
         """
-        first = await self.first()
+        first = await self.first(skips_damaged=True)
         if first is None or not is_before(first[1]):
+            first = await self.first()  # A damaged one before it may have what is wanted.
             return first and first[0]
 
         async def day_at(place: int, end: int) -> tuple[int, ReceivedEvent] | None:

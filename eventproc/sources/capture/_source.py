@@ -1,6 +1,7 @@
 """A hub whose older events are in Capture files, as one ``EventSource``."""
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
 
@@ -76,15 +77,19 @@ class CapturedHub(EventSource):
         return self._live.created_at
 
     async def open(self) -> None:
-        await self._capture.open()
-        await self._live.open()
+        async with AsyncExitStack() as stack:
+            await self._capture.open()
+            stack.push_async_callback(self._capture.close)
+            await self._live.open()
+            stack.pop_all()
 
     async def close(self) -> None:
-        for receiver in self._receivers:
-            await receiver.close()
-        self._receivers.clear()
-        await self._live.close()
-        await self._capture.close()
+        async with AsyncExitStack() as stack:  # Each is closed, also if another one fails.
+            stack.push_async_callback(self._capture.close)
+            stack.push_async_callback(self._live.close)
+            for receiver in self._receivers:
+                stack.push_async_callback(receiver.close)
+            self._receivers.clear()
 
     async def check_consumer_group(self, name: str) -> None:
         await self._live.check_consumer_group(name)
@@ -102,7 +107,7 @@ class CapturedHub(EventSource):
 
     async def _with_files(self, properties: PartitionProperties) -> PartitionProperties:
         """Return the properties with the first event of the files, if it is lower."""
-        first = await self._files_of(properties.partition_id).first()
+        first = await self._files_of(properties.partition_id).first(skips_damaged=True)
         if first is None or first[1].sequence_number >= first_in(properties):
             return properties
         return replace(
@@ -155,7 +160,7 @@ class CapturedHub(EventSource):
         if file is None:
             self._log.warning("capture_missing", partition_id=partition_id, prefix=files.place)
             return None
-        first = await files.first()
+        first = await files.first(skips_damaged=True)
         if first is None or first[1].sequence_number >= live_first:
             return None
         self._check_age(await files.first_event(file), file.name)
@@ -195,7 +200,9 @@ def _is_before(position: EventPosition, number: int | None) -> IsBefore | None:
         return lambda event: event.sequence_number < number
     time, offset = position.enqueued_time, position.offset
     if time is not None:
-        return lambda event: event.enqueued_time < time
+        if position.is_inclusive:
+            return lambda event: event.enqueued_time < time
+        return lambda event: event.enqueued_time <= time
     if offset is None or not offset.isdecimal():
         return None
     least = int(offset) + (not position.is_inclusive)

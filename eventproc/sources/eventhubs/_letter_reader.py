@@ -149,7 +149,8 @@ class EventHubDeadLetterReader(DeadLetterReader):
         if len(snapshot.completed) >= COMPLETED_RANGES_MAX:
             raise DeadLetterError(
                 f"partition {copy.partition_id!r} would have {COMPLETED_RANGES_MAX} removed "
-                "letters apart from each other: replay or drop those between them first"
+                "letters apart from each other, because those of other partitions lie between "
+                "them: replay or drop letters in steps, the oldest first (--until)"
             )
         update = CheckpointUpdate(
             partition_id=copy.partition_id,

@@ -8,10 +8,17 @@ a receiver must learn that its connection ended.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import aio_pika
 import aiormq
@@ -119,6 +126,7 @@ class Consumer:
         self._on_end = on_end
         self._tag: str | None = None
         self._sending: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()  # An acknowledgement of all must not overtake single ones.
         channel.close_callbacks.add(self._note_close)
         raw.on_consumer_cancel_callbacks.add(self._note_cancel)
 
@@ -147,11 +155,12 @@ class Consumer:
 
     async def _acknowledge(self, through: int | None, single: Collection[int]) -> None:
         # If the channel is closed, its deliveries come again.
-        with suppress(*FAILED), without_client_cancellations():
-            for number in single:
-                await self._raw.basic_ack(number, wait=False)
-            if through is not None:
-                await self._raw.basic_ack(through, multiple=True)
+        async with self._turn:
+            with suppress(*FAILED), without_client_cancellations():
+                for number in single:
+                    await self._raw.basic_ack(number, wait=False)
+                if through is not None:
+                    await self._raw.basic_ack(through, multiple=True)
 
     async def until_acknowledged(self, timeout_s: float) -> None:
         """Return when the broker has received all acknowledgements made before this call.
@@ -214,6 +223,7 @@ class Broker:
         self._confirming: AbstractChannel | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock: asyncio.Lock
+        self._turn_by_message_id = WeakValueDictionary[str, asyncio.Lock]()
         self.shown = shown_address(url)
         """The address without user and password."""
 
@@ -319,7 +329,14 @@ class Broker:
         message = aio_pika.Message(
             body, delivery_mode=aio_pika.DeliveryMode.PERSISTENT, **properties
         )
-        async with self.answered(f"publishing to {routing_key!r}"):
+        # The client knows a message that comes back by its id alone.
+        turn: AbstractAsyncContextManager[None] = nullcontext()
+        if message.message_id:
+            turn = self._turn_by_message_id.setdefault(message.message_id, asyncio.Lock())
+        async with (
+            turn,
+            self.answered(f"publishing to {routing_key!r}"),
+        ):
             channel = await self._publishing()
             target = (
                 await channel.get_exchange(exchange, ensure=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -124,6 +125,20 @@ async def test_a_dead_letter_that_no_queue_takes_is_an_error(queues):
     with pytest.raises(DeadLetterError, match="no queue takes"):
         await sink.store(letter)
     await sink.close()
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("same", "same")])
+async def test_each_of_two_letters_at_once_that_no_queue_takes_is_an_error(queues, ids):
+    """Programs may give several messages one id, and the client knows a returned one by that."""
+    letters = [replace(letter(1), event=replace(letter(1).event, message_id=each)) for each in ids]
+    async with queues.channel() as channel:
+        await channel.declare_exchange(f"{queues.prefix}-dead", "fanout")
+    sink = RabbitDeadLetterSink(queues.broker.url, exchange=f"{queues.prefix}-dead")
+    await sink.open()
+    outcomes = await asyncio.gather(*map(sink.store, letters), return_exceptions=True)
+    await sink.close()
+
+    assert [type(outcome) for outcome in outcomes] == 2 * [DeadLetterError]
 
 
 @pytest.mark.long

@@ -110,6 +110,15 @@ async def test_positions_by_checkpoint(own, tmp_path, number, begin):
     assert await _in_thread(own, store) == {"0": begin, "1": 0, "2": 0}
 
 
+async def test_a_group_that_has_handled_nothing_begins_where_the_partition_does(own, tmp_path):
+    """Retention may have removed any number of events: none of them is lost to the group."""
+    store = tmp_path / "group.db"
+    await write_checkpoint(store, own, -1, "-1")
+    own.expire_before(HUB, "0", 40)
+
+    assert (await _in_thread(own, store))["0"] == 40
+
+
 async def test_a_group_without_any_checkpoint_is_reported(own, tmp_path, caplog):
     """A mistyped name would have everything handled again without a word."""
     assert await _in_thread(own, tmp_path / "new.db") == {"0": 0, "1": 0, "2": 0}

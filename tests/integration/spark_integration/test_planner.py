@@ -256,6 +256,16 @@ def test_an_outage_during_alignment_gives_empty_batches_then_an_error(dated):
         ask_for_ever()
 
 
+def test_an_outage_during_alignment_does_not_end_a_query_up_to_a_fixed_end(dated):
+    """For Spark, a batch without events is its end: the hub is asked until it answers."""
+    planner = StreamPlanner(options_for(dated, **ALIGNED))
+    start = planner.first()
+    planner.fix_end()
+    dated.refuse_links(timedelta(seconds=2))
+
+    assert planner.latest(start, 1000) != start
+
+
 def test_an_aligned_batch_begins_after_deleted_events(dated):
     """The oldest event that still exists gives the partition's time."""
     dated.expire_before(HUB, "0", 3000)

@@ -326,6 +326,28 @@ def test_the_stores_thread_ends_with_its_processor():
     assert not thread.is_alive()
 
 
+@pytest.mark.parametrize("error", [ConfigurationError("no CA"), OSError("no descriptor")])
+async def test_a_list_of_partitions_that_cannot_be_read_again_ends_no_processor(error, caplog):
+    """Whatever the reason is, the known ones are served, and it is tried again."""
+    setup = Setup()
+    async with setup.processor() as processor:
+        await seconds(5)
+        ask = source_of(processor).partition_ids
+
+        async def failing():
+            raise error
+
+        source_of(processor).partition_ids = failing
+        await seconds(300)
+        source_of(processor).partition_ids = ask
+        setup.hub.grow(2)
+        setup.publish(1, "1")
+        await seconds(100)
+
+    assert setup.numbers("1") == [0]
+    assert "partition_ids_failed" in caplog.text
+
+
 class NotedTransactions(Transactions):
     """Records when it is opened and closed; nothing begins one."""
 

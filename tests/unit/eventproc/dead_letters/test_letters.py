@@ -1,6 +1,7 @@
 """Which letters are read, and a sink that calls an ordinary function."""
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -44,3 +45,17 @@ async def test_any_error_of_a_function_means_that_the_letter_is_not_stored():
     async with asyncio.timeout(10), FunctionDeadLetterSink.blocking(store) as sink:
         with pytest.raises(DeadLetterError, match="StopIteration"):
             await sink.store(letter(1))
+
+
+async def test_two_messages_of_a_queue_with_one_number_are_two_letters():
+    """Numbers begin anew with another store. A letter that is stored again is one."""
+    sink, first = MemoryDeadLetterSink(), letter(5)
+    first = replace(first, event=replace(first.event, offset="queue:5"))
+    second = replace(first, event=replace(first.event, body=b"another"))
+    third = replace(first, event=replace(first.event, message_id="another"))
+    for each in (first, second, first, third):
+        await sink.store(each)
+    async with MemoryDeadLetterReader(sink) as reader:
+        found = await matching(reader)
+
+    assert len(found) == 3

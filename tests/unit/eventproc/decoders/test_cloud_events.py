@@ -124,3 +124,21 @@ def test_what_is_no_cloud_event_cannot_be_decoded(body, kind, message):
     """The error says what is missing."""
     with pytest.raises(DecodeError, match=message):
         CloudEventDecoder(JsonDecoder(Order)).value_of(event(body, kind))
+
+
+def test_a_time_may_be_a_timestamp_of_amqp():
+    """The vendor's client and ours give such a property as milliseconds since 1970."""
+    attributes = {**ATTRIBUTES, "time": int(NOON.timestamp() * 1000)}
+    properties = {f"cloudEvents_{name}": value for name, value in attributes.items()}
+    found = CloudEventDecoder(JsonDecoder(Order)).decode(
+        b'{"count": 3}', event(b"", "application/json", **properties)
+    )
+
+    assert found == EXPECTED
+
+
+def test_data_in_base64_that_is_null_is_no_data_in_base64():
+    """Some programs write each attribute that is not set so."""
+    body = structured(data={"count": 3}, data_base64=None)
+
+    assert CloudEventDecoder(JsonDecoder(Order)).decode(body, event(body)) == EXPECTED

@@ -6,7 +6,6 @@ from random import Random
 
 from eventproc import Backoff
 from eventproc._base.logs import get_logger
-from eventproc._base.retries import waits
 from eventproc._core.ownership.pauses import Pause
 from eventproc._core.placement.loads import WorkDone
 from eventproc._group.pumps.pumps import Pumps
@@ -80,9 +79,7 @@ class PumpsFixture:
         self.pumps = Pumps(
             self._make,
             self._transfer,
-            wait_s=waits(
-                Backoff(initial=timedelta(seconds=8), maximum=timedelta(seconds=60)), Random(0)
-            ),
+            backoff=Backoff(initial=timedelta(seconds=8), maximum=timedelta(seconds=60)),
             changed=lambda: self.changed_at_s.append(asyncio.get_running_loop().time()),
             rng=Random(0),
             log=get_logger("eventproc.test"),

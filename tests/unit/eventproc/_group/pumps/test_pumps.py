@@ -154,6 +154,38 @@ async def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
     assert not transfers
 
 
+async def test_a_failure_after_a_long_time_without_one_is_the_first_of_a_new_row():
+    """Else rare failures would add up, and each would cost the longest rest at last."""
+    fixture, rests_s = PumpsFixture(), []
+    now_s = asyncio.get_running_loop().time
+    await fixture.adjust("0")
+    for _ in range(8):
+        await seconds(600)
+        fixture.newest().fail(RuntimeError())
+        failed_at_s = now_s()
+        await seconds(1.5)
+        fixture.changed_at_s.clear()
+        await seconds(60)
+        (asked_at_s,) = fixture.changed_at_s
+        rests_s.append(asked_at_s - failed_at_s)
+        await fixture.adjust("0")
+
+    assert max(rests_s) <= 8
+
+
+async def test_a_partition_that_is_lost_before_its_pump_was_made_gets_none():
+    """It would wait for a lease that is another one by then."""
+    fixture = PumpsFixture()
+    for lose in (lambda: fixture.pumps.lose("0"), fixture.pumps.lose_all):
+        fixture.pumps.adjust("0", {})
+        lose()
+        await seconds(0)
+    before = fixture.served()
+    await fixture.adjust("0")
+
+    assert (before, fixture.served()) == ([], ["0"])
+
+
 async def test_a_failure_is_forgotten_when_the_partition_is_handed_over():
     """It is not shown as failed any more, and its next failure is the first one again."""
     fixture = PumpsFixture()

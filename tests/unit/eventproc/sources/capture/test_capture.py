@@ -291,7 +291,13 @@ async def test_a_damaged_file_is_named_after_the_events_before_it(damage):
 
 @pytest.mark.parametrize(
     ("damaged", "first", "expected"),
-    [(50, 160, range(160, 300)), (50, 110, range(110, 300)), (150, 110, range(110, 150))],
+    [
+        (50, 160, range(160, 300)),
+        (50, 110, range(110, 300)),
+        (150, 110, range(110, 150)),
+        (0, 110, range(110, 300)),
+        (0, 10, range(0)),
+    ],
 )
 async def test_a_damaged_file_is_an_error_only_for_what_it_has(damaged, first, expected):
     """The search for the position passes it over."""
@@ -304,13 +310,57 @@ async def test_a_damaged_file_is_an_error_only_for_what_it_has(damaged, first, e
     history.expire(290)
     found: list[int] = []
     position = EventPosition.from_sequence_number(first, is_inclusive=True)
-    async with reading(history, position) as receiver:
-        with suppress(SourceRejectedError):
+    with suppress(SourceRejectedError):
+        async with reading(history, position) as receiver:
             while not found or found[-1] < 299:
                 events = await receiver.receive(events_max=33, wait_max=MINUTE)
                 found += [event.sequence_number for event in events]
 
     assert found == list(expected)
+
+
+async def test_a_damaged_first_file_hides_neither_the_hub_nor_the_other_files():
+    """Whoever asks where a partition begins and ends reads none of its events."""
+    history = captured()
+    history.files.content[min(history.files.content)] = b""
+    async with history.source() as source:
+        found = await source.partition_properties("0")
+
+    assert (found.beginning_sequence_number, found.last_enqueued_sequence_number) == (50, 299)
+
+
+@pytest.mark.parametrize(("is_inclusive", "first"), [(True, 100), (False, 101)])
+async def test_a_time_is_inclusive_in_files_as_it_is_in_the_hub(is_inclusive, first):
+    history = captured()
+    time = history.events[100].enqueued_time
+    position = EventPosition(enqueued_time=time, is_inclusive=is_inclusive)
+
+    assert (await read(history, position))[0] == first
+
+
+@pytest.mark.parametrize("fails_in", ["open", "close"])
+async def test_files_are_closed_although_the_hub_does_not_open_or_close(fails_in):
+    """Each failed start would leave a connection open."""
+    history, closed = captured(), list[str]()
+
+    async def close():
+        closed.append("files")
+
+    class Failing(MemoryEventSource):
+        async def open(self):
+            if fails_in == "open":
+                raise SourceUnavailableError("no answer")
+            await super().open()
+
+        async def close(self):
+            raise SourceUnavailableError("no answer")
+
+    history.files.close = close
+    with pytest.raises(SourceUnavailableError):
+        async with CapturedHub(Failing(history.hub), history.files):
+            pass
+
+    assert closed == ["files"]
 
 
 async def test_files_without_events_are_passed_over_and_one_of_them_is_read():

@@ -5,6 +5,7 @@ import gc
 import socket
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import aio_pika
 import pytest
@@ -248,3 +249,28 @@ async def test_a_consumer_that_closes_sends_first_what_was_acknowledged():
     await consumer.close(60)
 
     assert sent == [7, 5, "closed"]
+
+
+class SlowChannel:
+    """Notes acknowledgements when the client sends them; each takes a turn."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+        self.close_callbacks: set[object] = set()
+        self.on_consumer_cancel_callbacks: set[object] = set()
+
+    async def basic_ack(self, number, *, multiple=False, wait=True):
+        await asyncio.sleep(0)
+        self.sent.append(number)
+
+
+async def test_acknowledgements_are_sent_in_the_order_of_the_calls():
+    """One of all messages before single ones of them would end the channel."""
+    channel: Any = SlowChannel()
+    consumer = Consumer(channel, channel, 10, lambda _: None)
+    consumer.acknowledge(None, [2, 4, 6, 8])
+    consumer.acknowledge(9, [])
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    assert channel.sent == [2, 4, 6, 8, 9]
