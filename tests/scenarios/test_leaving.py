@@ -152,7 +152,7 @@ async def test_no_wait_of_a_leaving_processor_takes_more_than_half_of_its_time(
 ):
     """It would be killed before it hands its partitions over."""
     setup = Setup(2)
-    settings = {
+    settings: dict[str, Any] = {
         "drain_delay": None if drain_delay_s is None else timedelta(seconds=drain_delay_s),
         "rebalance_interval": timedelta(seconds=rebalance_s),
         "shutdown_timeout": timedelta(seconds=10),
