@@ -65,10 +65,11 @@ class CloudEventDecoder(Decoder[CloudEvent[T]]):
 
     def decode(self, body: bytes, event: ReceivedEvent) -> CloudEvent[T]:
         """Return the event; ``ValueError`` if an attribute is missing."""
-        kind = (event.content_type or str(event.properties.get("content-type", ""))).lower()
-        if kind.startswith(BATCHED):
+        given = event.content_type or event.properties.get("content-type", "")
+        kind = given.decode(errors="replace") if isinstance(given, bytes) else str(given)
+        if kind.lower().startswith(BATCHED):
             raise ValueError("a batch of CloudEvents is no single event: publish them one by one")
-        if kind.startswith(STRUCTURED):
+        if kind.lower().startswith(STRUCTURED):
             attributes, data = _structured(body)
         else:
             attributes, data = _binary(event), body

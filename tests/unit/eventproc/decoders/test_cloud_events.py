@@ -142,3 +142,19 @@ def test_data_in_base64_that_is_null_is_no_data_in_base64():
     body = structured(data={"count": 3}, data_base64=None)
 
     assert CloudEventDecoder(JsonDecoder(Order)).decode(body, event(body)) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("Text/Plain; note=AbC", "Text/Plain; note=AbC"),
+        (b"text/\xff", "text/\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_the_content_type_of_the_data_stays_as_it_was_published(given, shown):
+    """Parameters such as a boundary differ by case. It may be no UTF-8."""
+    properties = {f"ce_{name}": ATTRIBUTES[name] for name in ("id", "source", "type")}
+    published = event(b"x", None, **{**properties, "content-type": given})
+    found = CloudEventDecoder(FunctionDecoder(bytes)).decode(b"x", published)
+
+    assert found.data_content_type == shown
