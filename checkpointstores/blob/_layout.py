@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from math import isfinite
 from string import ascii_letters, digits, punctuation
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -349,9 +350,10 @@ def _value_in(text: str, field: Field) -> Any:  # noqa: ANN401 - of any field
 
 def _float_in(text: str) -> float | None:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if isfinite(value) and value >= 0 else None
 
 
 def _count_in(text: str) -> int | None:

@@ -248,8 +248,8 @@ class PostgresTransactions(Transactions):
                 try:
                     yield transaction
                 except Exception:
+                    # The connection is not kept: tasks of the block may go on and use it.
                     await self._roll_back(transaction)
-                    is_good = True
                     raise
                 is_good = True
             finally:

@@ -28,7 +28,12 @@ from checkpointstores.sqlite._transactions import SqliteTransactions
 from eventproc._base.logs import ConditionLogger, get_logger
 from eventproc._base.settings import PositiveSpan, checked
 from eventproc._base.tasks import retrieve_outcome
-from eventproc.errors import ConfigurationError, StoreCorruptError, StoreError
+from eventproc.errors import (
+    ConfigurationError,
+    StoreCorruptError,
+    StoreError,
+    StoreUnavailableError,
+)
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -287,6 +292,10 @@ class SqliteCheckpointStore(CheckpointStore):
             for queued in batch:
                 queued.error = error
             self._unknown.note(is_error=error.is_final, path=str(self._path), error=str(error))
+        except BaseException as error:  # Such as a MemoryError: everything was rolled back.
+            for queued in batch:
+                queued.error = StoreUnavailableError(f"{self._path}: {error!r}")
+            raise
         else:
             self._unknown.end(path=str(self._path))
 

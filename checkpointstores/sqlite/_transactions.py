@@ -41,7 +41,13 @@ class SqliteTransaction(Transaction):
         return await in_thread(lambda: self._commit(group, update))
 
     def _commit(self, group: ConsumerGroup, update: CheckpointUpdate) -> CheckpointResult:
-        self.db.set_authorizer(None)
+        try:
+            self.db.set_authorizer(None)
+        except sqlite3.ProgrammingError as error:
+            raise TransactionsRefusedError(
+                "the handler closed the connection, so its rows were rolled back. Leave it open: "
+                "the end of the block commits"
+            ) from error
         _reset_factories(self.db)
         if not self.db.in_transaction:
             raise TransactionsRefusedError(
@@ -95,18 +101,23 @@ class SqliteTransactions(Transactions):
         del is_blocking, idle_max  # SQLite has one kind of connection, and no server.
         async with self._turn:
             opened: list[OpenFile] = []
+            is_good = False
             try:
                 yield SqliteTransaction(await in_thread(partial(self._begun, opened)))
+                is_good = True
             finally:  # Also if a cancellation came while the transaction began.
                 for file in opened:
-                    await in_thread(partial(_roll_back, file.connection))
-                    if file is not self._file:  # A block that outlived a stop and a new start.
+                    is_usable = await in_thread(partial(_roll_back, file.connection))
+                    # Not kept: after an error, for tasks of the block may go on and use it; after
+                    # a block that outlived a stop and a new start.
+                    if not (is_good and is_usable) or file is not self._file:
+                        self._file = None if file is self._file else self._file
                         await in_thread(file.connection.close)
 
     def _begun(self, opened: list[OpenFile]) -> OpenFile:
         file = self._file = self._file or self._open_file()
         opened.append(file)
-        _reset_factories(file.connection)
+        file.connection.set_authorizer(None)
         try:
             file.connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -125,11 +136,19 @@ def _reset_factories(db: sqlite3.Connection) -> None:
     db.row_factory, db.text_factory = None, str
 
 
-def _roll_back(db: sqlite3.Connection) -> None:
-    """Roll back unless it was committed."""
-    db.set_authorizer(None)
-    if db.in_transaction:
-        db.execute("ROLLBACK")
+def _roll_back(db: sqlite3.Connection) -> bool:
+    """Roll back unless it was committed, and refuse statements from now on.
+
+    Return whether the connection can be used again.
+    """
+    try:
+        db.set_authorizer(None)
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        db.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
+    except sqlite3.Error:
+        return False
+    return True
 
 
 async def in_thread(call: Callable[[], T]) -> T:

@@ -46,11 +46,11 @@ def ownership_values(claim: OwnershipClaim, write: str) -> dict[str, Value]:
 
 def as_ownership(entity: Entity) -> PartitionOwnership:
     """Return the ownership record in an entity."""
-    values = entity.values
+    values, epoch = entity.values, str(entity.values.get("epoch", ""))
     return PartitionOwnership(
         partition_id=str(values["partition_id"]),
         owner_id=str(values.get("owner_id", "")) or None,
-        epoch=int(values.get("epoch", 0)),
+        epoch=int(epoch) if epoch.isdecimal() else 0,
         etag=entity.etag,
         last_modified=entity.last_modified,
     )

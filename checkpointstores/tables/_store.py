@@ -5,6 +5,7 @@ renewals into transactions, ``_contents.py`` stores what is too large for an ent
 """
 
 import asyncio
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -45,7 +46,12 @@ from eventproc._base.network import HttpProxy
 from eventproc._base.settings import SECRET, Count, PositiveSpan, checked
 from eventproc._base.tasks import together
 from eventproc._core.delivery.checkpoints import checkpoint_after
-from eventproc.errors import ConfigurationError, StoreError, StoreUnavailableError
+from eventproc.errors import (
+    ConfigurationError,
+    StoreCorruptError,
+    StoreError,
+    StoreUnavailableError,
+)
 from eventproc.models import (
     Checkpoint,
     CheckpointResult,
@@ -284,7 +290,13 @@ class TableCheckpointStore(CheckpointStore):
     async def read_checkpoint(self, group: ConsumerGroup, partition_id: str) -> Checkpoint | None:
         key = record_key(group, RecordKind.CHECKPOINT, require_partition_id(partition_id))
         entity, content = await self._read_whole(group, key)
-        return None if entity is None else entities.as_checkpoint(entity, content or None)
+        try:
+            return None if entity is None else entities.as_checkpoint(entity, content or None)
+        except (LookupError, TypeError, ValueError, struct.error) as error:
+            raise StoreCorruptError(
+                f"{self._connection.place}: the checkpoint of partition {partition_id} is damaged "
+                f"({error!r}). Delete its entity, or `eventproc checkpoints reset`"
+            ) from error
 
     async def update_checkpoint(
         self, group: ConsumerGroup, update: CheckpointUpdate

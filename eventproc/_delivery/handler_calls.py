@@ -175,6 +175,7 @@ class HandlerCalls:
                 pending = await self._retry(
                     pending, outcome.error, outcome.report, retries, context
                 )
+        context.failures = FailuresInRow()
 
     def _log_recovery(self, failures: FailuresInRow) -> None:
         if failures.count:
@@ -312,7 +313,8 @@ class HandlerCalls:
             error = asyncio.CancelledError()
         if context.is_expired and self._stop_scope.is_ending:
             self._log_cancelled(context.unhandled(part))
-        if self._stop_scope.reason is not None:
+        is_cut_off = context.is_interrupted or not isinstance(error, Exception)
+        if self._stop_scope.reason is not None and (is_cut_off or self._stop_scope.is_lost):
             return CANCELLED
         if context.is_interrupted and (
             not isinstance(error, Exception) or isinstance(error, TimeoutError)

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, Generic
 
-from eventproc._base.logs import ConditionLogger, Logger, error_text
+from eventproc._base.logs import ConditionLogger, Logger
 from eventproc._base.retries import waits
 from eventproc._base.tasks import cancellation_kept, end, users_code
 from eventproc._core.ownership.cycle import Actions
@@ -241,12 +241,9 @@ class ProcessorRun(Generic[PumpT]):
             try:
                 with cancellation_kept(), users_code():
                     names = tuple(await work.names())
-            except Exception as error:  # noqa: BLE001 - of any source; the known ones count
-                is_expected = isinstance(error, SourceError)
-                failure.note(
-                    error=str(error) if is_expected else error_text(error),
-                    exc_info=None if is_expected else error,
-                )
+            # A client that is made anew may miss a file, or find no descriptor, for a moment.
+            except (SourceError, ConfigurationError, OSError) as error:
+                failure.note(error=str(error))
                 continue
             failure.end()
             if names != self.names:

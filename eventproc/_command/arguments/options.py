@@ -1,17 +1,23 @@
 """Options that several verbs share, with their help texts and environment variables."""
 
 import asyncio
+import select
 import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from eventproc._base.settings import PositiveSpan, Within
 from eventproc._command.terminal.exits import print_error
 from eventproc.errors import ConfigurationError
+
+_ASK_SLICE_S: Final = 0.2
+"""How often a question looks whether the command is to end."""
 
 
 class OutputFormat(StrEnum):
@@ -100,14 +106,23 @@ class ChangeMode:
         Raises:
             ConfigurationError: Standard input is closed.
         """
-        if self.yes or await asyncio.to_thread(_ask, question):
-            return True
+        is_cancelled = threading.Event()
+        try:
+            if self.yes or await asyncio.to_thread(_ask, question, is_cancelled):
+                return True
+        finally:
+            is_cancelled.set()
         print("Nothing was changed.")
         return False
 
 
-def _ask(question: str) -> bool:
+def _ask(question: str, is_cancelled: threading.Event) -> bool:
     print(f"{question} [y/N] ", end="", flush=True)
+    with suppress(OSError, ValueError):  # Standard input is no file: it has an answer at once.
+        # The process could not end before a line is typed.
+        while not select.select([sys.stdin], (), (), _ASK_SLICE_S)[0]:
+            if is_cancelled.is_set():
+                return False
     answer = sys.stdin.readline()
     if not answer:
         print()

@@ -8,7 +8,7 @@ in turn.
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from eventproc._base.tasks import together
@@ -42,12 +42,21 @@ class HubEnds:
         self.at_s: dict[str, float] = {}
         """When each partition was asked for."""
 
+        self.new_ids: Collection[str] = ()
+        """The partitions that answered the newest request."""
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the hub was created, if it says so."""
+        return self._source.created_at
+
     async def ask(self, now_s: float) -> None:
         """Ask for the next partitions in turn.
 
         Raises:
             SourceError: The hub did not answer, or refuses.
         """
+        self.new_ids = ()
         if now_s - self._ids_at_s >= PARTITION_IDS_SPAN_S:
             self._ids = list(await self._source.partition_ids())
             self._ids_at_s = now_s
@@ -60,6 +69,7 @@ class HubEnds:
         for found in await together(*(self._source.partition_properties(p) for p in asked)):
             self.by_id[found.partition_id] = found
             self.at_s[found.partition_id] = now_s
+        self.new_ids = asked
 
 
 class GroupReader:
@@ -95,7 +105,12 @@ class GroupReader:
         at_s = self._clock() + self._set_s
         await self._ask_hub(at_s)
         if self._ends is not None:
-            readings = replace(readings, ends=dict(self._ends.by_id))
+            readings = replace(
+                readings,
+                ends=dict(self._ends.by_id),
+                old_ends=self._ends.by_id.keys() - self._ends.new_ids,
+                hub_created_at=self._ends.created_at,
+            )
         await self._look_into(readings, unexplained)
         return self._watched(readings, at_s)
 

@@ -16,8 +16,7 @@ from eventproc._command.foreign.kinds import KINDS, Kind
 from eventproc._command.foreign.place import Place
 from eventproc._command.group.changes import Change, GroupState, event_before
 from eventproc._command.group.connection import Connection, first_event
-from eventproc._command.group.targets import Bounds, require_event
-from eventproc._core.delivery.checkpoints import precedes_hub
+from eventproc._command.group.targets import Bounds, require_event, require_of_hub
 from eventproc._core.delivery.offset_format import offset_format_of
 from eventproc.admin import CheckpointMove
 from eventproc.errors import ConfigurationError
@@ -188,12 +187,8 @@ async def _completed(
         ConfigurationError: The position is not one of this hub.
     """
     offset, number, since = found.offset, found.sequence_number, found.known_since
-    if since is not None and precedes_hub(number, since, source.created_at):
-        raise ConfigurationError(
-            f"{found.where} is of {since:%Y-%m-%d %H:%M:%S} UTC, before this event hub was "
-            "created: its position is of a former hub, and means nothing in this one. To import "
-            "other partitions, give --partition"
-        )
+    if since is not None:
+        require_of_hub(found.where, number, since, source.created_at)
     if offset_format_of(offset) not in {None, source.offset_format}:
         raise ConfigurationError(
             f"{found.where} has offset {offset!r}, one of Event Hubs over AMQP, and this group "

@@ -204,6 +204,7 @@ def new_file(path: Path, *, overwrites: bool) -> Iterator[TextIO]:
         with written.open("w" if overwrites else "x", encoding="utf-8") as file:
             try:
                 yield file
+                file.flush()  # The rest may have no room on the disk.
             except BaseException:
                 written.unlink()
                 raise

@@ -3,7 +3,7 @@
 Nothing in this module writes, claims a partition or opens a receiver.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -36,6 +36,9 @@ class Readings:
     checkpoints: Sequence[Checkpoint]
     ends: Mapping[str, PartitionProperties]
     """By partition id; empty if the hub was not asked."""
+
+    old_ends: Collection[str] = ()
+    """The partitions whose end is that of an earlier reading: they may have more events by now."""
 
     hub_created_at: datetime | None = None
     """When the hub was created, if it was asked and says so."""

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from eventproc._core.delivery.checkpoints import BEFORE_FIRST_OFFSET, is_beyond_end
+from eventproc._core.delivery.checkpoints import (
+    BEFORE_FIRST_OFFSET,
+    is_beyond_end,
+    precedes_hub,
+)
 from eventproc._core.option_values import parse_position
 from eventproc.errors import ConfigurationError
 from eventproc.models import Checkpoint, EventPosition, PartitionProperties
@@ -53,6 +57,22 @@ def refuse_future(target: Target, now: datetime) -> None:
         raise ConfigurationError(
             f"{time:%Y-%m-%dT%H:%M:%SZ} is in the future: give an earlier time, or latest for the "
             "next event that is published"
+        )
+
+
+def require_of_hub(
+    where: str, number: int | None, since: datetime, created: datetime | None
+) -> None:
+    """Refuse a position that was known before the hub was created.
+
+    Raises:
+        ConfigurationError: Its number is that of another event now.
+    """
+    if precedes_hub(number, since, created):
+        raise ConfigurationError(
+            f"{where} is of {since:%Y-%m-%d %H:%M:%S} UTC, before this event hub was created: its "
+            "position is of a former hub, and means nothing in this one. To import other "
+            "partitions, give --partition"
         )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from eventproc._command.group.readings import Readings, age_s
 from eventproc._core.delivery.checkpoints import (
     handled_in_hub,
+    is_beyond_end,
     is_moved_by_operator,
     is_of_other_hub,
     is_older_than_hub,
@@ -156,7 +157,7 @@ def view_of(group: ConsumerGroup, readings: Readings, *, expiration: timedelta) 
 
 def _recreation(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -> str | None:
     """Return an error if the checkpoint does not fit the hub, which was perhaps created again."""
-    end = readings.ends.get(partition_id)
+    end = None if partition_id in readings.old_ends else readings.ends.get(partition_id)
     number = _counted_from(checkpoint)
     counted = None if number is None else end
     if checkpoint is None or not is_of_other_hub(checkpoint, counted, readings.hub_created_at):
@@ -173,10 +174,12 @@ def _end(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -
         return None
     counted = None if _counted_from(checkpoint) is None else checkpoint
     now, newest = readings.owned.as_of, end.last_enqueued_time
+    number = None if counted is None else counted.sequence_number
+    is_ahead = partition_id in readings.old_ends and is_beyond_end(number, end)
     return HubEnd(
         at_s=now.timestamp(),
         last=end.last_enqueued_sequence_number,
-        lag=lag_of(end, counted, readings.hub_created_at),
+        lag=0 if is_ahead else lag_of(end, counted, readings.hub_created_at),
         newest_ago_s=None if newest is None else age_s(newest, now),
     )
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -47,11 +47,13 @@ from eventproc._command.group.records import (
     records_table,
 )
 from eventproc._command.group.shown_changes import changes_json, changes_table, warnings_for
-from eventproc._command.group.targets import parse_target, require_event
+from eventproc._command.group.targets import parse_target, require_event, require_of_hub
 from eventproc._command.terminal.console import csv_lines, print_csv, rows_of, standard_output
 from eventproc._command.terminal.exits import FAILED, OK, print_error
+from eventproc._core.delivery.offset_format import offset_format_of
 from eventproc.admin import CheckpointMove, CheckpointMoved
 from eventproc.errors import ConfigurationError, EventProcError
+from eventproc.models import OffsetFormat, PartitionProperties
 
 Partitions = Annotated[
     list[str],
@@ -346,12 +348,23 @@ async def import_(
     place = parse_place("--from", from_, settings_by_kind()) if from_ else None
     question = ""
     async with connect(address, creates_store=not mode.dry_run) as connection:
+        ends: dict[str, PartitionProperties] = {}
+        created_at = None
         if given is not None and connection.source is not None:
             wanted = partition or [c.partition_id for c in given.contents.checkpoints]
-            await connection.partition_ids(wanted, ())
+            wanted = await connection.partition_ids(wanted, ())
+            found = await connection.source.properties_of(wanted)
+            ends, created_at = (
+                {end.partition_id: end for end in found},
+                connection.source.created_at,
+            )
+            _require_of_hub(given, ends, None if another_hub else created_at)
         current = await read_group_state(connection, expiration)
         if given is not None:
-            changes = [current.change(move, None) for move in given.moves(partition)]
+            changes = [
+                current.change(move, ends.get(move.partition_id), created_at)
+                for move in given.moves(partition)
+            ]
         else:
             assert place is not None, "one of the two is given"
             arrival = await read_arrival(place, address)
@@ -392,6 +405,21 @@ def _own_file(
                 f"{checkpoint.state_sequence_number}, and is left out"
             )
     return given
+
+
+def _require_of_hub(
+    file: ReadFile, ends: Mapping[str, PartitionProperties], created_at: datetime | None
+) -> None:
+    """Refuse positions that the hub does not have, or had in a former life of its name."""
+    for found in file.contents.checkpoints:
+        number, end = found.sequence_number, ends.get(found.partition_id)
+        if number is None or end is None:
+            continue
+        where = f"partition {found.partition_id} in {file.path}"
+        since = found.last_modified or file.contents.exported_at
+        require_of_hub(where, number, since, created_at)
+        if offset_format_of(found.offset) is not OffsetFormat.QUEUE:
+            require_event(number, end)
 
 
 def _counts(changes: Sequence[Change]) -> str:

@@ -240,7 +240,11 @@ class KafkaEventSource(EventSource):
         feed.high = bounds.high
         feed.is_of_event_hubs = self._address.is_of_event_hubs
         reader = await self._reader(consumer_group)
-        await reader.open(feed)
+        try:
+            await reader.open(feed)
+        except BaseException:
+            reader.release(feed)
+            raise
         return KafkaReceiver(reader, feed)
 
     async def _start_after(

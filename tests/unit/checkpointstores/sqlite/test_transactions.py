@@ -125,3 +125,45 @@ async def test_a_block_that_outlives_a_new_start_is_alone_in_its_transaction(tmp
             in_old.db.execute("SELECT 1")
 
     assert names(path) == ["new"]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_task_that_outlives_its_block_writes_nothing(tmp_path, fails):
+    """Its rows would be stored without a position, and again if the event is tried again."""
+    path = tmp_path / "store.db"
+    async with ledger(path) as transactions:
+        with suppress(LookupError):
+            async with transactions.begin(is_blocking=False, idle_max=IDLE_MAX) as transaction:
+                kept = transaction.db
+                await transaction.commit(GROUP, UPDATE)
+                if fails:
+                    raise LookupError
+        with pytest.raises(sqlite3.Error, match=r"closed|not authorized"):
+            kept.execute("INSERT INTO ledger VALUES ('late')")
+        async with transactions.begin(is_blocking=False, idle_max=IDLE_MAX) as transaction:
+            transaction.db.execute("INSERT INTO ledger VALUES ('next')")
+            if fails:
+                with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+                    kept.execute("INSERT INTO ledger VALUES ('late')")
+
+    assert names(path) == []
+
+
+async def test_a_handler_that_closes_the_connection_fails_alone(tmp_path):
+    """Other partitions and later events get another one."""
+    path = tmp_path / "store.db"
+
+    async def close(transactions):
+        async with transactions.begin(is_blocking=False, idle_max=IDLE_MAX) as transaction:
+            transaction.db.execute("INSERT INTO ledger VALUES ('lost')")
+            transaction.db.close()
+            await transaction.commit(GROUP, UPDATE)
+
+    async with ledger(path) as transactions:
+        with pytest.raises(TransactionsRefusedError, match="closed the connection"):
+            await close(transactions)
+        async with transactions.begin(is_blocking=False, idle_max=IDLE_MAX) as transaction:
+            transaction.db.execute("INSERT INTO ledger VALUES ('next')")
+            await transaction.commit(GROUP, UPDATE)
+
+    assert names(path) == ["next"]

@@ -328,7 +328,7 @@ def test_the_stores_thread_ends_with_its_processor():
 
 @pytest.mark.parametrize("error", [ConfigurationError("no CA"), OSError("no descriptor")])
 async def test_a_list_of_partitions_that_cannot_be_read_again_ends_no_processor(error, caplog):
-    """Whatever the reason is, the known ones are served, and it is tried again."""
+    """For example by a new client that misses a file for a moment; the known ones are served."""
     setup = Setup()
     async with setup.processor() as processor:
         await seconds(5)
