@@ -194,7 +194,7 @@ def test_a_reset_in_a_hub_that_was_created_again_repeats_nothing(tool, orders):
     assert (code, errors) == (0, "")
     assert "9 (of a former hub)" in table
     assert "again" not in table
-    assert (relative[0], "no checkpoint to count from" in relative[2]) == (2, True)
+    assert (relative[0], "no checkpoint with a sequence number" in relative[2]) == (2, True)
     assert (latest["skipped_count"], latest["repeated_count"]) == (200, 0)
 
 
