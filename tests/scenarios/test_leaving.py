@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eventproc import DuplicateOwnerError, PartitionHandler
+from eventproc import BatchError, DuplicateOwnerError, PartitionHandler
 from eventproc._base.logs import get_logger
 from eventproc._base.retries import Backoff
 from eventproc._group.pumps.pumps import Pumps
@@ -23,7 +23,7 @@ from eventproc.models import (
     WriteOutcome,
 )
 from eventproc.testing._virtual_time import run_virtual
-from tests.scenarios.group_setup import Setup, seconds
+from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
 class StubPump:
@@ -478,3 +478,31 @@ async def test_a_restarting_processor_renews_once_more_as_it_stops():
     assert max([setup.now() - record.last_modified for record in records.values()]) < timedelta(
         seconds=1
     )
+
+
+class NamingOne(Noting):
+    """Takes two seconds for its events; at the processor "a", event 3 has failed."""
+
+    async def process_events(self, context, events):
+        """Handle all but that one."""
+        await asyncio.sleep(2)
+        await super().process_events(context, events)
+        failed = [event for event in events if event.sequence_number == 3]
+        if failed and context.owner_id == "a":
+            raise BatchError([(failed[0], ValueError("odd"))])
+
+
+async def test_the_last_call_before_a_stop_may_name_the_events_that_failed(caplog):
+    """Those it handled are not delivered again, and the log says what failed."""
+    setup = Setup()
+    a, b = (setup.processor(lambda: NamingOne(setup), owner_id=name) for name in "ab")
+    await a.start()
+    await seconds(30)
+    setup.publish(10)
+    await seconds(0.5)
+    await a.stop()
+    async with b:
+        await seconds(30)
+
+    assert setup.numbers() == [*range(10), 3]
+    assert "handler_failed" in caplog.text

@@ -82,3 +82,46 @@ async def test_the_autoscaler_counts_all_events_of_a_hub_that_was_created_again(
 
     assert {p: found.backlog for p, found in before.partitions.items()} == {"0": 0, "1": 0}
     assert {p: found.backlog for p, found in after.partitions.items()} == {"0": 2, "1": 9}
+
+
+async def test_the_page_compares_a_checkpoint_only_with_an_end_of_the_same_reading():
+    """Beside an older one, a partition that goes on seems to be of another hub."""
+    setup = Setup()
+    setup.publish(3)
+    source = setup.make_source()
+    async with MemoryCheckpointStore(setup.account) as store, source:
+        connection = Connection(group=setup.group, store=store, source=source)
+        reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+        await reader.read(())
+        setup.publish(9)
+        update = CheckpointUpdate(
+            partition_id="0", offset="o", sequence_number=11, replaces=None, writer="a"
+        )
+        await store.update_checkpoint(setup.group, update)
+        setup.hub.begin_outage()
+        during = (await reader.read(())).partition_by_id["0"].error
+        setup.hub.end_outage()
+        after = (await reader.read(())).partition_by_id["0"].error
+
+    assert (during, after) == (None, None)
+
+
+@pytest.mark.real_time
+async def test_the_page_sees_that_a_hub_was_created_again_though_it_is_longer_by_now():
+    setup = Setup()
+    setup.publish(3)
+    source = setup.make_source()
+    async with MemoryCheckpointStore(setup.account) as store, source:
+        update = CheckpointUpdate(
+            partition_id="0", offset="o", sequence_number=2, replaces=None, writer="a"
+        )
+        await store.update_checkpoint(setup.group, update)
+        setup.hub.recreate()
+        setup.publish(9)
+        connection = Connection(group=setup.group, store=store, source=source)
+        seen = await GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0).read(())
+        (partition,) = seen.partitions
+
+    assert "is older than the hub" in (partition.error or "")
+    assert partition.end is not None
+    assert partition.end.lag == 9

@@ -6,7 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from eventproc import CloseReason, PartitionHandler, SourceRejectedError
+from eventproc import (
+    CloseReason,
+    FailureAction,
+    FailurePolicy,
+    PartitionHandler,
+    SourceRejectedError,
+)
 from eventproc._core.delivery.stall import Condition, StallStep, stall_step
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
@@ -336,3 +342,27 @@ async def test_statistics_say_that_a_handler_fails_until_it_succeeds(key_concurr
         during.handler_error or "",
     )
     assert after.handler_error is None
+
+
+@pytest.mark.parametrize("key_concurrency", [1, 2])
+async def test_a_handler_that_gave_an_event_up_fails_no_more(key_concurrency):
+    """Else a later stall would be put down to it."""
+    setup = Setup()
+
+    class Choosy(Noting):
+        """Fails on one event."""
+
+        async def process_events(self, context, events):
+            if events[0].sequence_number == 0:
+                raise ValueError("odd")
+
+    policy = FailurePolicy(attempts_max=2, action=FailureAction.SKIP)
+    async with setup.processor(
+        lambda: Choosy(setup), key_concurrency=key_concurrency, failure_policy=policy
+    ) as processor:
+        setup.publish(1)
+        await seconds(60)
+        (pump,) = processor.statistics().pumps
+
+    assert pump.counters.skipped_count == 1
+    assert pump.handler_error is None

@@ -198,6 +198,30 @@ def test_a_reset_in_a_hub_that_was_created_again_repeats_nothing(tool, orders):
     assert (latest["skipped_count"], latest["repeated_count"]) == (200, 0)
 
 
+@pytest.mark.parametrize(("count", "words"), [(3, "has no event 39 yet"), (200, "of a former hub")])
+def test_a_file_with_positions_of_a_former_hub_is_not_imported(tool, orders, count, words):
+    """The new hub's events up to there would never be delivered."""
+    json_of(tool, "reset", "--to", "latest", "--yes")
+    tool("export", *HERE, "orders.json")
+    if count > COUNT:
+        orders.recreate_hub("orders")
+        with EventHubProducerClient.from_connection_string(
+            orders.connection_string_for("orders")
+        ) as producer:
+            producer.send_batch([EventData("z")] * count, partition_id="0")
+    else:
+        text = (
+            Path("orders.json").read_text().replace('"sequence_number": 0', '"sequence_number": 39')
+        )
+        Path("orders.json").write_text(text)
+    place = ["--eventhub", "orders", "--store", "sqlite:other.db"]
+    Path("other.db").touch()
+    code, _, errors = tool("import", *place, "orders.json", "--yes")
+
+    assert code == 2
+    assert words in errors
+
+
 def test_lag_in_a_compacted_hub_begins_at_the_first_event_that_is_left(tool, monkeypatch):
     """The numbers between that and the checkpoint have no event any more."""
     with EventHubsEmulator([HubConfiguration("orders", 1, is_compacted=True)]) as hub:

@@ -70,6 +70,21 @@ async def test_the_first_error_ends_the_other_tasks_and_is_raised_as_it_is():
     assert isinstance(raised.value.__cause__, KeyError)
 
 
+async def test_a_part_that_fails_leaves_its_caller_not_cancelled():
+    """Task groups of Python 3.11 and 3.12.1 do, so the caller would end in place of the error."""
+
+    async def fail_late() -> int:
+        await asyncio.sleep(0.01)
+        raise ValueError("one part")
+
+    task = asyncio.current_task()
+    with pytest.raises(ValueError, match="one part"), cancellation_kept():
+        await together(asyncio.sleep(10, 0), fail_late())
+
+    assert task is not None
+    assert task.cancelling() == 0
+
+
 async def test_cancelling_together_cancels_its_tasks():
     """And waits for their end."""
     ended = []

@@ -1,6 +1,8 @@
 """A file of checkpoints: invalid values are refused before any checkpoint is moved."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from io import StringIO
 
@@ -53,6 +55,37 @@ def test_a_valid_checkpoint_is_moved_with_its_completed_ranges():
 
     assert (move.offset, move.sequence_number, move.state) == ("4096", 7, b"")
     assert move.completed == (SequenceRange(9, 11),)
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from eventproc._command.group.file import new_file
+from eventproc.errors import ConfigurationError
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+try:
+    with new_file(Path(sys.argv[1]), overwrites=False) as file:
+        file.write("x")
+except ConfigurationError as error:
+    print(error)
+"""
+
+
+def test_a_file_for_which_the_disk_has_no_room_is_not_left_behind(tmp_path):
+    """The next attempt would take it for the only copy of something."""
+    path = tmp_path / "orders.json"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert "cannot be written" in done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 def write(path, text, *, overwrites):
