@@ -354,10 +354,8 @@ async def import_(
             wanted = partition or [c.partition_id for c in given.contents.checkpoints]
             wanted = await connection.partition_ids(wanted, ())
             found = await connection.source.properties_of(wanted)
-            ends, created_at = (
-                {end.partition_id: end for end in found},
-                connection.source.created_at,
-            )
+            ends = {end.partition_id: end for end in found}
+            created_at = connection.source.created_at
             _require_of_hub(given, ends, None if another_hub else created_at)
         current = await read_group_state(connection, expiration)
         if given is not None:

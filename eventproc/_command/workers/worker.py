@@ -100,8 +100,8 @@ class Worker:
             self._begun_s = asyncio.get_running_loop().time()
             try:
                 code = await self._run_once()
-            except (OSError, RuntimeError) as error:  # The system has no room for another process,
-                # or for the threads that read what it prints.
+            # The system has no room for another process, or for the threads that read its output.
+            except (OSError, RuntimeError) as error:
                 code, self.last_words = FAILED, str(error)
             ran_s = self.age_s
             result = meaning_of(code, was_asked=self._stopping.is_set())
