@@ -1,5 +1,6 @@
 """The exit codes of the command, and the line on standard error that says why it failed."""
 
+import re
 import sys
 from typing import Final
 
@@ -12,6 +13,12 @@ from eventproc.errors import (
     StoreError,
     StoreUnavailableError,
     SuspectSettingError,
+)
+
+_SECRET: Final = re.compile(
+    r"((?:accountkey|sharedaccesskey|sharedaccesssignature|password|sig)=)[^;&\s'\"]+"
+    r"|(://[^:/@\s]*:)[^@/\s]+(?=@)",
+    re.IGNORECASE,
 )
 
 OK: Final = 0
@@ -62,8 +69,12 @@ def explained(error: EventProcError) -> str:
 
 
 def print_error(message: str) -> None:
-    """Print an error as one line on standard error."""
+    """Print an error as one line on standard error, without secrets.
+
+    A message may quote a value that is a connection string by mistake.
+    """
     # Imported before the signal handlers are installed, this would keep early signals waiting.
     from eventproc._base.logs import printable  # noqa: PLC0415
 
-    print(f"{ERROR_PREFIX}{printable(' '.join(message.split()))}", file=sys.stderr)
+    shown = _SECRET.sub(r"\1\2...", printable(" ".join(message.split())))
+    print(f"{ERROR_PREFIX}{shown}", file=sys.stderr)

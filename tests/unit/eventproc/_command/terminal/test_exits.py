@@ -8,6 +8,7 @@ from eventproc._command.terminal.exits import (
     UNREACHABLE,
     exit_code_of,
     explained,
+    print_error,
 )
 from eventproc.errors import (
     ConfigurationError,
@@ -55,3 +56,26 @@ def test_the_remedy_for_a_refusal_says_whose_right_it_names():
     assert "may read (at Event Hubs: has the right Listen, or the role" in explained(
         SourceRejectedError("no")
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (
+            "--namespace is 'Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=c2Vj=='",
+            "--namespace is 'Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=...'",
+        ),
+        (
+            "--store is 'AccountName=a;AccountKey=c2Vj=='",
+            "--store is 'AccountName=a;AccountKey=...'",
+        ),
+        ("--store is 'host=db password=pw user=u'", "--store is 'host=db password=... user=u'"),
+        ("--store is 'amqps://user:pw@host:5671/v'", "--store is 'amqps://user:...@host:5671/v'"),
+        ("https://a.blob.core/c?sv=1&sig=ab%3D&se=2", "https://a.blob.core/c?sv=1&sig=...&se=2"),
+        ("http://host:8080/ready did not answer", "http://host:8080/ready did not answer"),
+    ],
+)
+def test_an_error_shows_no_secret_that_was_given_in_the_wrong_place(given, shown, capsys):
+    print_error(given)
+
+    assert capsys.readouterr().err.endswith(f" {shown}\n")
