@@ -44,12 +44,13 @@ async def test_a_leave_that_is_announced_again_and_again_ends_with_the_record():
     await fixture.store.announce_member(fixture.setup.group, record(fixture))
     listed = fixture.store.list_members
 
-    async def withdrawn_first(group):
+    async def withdrawn_meanwhile(group):
         fixture.store.list_members = listed  # type: ignore[method-assign]
+        found = await listed(group)
         await membership.withdraw()
-        return await listed(group)
+        return found
 
-    fixture.store.list_members = withdrawn_first  # type: ignore[method-assign]
+    fixture.store.list_members = withdrawn_meanwhile  # type: ignore[method-assign]
     await membership.change_to(MemberStatus.LEAVING)
 
     assert fixture.member() is None
