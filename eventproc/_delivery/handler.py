@@ -530,9 +530,8 @@ class PartitionHandler(Generic[T]):
         turns = LoopTurns()
         clock = turns.clock
         for number, event in enumerate(events):
-            if (
-                clock() > turns.due_s
-            ):  # Code that blocks would keep a stop, and all checkpoints, waiting.
+            # Code that blocks would keep a stop, and all checkpoints, waiting.
+            if clock() > turns.due_s:
                 await turns.take()
             if context.is_ending:
                 raise CallEndedEarlyError

@@ -172,9 +172,9 @@ def _end(readings: Readings, partition_id: str, checkpoint: Checkpoint | None) -
     end = readings.ends.get(partition_id)
     if end is None:
         return None
-    counted = None if _counted_from(checkpoint) is None else checkpoint
+    number = _counted_from(checkpoint)
+    counted = None if number is None else checkpoint
     now, newest = readings.owned.as_of, end.last_enqueued_time
-    number = None if counted is None else counted.sequence_number
     is_ahead = partition_id in readings.old_ends and is_beyond_end(number, end)
     return HubEnd(
         at_s=now.timestamp(),
