@@ -15,6 +15,12 @@ from tests.scenarios.group_setup import Setup
 EXPIRATION = timedelta(seconds=60)
 
 
+def page_of(setup, store, source):
+    """Return what reads the group for the page."""
+    connection = Connection(group=setup.group, store=store, source=source)
+    return GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+
+
 async def test_what_looks_at_a_group_sees_its_pauses():
     """The autoscaler counts no backlog of it, and the page has the reason."""
     setup = Setup(partition_count=2)
@@ -30,8 +36,7 @@ async def test_what_looks_at_a_group_sees_its_pauses():
         read = await read_group(
             store, setup.group, source, expiration=EXPIRATION, clock=lambda: 0.0
         )
-        connection = Connection(group=setup.group, store=store, source=source)
-        reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+        reader = page_of(setup, store, source)
         seen = (await reader.read(())).partition_by_id
 
     assert {p: found.backlog for p, found in read.partitions.items()} == {"0": 3, "1": 0}
@@ -46,8 +51,7 @@ async def test_the_page_does_not_know_a_lag_while_the_hub_does_not_answer():
     setup.publish(3)
     source = setup.make_source()
     async with MemoryCheckpointStore(setup.account) as store, source:
-        connection = Connection(group=setup.group, store=store, source=source)
-        reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+        reader = page_of(setup, store, source)
         before = (await reader.read(())).partition_by_id["0"].end
         setup.hub.begin_outage()
         during = (await reader.read(())).partition_by_id["0"].end
@@ -90,8 +94,7 @@ async def test_the_page_compares_a_checkpoint_only_with_an_end_of_the_same_readi
     setup.publish(3)
     source = setup.make_source()
     async with MemoryCheckpointStore(setup.account) as store, source:
-        connection = Connection(group=setup.group, store=store, source=source)
-        reader = GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0)
+        reader = page_of(setup, store, source)
         await reader.read(())
         setup.publish(9)
         update = CheckpointUpdate(
@@ -118,8 +121,7 @@ async def test_the_page_sees_that_a_hub_was_created_again_though_it_is_longer_by
         await store.update_checkpoint(setup.group, update)
         setup.hub.recreate()
         setup.publish(9)
-        connection = Connection(group=setup.group, store=store, source=source)
-        seen = await GroupReader(connection, expiration=EXPIRATION, clock=lambda: 0.0).read(())
+        seen = await page_of(setup, store, source).read(())
         (partition,) = seen.partitions
 
     assert "is older than the hub" in (partition.error or "")

@@ -154,20 +154,25 @@ async def test_a_pump_that_failed_rests_and_then_asks_for_a_cycle():
     assert not transfers
 
 
+async def rest_after_failure(fixture):
+    """Have the newest pump fail; return after how many seconds it asks for a cycle."""
+    now_s = asyncio.get_running_loop().time
+    fixture.newest().fail(RuntimeError())
+    failed_at_s = now_s()
+    await seconds(1.5)
+    fixture.changed_at_s.clear()
+    await seconds(60)
+    (asked_at_s,) = fixture.changed_at_s
+    return asked_at_s - failed_at_s
+
+
 async def test_a_failure_after_a_long_time_without_one_is_the_first_of_a_new_row():
     """Else rare failures would add up, and each would cost the longest rest at last."""
     fixture, rests_s = PumpsFixture(), []
-    now_s = asyncio.get_running_loop().time
     await fixture.adjust("0")
     for _ in range(8):
         await seconds(600)
-        fixture.newest().fail(RuntimeError())
-        failed_at_s = now_s()
-        await seconds(1.5)
-        fixture.changed_at_s.clear()
-        await seconds(60)
-        (asked_at_s,) = fixture.changed_at_s
-        rests_s.append(asked_at_s - failed_at_s)
+        rests_s.append(await rest_after_failure(fixture))
         await fixture.adjust("0")
 
     assert max(rests_s) <= 8
@@ -189,7 +194,6 @@ async def test_a_partition_that_is_lost_before_its_pump_was_made_gets_none():
 async def test_a_failure_is_forgotten_when_the_partition_is_handed_over():
     """It is not shown as failed any more, and its next failure is the first one again."""
     fixture = PumpsFixture()
-    now_s = asyncio.get_running_loop().time
     await fixture.adjust("0")
     for _ in range(3):
         fixture.newest().fail(RuntimeError())
@@ -200,15 +204,10 @@ async def test_a_failure_is_forgotten_when_the_partition_is_handed_over():
     await seconds(2)
     after = fixture.pumps.restarts.failed
     await fixture.adjust("0")
-    fixture.newest().fail(RuntimeError())
-    failed_at_s = now_s()
-    await seconds(1.5)
-    fixture.changed_at_s.clear()
-    await seconds(60)
-    (asked_at_s,) = fixture.changed_at_s
+    rest_s = await rest_after_failure(fixture)
 
     assert (before, after) == (frozenset("0"), frozenset())
-    assert asked_at_s - failed_at_s <= 1 + 8
+    assert rest_s <= 1 + 8
 
 
 @pytest.mark.parametrize("outcome", [WriteOutcome.WON, WriteOutcome.LOST, RuntimeError("refused")])
