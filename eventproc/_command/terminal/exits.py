@@ -15,9 +15,10 @@ from eventproc.errors import (
     SuspectSettingError,
 )
 
+# The word PASSWORD in a URL is no secret: messages show so what to give.
 _SECRET: Final = re.compile(
     r"((?:accountkey|sharedaccesskey|sharedaccesssignature|password|sig)=)[^;&\s'\"]+"
-    r"|(://[^:/@\s]*:)[^@/\s]+(?=@)",
+    r"|(://[^:/@\s]*:)(?!(?-i:PASSWORD)@)[^@/\s]+(?=@)",
     re.IGNORECASE,
 )
 

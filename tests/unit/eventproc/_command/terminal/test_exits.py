@@ -72,7 +72,9 @@ def test_the_remedy_for_a_refusal_says_whose_right_it_names():
         ("--store is 'host=db password=pw user=u'", "--store is 'host=db password=... user=u'"),
         ("--store is 'amqps://user:pw@host:5671/v'", "--store is 'amqps://user:...@host:5671/v'"),
         ("https://a.blob.core/c?sv=1&sig=ab%3D&se=2", "https://a.blob.core/c?sv=1&sig=...&se=2"),
+        ("--store is 'amqps://user:password@host'", "--store is 'amqps://user:...@host'"),
         ("http://host:8080/ready did not answer", "http://host:8080/ready did not answer"),
+        ("give http://USER:PASSWORD@HOST:PORT", "give http://USER:PASSWORD@HOST:PORT"),
     ],
 )
 def test_an_error_shows_no_secret_that_was_given_in_the_wrong_place(given, shown, capsys):
