@@ -66,6 +66,9 @@ link, it does not report the error: it tries again, and never calls back."""
 SILENCE_MAX_S: Final = 2.5 * EMPTY_BATCH_AFTER_S
 """If the client did not call back for this long, its link counts as failed to open."""
 
+LATE_S: Final = 0.1
+"""If a wait ends this late, the loop was blocked, so the client could not call back either."""
+
 
 class PublicPath:
     """The operations of a source through the client's public methods."""
@@ -232,7 +235,8 @@ class PublicReceiver(PartitionReceiver):
         Raises:
             SourceError: the link did not open.
         """
-        await self._wait_until(self._called_back_at_s + SILENCE_MAX_S, self._called_back)
+        while not (self._is_open or self._error is not None):
+            await self._wait_until(self._called_back_at_s + SILENCE_MAX_S, self._called_back)
         if self._error is not None:
             raise self._error
 
@@ -244,7 +248,10 @@ class PublicReceiver(PartitionReceiver):
             async with asyncio.timeout_at(at_s):
                 await event.wait()
         except TimeoutError:
-            if asyncio.get_running_loop().time() >= self._called_back_at_s + SILENCE_MAX_S:
+            now_s = asyncio.get_running_loop().time()
+            if now_s > at_s + LATE_S:
+                self._called_back_at_s = now_s
+            if now_s >= self._called_back_at_s + SILENCE_MAX_S:
                 self._note_open_failed()
                 self._end(
                     SuspectSettingError(
