@@ -63,6 +63,13 @@ def test_a_fault_is_found_and_told(pair, is_from_zero):
     assert [word for word in words if word not in sentence] == []
 
 
+def test_every_rehearsal_asks_whether_each_effect_happened():
+    """Whatever else is promised."""
+    seed = FIRST_SEEDS["ReturnsEarly", "ReturnsWhenDone"]
+    with pytest.raises(BrokenPromise, match="never happened"):
+        rehearsed_as("ReturnsEarly", ORDER, first_seed=seed)
+
+
 @pytest.mark.parametrize(
     "seeds",
     [3, pytest.param(50, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.night)],

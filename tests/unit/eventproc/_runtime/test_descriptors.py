@@ -2,7 +2,12 @@
 
 import pytest
 
-from eventproc._runtime.descriptors import SPARE, soft_limit
+from eventproc._runtime.descriptors import (
+    SOFT_LIMIT_WANTED,
+    SPARE,
+    raise_soft_limit,
+    soft_limit,
+)
 from eventproc.sources.eventhubs import EventHubSource
 from eventproc.sources.memory import MemoryEventSource
 from eventproc.testing._virtual_time import run_virtual
@@ -51,3 +56,25 @@ def test_an_event_hub_needs_one_descriptor_per_partition():
     )
 
     assert source.descriptors_per_partition == 1
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised_to"),
+    [
+        (LIMIT, resource.RLIM_INFINITY, SOFT_LIMIT_WANTED),
+        (LIMIT, 1024, 1024),
+        (SOFT_LIMIT_WANTED, resource.RLIM_INFINITY, None),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None),
+    ],
+)
+def test_the_command_raises_the_limit_as_far_as_the_system_allows(
+    monkeypatch, soft, hard, raised_to
+):
+    """Never above what it wants, and never down. ``RLIM_INFINITY`` is no large number."""
+    wanted = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: wanted.append(limits))
+
+    raise_soft_limit()
+
+    assert wanted == ([] if raised_to is None else [(raised_to, hard)])

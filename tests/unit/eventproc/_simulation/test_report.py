@@ -71,6 +71,19 @@ def test_partitions_that_moved_more_than_once_are_counted():
     assert join.seconds_to_balance == 5
 
 
+def test_the_price_is_that_of_a_month_however_long_the_simulation_takes():
+    """Twice the time with twice the listings and writes costs the same."""
+    hour = history_of_a_join()
+    hour.listings *= 1000
+    hour.writes *= 1000
+    two_hours = replace(
+        hour, duration_s=7200, listings=hour.listings * 2, writes=hour.writes * 2
+    )
+    prices = [report_of(each).totals.dollars_per_month for each in (hour, two_hours)]
+
+    assert prices[0] == prices[1] > 1
+
+
 def test_a_group_that_stays_uneven_has_no_time_to_balance():
     """Without the hand-over the new processor owns nothing."""
     history = history_of_a_join()
