@@ -16,7 +16,6 @@ from eventproc.dead_letters.blob import _AT_ONCE_MAX, BlobDeadLetterReader, Blob
 from eventproc.emulator import EventHubsEmulator
 from eventproc.errors import StoreRejectedError
 from eventproc.models import KAFKA_KEY, KAFKA_TOMBSTONE, REPLAYED_FROM, StoredLetter
-from eventproc.models._stored_letter import in_order
 from eventproc.sources.eventhubs import EventHubDeadLetterReader, EventHubSource
 from eventproc.sources.rabbitmq import RabbitDeadLetterReader
 from tests.integration.dead_letters.places import (
@@ -364,30 +363,3 @@ async def test_what_a_replay_to_kafka_needs_is_kept(dead_hub):
 
     assert found.letter is not None
     assert found.letter.event.system_properties == kafka
-
-
-@pytest.mark.parametrize(
-    ("offset", "time"),
-    [("queue:1", NOON + timedelta(hours=1)), ("1001", NOON + timedelta(milliseconds=7))],
-)
-def test_an_event_is_the_same_whatever_its_source_says_of_its_time(offset, time):
-    """A message of a queue has the time of its arrival, and some Capture files have seconds."""
-    letters = [letter(1, event=replace(letter(1).event, offset=offset, enqueued_time=NOON))]
-    letters.append(letter(1, event=replace(letters[0].event, enqueued_time=time)))
-    found = in_order(StoredLetter(place="", letter=each) for each in letters)
-
-    assert ids(found) == [("2", 1)]
-
-
-def test_of_two_copies_of_a_letter_the_newest_counts():
-    """After a reset an event may fail again, for another reason."""
-    copies = [
-        StoredLetter(place=str(n), letter=replace(letter(1), given_up_at=at, error_message=error))
-        for n, (at, error) in enumerate([(NOON, "old"), (NOON + timedelta(hours=1), "new")])
-    ]
-    for each in (copies, copies[::-1]):
-        (found,) = in_order(replace(copy, handle=copy.place) for copy in each)
-
-        assert found.letter is not None
-        assert found.letter.error_message == "new"
-        assert set(found.handle) == {"0", "1"}  # type: ignore[call-overload]

@@ -1,7 +1,8 @@
 """Dead letters as JSON, and back."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventproc.errors import LetterDamagedError
-from eventproc.models import ConsumerGroup, DeadLetter, ReceivedEvent, letter_from_json
+from eventproc.models import (
+    ConsumerGroup,
+    DeadLetter,
+    ReceivedEvent,
+    StoredLetter,
+    letter_from_json,
+)
+from eventproc.models._stored_letter import in_order
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAMES = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8)
@@ -57,21 +65,22 @@ def test_a_letter_is_read_as_it_was_written(letter):
     assert letter_from_json(letter.to_json()) == letter
 
 
+LETTER = DeadLetter(
+    event=ReceivedEvent(body=b"x", sequence_number=1, offset="1", enqueued_time=NOON),
+    group=ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub"),
+    partition_id="0",
+    owner_id="a",
+    attempt_count=1,
+    error_type="E",
+    error_message="",
+    traceback="",
+    given_up_at=NOON,
+)
+
+
 def whole(**changes: Any) -> bytes:
     """Return a letter as JSON, with changes; ``None`` removes a key."""
-    event = ReceivedEvent(body=b"x", sequence_number=1, offset="1", enqueued_time=NOON)
-    letter = DeadLetter(
-        event=event,
-        group=ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub"),
-        partition_id="0",
-        owner_id="a",
-        attempt_count=1,
-        error_type="E",
-        error_message="",
-        traceback="",
-        given_up_at=NOON,
-    )
-    values = {**json.loads(letter.to_json()), **changes}
+    values = {**json.loads(LETTER.to_json()), **changes}
     return json.dumps({n: v for n, v in values.items() if v is not None}).encode()
 
 
@@ -105,3 +114,42 @@ def test_a_letter_without_message_and_traceback_is_read():
     letter = letter_from_json(whole(error_message=None, traceback=None))
 
     assert (letter.error_message, letter.traceback) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("offset", "time"),
+    [("queue:1", NOON + timedelta(hours=1)), ("1001", NOON + timedelta(milliseconds=7))],
+)
+def test_an_event_is_the_same_whatever_its_source_says_of_its_time(offset, time):
+    """A message of a queue has the time of its arrival, and some Capture files have seconds."""
+    event = replace(LETTER.event, offset=offset)
+    copies = [replace(LETTER, event=replace(event, enqueued_time=at)) for at in (NOON, time)]
+
+    assert len(in_order(StoredLetter(place="", letter=copy) for copy in copies)) == 1
+
+
+def test_of_two_copies_of_a_letter_the_newest_counts():
+    """After a reset an event may fail again, for another reason."""
+    copies = [
+        StoredLetter(
+            place="", letter=replace(LETTER, given_up_at=at, error_message=error), handle=error
+        )
+        for at, error in [(NOON, "old"), (NOON + timedelta(hours=1), "new")]
+    ]
+    for each in (copies, copies[::-1]):
+        (found,) = in_order(each)
+
+        assert found.letter is not None
+        assert found.letter.error_message == "new"
+        assert set(found.handle) == {"old", "new"}  # type: ignore[call-overload]
+
+
+def test_letters_come_by_partition_and_number_and_damaged_ones_last():
+    letters = [
+        replace(LETTER, partition_id=p, event=replace(LETTER.event, sequence_number=number))
+        for p, number in [("1", 1), ("0", 10), ("0", 9)]
+    ]
+    damaged = StoredLetter(place="damaged", letter=None, handle=1)
+    found = in_order([damaged, *(StoredLetter(place="", letter=each) for each in letters)])
+
+    assert [each.letter for each in found] == [*letters[::-1], None]
