@@ -141,6 +141,35 @@ async def test_a_connection_without_a_whole_request_is_closed(monkeypatch):
     assert answers[2].count(b"HTTP/1.1 503") == 1
 
 
+async def test_an_answer_may_take_longer_than_a_connection_may_be_silent(monkeypatch):
+    """As the stream of the dashboard, which has no end."""
+    loop = asyncio.get_running_loop()
+    real, passed_s = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: real() + passed_s)
+
+    def pass_time():
+        nonlocal passed_s
+        passed_s += 3 * server_module.IDLE_S
+
+    async def pieces():
+        yield b"first, "
+        loop.call_soon(pass_time)
+        await asyncio.sleep(2 * server_module.IDLE_S)
+        yield b"second"
+
+    async def respond(_):
+        return Answer(body=pieces())
+
+    async with serve_requests(ListenAddress(), respond, "--http") as bound:
+        reader, writer = await asyncio.open_connection(bound.host, bound.port)
+        writer.write(HALF + b"Connection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+
+    assert b"first, " in answer
+    assert b"second" in answer
+
+
 async def test_a_probe_is_answered_while_hundreds_of_connections_are_idle():
     """And they do not take more descriptors than a processor has to spare."""
     async with serve(ListenAddress(), ROUTES, "--http") as bound:

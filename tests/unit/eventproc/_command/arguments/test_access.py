@@ -215,9 +215,16 @@ def test_certificates_and_proxy_reach_the_store():
     ]
 
 
-def test_an_account_is_in_the_cloud_of_the_hub():
-    """Its name alone does not say in which."""
-    access = HubAccess(namespace="contoso.servicebus.chinacloudapi.cn", storage_account="contoso")
-    (url, *_), _ = access.in_account(make, "box", "it")
+@pytest.mark.parametrize(
+    "hub",
+    [
+        {"namespace": "contoso.servicebus.chinacloudapi.cn"},
+        {"connection_string": KEY.replace("windows.net", "chinacloudapi.cn")},
+    ],
+    ids=["namespace", "connection string"],
+)
+def test_an_account_is_in_the_cloud_of_the_hub(hub):
+    """Its name alone does not say in which; the hub may be reached with a key."""
+    (url, *_), _ = HubAccess(storage_account="contoso", **hub).in_account(make, "box", "it")
 
     assert url == "https://contoso.blob.core.chinacloudapi.cn"

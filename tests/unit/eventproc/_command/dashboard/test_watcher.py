@@ -95,6 +95,22 @@ def test_many_browsers_cost_as_much_as_one():
     on_virtual_time(main)
 
 
+def test_a_browser_that_leaves_does_not_end_the_readings_of_the_others():
+    """Their pages would stand still, and look as if nothing happened."""
+
+    async def main():
+        read = Group()
+        async with watching(read) as watcher, aclosing(watcher.messages()) as stays:
+            async with aclosing(watcher.messages()) as leaves:
+                await asyncio.gather(message(stays), message(leaves))
+            async with asyncio.timeout(60):
+                found = [(await message(stays))["group"]["number"] for _ in range(2)]
+
+        assert found == [2, 3]
+
+    on_virtual_time(main)
+
+
 def test_a_browser_that_comes_later_gets_everything_at_once():
     """And then what is added."""
 

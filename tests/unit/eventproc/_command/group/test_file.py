@@ -1,5 +1,6 @@
 """A file of checkpoints: invalid values are refused before any checkpoint is moved."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -108,8 +109,13 @@ def test_a_file_that_exists_is_replaced_only_on_demand(tmp_path):
 
 
 @pytest.mark.parametrize("overwrites", [False, True])
-def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, overwrites):
-    """Half a file must not be taken for a copy, nor replace an older one."""
+@pytest.mark.parametrize(
+    "end", [StoreUnavailableError("gone"), asyncio.CancelledError(), KeyboardInterrupt()], ids=repr
+)
+def test_an_export_that_does_not_finish_leaves_the_folder_as_it_was(tmp_path, end, overwrites):
+    """Half a file must not be taken for a copy, nor replace an older one; also after Ctrl+C, which
+    cancels the export.
+    """
     path = tmp_path / "orders.json"
     if overwrites:
         path.write_text("older")
@@ -117,9 +123,9 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(tmp_path, overwrites):
     def write_half():
         with new_file(path, overwrites=overwrites) as file:
             file.write("half")
-            raise StoreUnavailableError("gone")
+            raise end
 
-    with pytest.raises(StoreUnavailableError):
+    with pytest.raises(type(end)):
         write_half()
     assert [found.read_text() for found in tmp_path.iterdir()] == ["older"] * overwrites
 

@@ -21,6 +21,7 @@ from eventproc.errors import (
 )
 from eventproc.sources.rabbitmq import RabbitDeadLetterSink, RabbitQueues
 from eventproc.sources.rabbitmq._amqp import QUEUE_ARGUMENTS, Broker, Consumer
+from eventproc.testing import run_virtual
 from tests.scenarios.loops import in_two_loops
 
 
@@ -40,11 +41,32 @@ class FakeChannel:
         self.is_closed = True
 
 
+class MuteChannel(FakeChannel):
+    """A channel on which a request to consume gets no answer."""
+
+    def __init__(self, declared: dict[str, object]) -> None:
+        super().__init__(declared)
+        self.close_callbacks: set[object] = set()
+        self.on_consumer_cancel_callbacks: set[object] = set()
+
+    async def set_qos(self, *, prefetch_count) -> None:
+        pass
+
+    async def get_underlay_channel(self) -> "MuteChannel":
+        return self
+
+    async def basic_consume(self, *_) -> None:
+        await asyncio.Event().wait()
+
+
 class FakeClient:
     """Opens connections to a broker of some version."""
 
-    def __init__(self, version: object = "3.13.7") -> None:
+    def __init__(
+        self, version: object = "3.13.7", channel_kind: type[FakeChannel] = FakeChannel
+    ) -> None:
         self.version = version
+        self.channel_kind = channel_kind
         self.connections: list[SimpleNamespace] = []
         self.declared: dict[str, object] = {}
         self.closed_count = 0
@@ -67,7 +89,7 @@ class FakeClient:
 
     async def _channel(self, *, publisher_confirms) -> FakeChannel:
         assert not publisher_confirms
-        self.channels.append(FakeChannel(self.declared))
+        self.channels.append(self.channel_kind(self.declared))
         return self.channels[-1]
 
     async def _close(self) -> None:
@@ -192,6 +214,23 @@ async def test_a_server_that_never_answers_is_given_up_after_the_timeout():
         broker = Broker(f"amqp://{address}/", heartbeat_s=1, timeout=timedelta(seconds=0.2))
         with pytest.raises(SourceUnavailableError, match=rf"{address}: no answer in 0\.2 s"):
             await broker.depths(["q"])
+
+
+@pytest.mark.parametrize("after_s", [1, 60], ids=["cancelled", "no answer"])
+def test_a_request_to_consume_that_is_given_up_leaves_no_consumer_behind(after_s, monkeypatch):
+    """The broker may have registered it: as the single active one it would hold the queue."""
+
+    async def consume():
+        client = FakeClient(channel_kind=MuteChannel)
+        broker = opened(client, monkeypatch)
+        requested = asyncio.ensure_future(broker.consume("q", 10, print, print))
+        await asyncio.sleep(after_s)
+        requested.cancel()
+        (outcome,) = await asyncio.gather(requested, return_exceptions=True)
+        return type(outcome), [channel.is_closed for channel in client.channels]
+
+    raised = asyncio.CancelledError if after_s == 1 else SourceUnavailableError
+    assert run_virtual(consume()) == (raised, [True])
 
 
 async def test_a_connection_that_failed_leaves_no_task_behind():

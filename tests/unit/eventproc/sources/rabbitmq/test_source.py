@@ -1,5 +1,6 @@
 """A source of partition queues: its arguments, and what is known before it is open."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,9 @@ from eventproc.sources.rabbitmq import (
     RabbitDeadLetterSink,
     RabbitQueues,
 )
+from eventproc.sources.rabbitmq import _source as source_module
 from eventproc.sources.rabbitmq._amqp import shown_address
+from eventproc.testing import run_virtual
 
 URL = "amqp://guest:secret@broker:5672/orders"
 
@@ -99,3 +102,53 @@ async def test_a_frozen_process_loses_its_queues_before_its_leases(
         source.set_expiration(timedelta(seconds=expiration_s))
     async with source:
         assert source.heartbeat_s == heartbeat_s
+
+
+class FakeConsumer:
+    """Notes that it is closed."""
+
+    is_closed = False
+
+    async def stop(self, _: float) -> None:
+        pass
+
+    async def close(self, _: float) -> None:
+        self.is_closed = True
+
+
+class FakeBroker:
+    """In each queue 40 messages wait, which it says after a second."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.consumers: list[FakeConsumer] = []
+
+    async def consume(self, *_: object) -> FakeConsumer:
+        self.consumers.append(FakeConsumer())
+        return self.consumers[-1]
+
+    async def depths(self, queues: list[str]) -> list[int]:
+        await asyncio.sleep(1)
+        return [40] * len(queues)
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_receiver_that_is_opened_while_depths_are_asked_for_is_measured_and_closed(monkeypatch):
+    """As one of a partition that comes back: nobody would see that its events wait."""
+    broker = FakeBroker()
+    monkeypatch.setattr(source_module, "Broker", lambda *_, **__: broker)
+
+    async def scenario():
+        options = QueueOptions(depth_interval=timedelta(seconds=5))
+        async with RabbitQueues(URL, prefix="q", count=1, options=options) as source:
+            first = await source.open_receiver("$Default", "0", EventPosition.earliest())
+            await asyncio.sleep(5.5)
+            await first.close()
+            second = await source.open_receiver("$Default", "0", EventPosition.earliest())
+            await asyncio.sleep(20)
+            assert second.last_enqueued is not None
+            return second.last_enqueued.sequence_number
+
+    assert run_virtual(scenario()) == 39
+    assert [consumer.is_closed for consumer in broker.consumers] == [True, True]
