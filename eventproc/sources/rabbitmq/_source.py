@@ -206,14 +206,15 @@ class RabbitQueues(QueueSource):
         """Request periodically how many messages wait; without an answer, keep the last number."""
         while True:
             await asyncio.sleep(self._options.depth_interval.total_seconds())
-            open_ones = {p: r for p, r in self._receivers.items() if not r.is_over}
-            self._receivers = open_ones
-            if not open_ones:
+            self._receivers = {p: r for p, r in self._receivers.items() if not r.is_over}
+            # A copy, because receivers are opened while the broker answers.
+            receivers = list(self._receivers.values())
+            if not receivers:
                 continue
-            queues = [self._names.queue_of(p) for p in open_ones]
+            queues = [self._names.queue_of(p) for p in self._receivers]
             try:
                 depths = await self._opened().depths(queues)
             except SourceError:
                 continue
-            for receiver, depth in zip(open_ones.values(), depths, strict=True):
+            for receiver, depth in zip(receivers, depths, strict=True):
                 receiver.depth = depth

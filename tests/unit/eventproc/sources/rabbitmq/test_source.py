@@ -134,18 +134,22 @@ class FakeBroker:
         pass
 
 
-def test_a_receiver_that_is_opened_while_depths_are_asked_for_is_measured_and_closed(monkeypatch):
+@pytest.mark.parametrize("opened", ["0", "1"])
+def test_a_receiver_that_is_opened_while_depths_are_asked_for_is_measured_and_closed(
+    monkeypatch, opened
+):
     """As one of a partition that comes back: nobody would see that its events wait."""
     broker = FakeBroker()
     monkeypatch.setattr(source_module, "Broker", lambda *_, **__: broker)
 
     async def scenario():
         options = QueueOptions(depth_interval=timedelta(seconds=5))
-        async with RabbitQueues(URL, prefix="q", count=1, options=options) as source:
+        async with RabbitQueues(URL, prefix="q", count=2, options=options) as source:
             first = await source.open_receiver("$Default", "0", EventPosition.earliest())
             await asyncio.sleep(5.5)
-            await first.close()
-            second = await source.open_receiver("$Default", "0", EventPosition.earliest())
+            if opened == "0":
+                await first.close()
+            second = await source.open_receiver("$Default", opened, EventPosition.earliest())
             await asyncio.sleep(20)
             assert second.last_enqueued is not None
             return second.last_enqueued.sequence_number
