@@ -48,6 +48,20 @@ async def make_store() -> AsyncIterator[MemoryCheckpointStore]:
         yield store
 
 
+class PredecessorIsQuicker(MemoryCheckpointStore):
+    """A store in which a live processor of the same owner id writes before each write of another.
+
+    Its member record is all that is seen of it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MemoryAccount())
+
+    async def announce_member(self, group, member):
+        await super().announce_member(group, replace(member, incarnation="predecessor"))
+        return await super().announce_member(group, member)
+
+
 class Failing(PartitionHandler):
     """Fails on every event."""
 
@@ -322,6 +336,15 @@ def test_an_unreachable_hub_is_not_a_permanent_error(driver, monkeypatch):
     assert not last.is_permanent
     assert last.error is not None
     assert last.error.startswith("SourceUnavailableError: ")
+
+
+def test_a_predecessor_that_still_lives_is_not_a_permanent_error(driver):
+    """It may be about to end: the driver restarts the member, and does not end the whole fleet."""
+    last = driver.serve(store=StoreRecipe(spec=f"{__name__}:PredecessorIsQuicker"))
+
+    assert not last.is_permanent
+    assert last.error is not None
+    assert last.error.startswith("DuplicateOwnerError: ")
 
 
 def test_a_client_without_the_token_gets_no_answer(driver):

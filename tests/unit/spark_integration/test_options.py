@@ -161,6 +161,19 @@ def test_a_named_choice_may_be_in_any_case(text):
     assert parse(alignBy=text).alignment is Alignment.ENQUEUED_TIME
 
 
+@pytest.mark.parametrize(
+    ("options", "is_exclusive"),
+    [
+        ({}, False),
+        ({"useExclusiveReceiver": "false"}, False),
+        ({"useExclusiveReceiver": "True"}, True),
+    ],
+)
+def test_receivers_are_exclusive_only_if_that_is_wanted(options, is_exclusive):
+    """An exclusive one displaces the processors and the other queries of its consumer group."""
+    assert parse(**options).hub_options().is_exclusive is is_exclusive
+
+
 def test_no_printed_form_of_options_shows_the_key():
     """Options end up in tracebacks and debuggers."""
     options = parse(

@@ -13,6 +13,7 @@ import pytest
 
 from eventproc.models._statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
 from spark_integration import Phase
+from spark_integration._fleet import report_client
 from spark_integration._fleet.fleet import Fleet
 from spark_integration._fleet.job import FleetJob
 from spark_integration._fleet.jobs import FleetSpark
@@ -222,6 +223,19 @@ def test_a_report_that_arrives_after_the_last_one_is_ignored():
     assert member.phase is Phase.ENDED
 
 
+def job_of(server: socket.socket) -> FleetJob:
+    """The job of members that report to this server."""
+    return FleetJob(
+        name="orders",
+        host="127.0.0.1",
+        port=server.getsockname()[1],
+        token="token",
+        driver_patience=timedelta(seconds=15),
+        stop_timeout=timedelta(seconds=15),
+        work=b"",
+    )
+
+
 def test_the_patience_with_a_driver_begins_when_a_report_fails():
     """However long the member has run, or was frozen, a connection that breaks is opened again."""
     at, stops = SimpleNamespace(s=0.0), list[str]()
@@ -231,15 +245,7 @@ def test_the_patience_with_a_driver_begins_when_a_report_fails():
         return REPORT
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        job = FleetJob(
-            name="orders",
-            host="127.0.0.1",
-            port=server.getsockname()[1],
-            token="token",
-            driver_patience=timedelta(seconds=15),
-            stop_timeout=timedelta(seconds=15),
-            work=b"",
-        )
+        job = job_of(server)
         with ReportClient(
             job, report=report, on_answer=lambda _: None, on_stop=stops.append, clock=lambda: at.s
         ):
@@ -254,6 +260,38 @@ def test_the_patience_with_a_driver_begins_when_a_report_fails():
             second.close()
 
     assert stops_before_the_second == []
+
+
+def test_the_patience_with_a_driver_begins_anew_after_an_answer(monkeypatch):
+    """Two short breaks, hours apart, are not one long one."""
+    monkeypatch.setattr(report_client, "RETRY_S", 0.01)
+    at, stops = SimpleNamespace(s=0.0), list[str]()
+
+    def report() -> Report:
+        at.s += 3600
+        return REPORT
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with ReportClient(
+            job_of(server),
+            report=report,
+            on_answer=lambda _: None,
+            on_stop=stops.append,
+            clock=lambda: at.s,
+        ):
+            for answers in ([], [GO]):
+                connection, _ = server.accept()
+                with connection, connection.makefile("rb") as reports:
+                    for answer in answers:
+                        reports.readline()
+                        connection.sendall(answer)
+                    reports.readline()
+            last, _ = server.accept()
+            stops_at_the_last = [*stops]
+            server.close()  # So the client does not wait for an answer to its next connection.
+            last.close()
+
+    assert stops_at_the_last == []
 
 
 class FakeSpark:

@@ -113,6 +113,7 @@ def test_text_values_are_published_as_they_are():
         ('{"a": 1}', "a property is text, a number"),
         ("[[1]]", "a property is text, a number"),
         ('{"base64": "not base64"}', "not valid Base64"),
+        ('{"base64": "YW*Jj"}', "not valid Base64"),
         ('{"base64": 7}', "not valid Base64"),
     ],
 )

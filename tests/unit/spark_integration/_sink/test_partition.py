@@ -1,11 +1,14 @@
 """One partition in one task, without Spark: what is handed over, committed, and refused."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from eventproc import CloseReason, ReceivedEvent
+from eventproc.errors import HubRecreatedError
 from eventproc.models import IN_BATCH, NOT_BEGUN, SequenceRange
 from spark_integration._errors import HandlerFailedError, OrderLostError
 from spark_integration._sink.records import TaskReport, commits
@@ -47,6 +50,22 @@ async def test_rows_covered_by_a_checkpoint_are_not_delivered(begin):
     assert seen.numbers == [3, 4, 7, 8]
     assert partition.repeated_count == 5 - begin
     assert await harness.position() == (8, b"4", NOT_BEGUN)
+
+
+@pytest.mark.parametrize(("after_s", "is_same"), [(1, True), (4, True), (60, False)])
+async def test_the_clocks_of_hub_and_store_may_differ_by_seconds(after_s, is_same):
+    """A repeated row may seem to be enqueued after the checkpoint that covers it."""
+    harness, seen = await sink_harness(), RecordingHandler()
+    await harness.write(2)
+    found = await harness.read()
+    assert found is not None
+    at = found.last_modified + timedelta(seconds=after_s)
+    repeated = EventRows([replace(event, enqueued_time=at) for event in events(0, 5)])
+    partition = harness.partition(seen)
+    with nullcontext() if is_same else pytest.raises(HubRecreatedError):
+        await partition.take(repeated)
+
+    assert seen.numbers == ([3, 4] if is_same else [])
 
 
 async def test_a_batch_without_new_rows_writes_nothing():

@@ -1,7 +1,8 @@
-"""An outage of the hub: what is logged, how long a task waits, and when it gives up."""
+"""What the driver asks a hub; an outage: what is logged, how long it lasts, when to give up."""
 
+import json
 import logging
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -9,10 +10,51 @@ import pytest
 from eventproc._base.logs import ConditionLogger, get_logger
 from eventproc._base.retries import Backoff
 from eventproc.errors import SourceUnavailableError
+from eventproc.sources.eventhubs import EventHubOptions
+from eventproc.sources.memory import MemoryEventSource, MemoryHub
+from spark_integration._options import parse_source_options
 from spark_integration._source import hub as module
-from spark_integration._source.hub import Outage
+from spark_integration._source.hub import Hub, Outage
 
 SILENCE = SourceUnavailableError("no answer")
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+HUB = MemoryHub(2, clock=lambda: NOON)
+"""Partition 0 had events, of which retention has left none; partition 1 has one."""
+
+for _ in range(3):
+    HUB.publish(b"old", partition_id="0")
+HUB.trim("0", before=3)
+HUB.publish(b"kept", partition_id="1")
+
+
+def make_source(options: EventHubOptions) -> MemoryEventSource:
+    """Make a source, as a user's recipe does."""
+    return MemoryEventSource(HUB)
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        {"enqueuedTime": (NOON - timedelta(hours=1)).isoformat()},
+        {"enqueuedTime": NOON.isoformat()},
+        {"offset": "0"},
+    ],
+    ids=["earlier", "at the newest event", "offset"],
+)
+def test_no_event_is_waited_for_in_a_partition_that_retention_has_emptied(position):
+    """The query begins with the next event, and does not fail because none comes."""
+    options = parse_source_options(
+        {
+            "sourceRecipe": f"{__name__}:make_source",
+            "startingPositions": json.dumps({"0": position, "1": position}),
+            "operationTimeout": "10ms",
+            "receiverTimeout": "10ms",
+        },
+        is_stream=True,
+    )
+    hub = Hub(options)
+
+    assert hub.find(options.starting, hub.partition_ends()) == {"0": 3, "1": 0}
 
 
 @pytest.fixture

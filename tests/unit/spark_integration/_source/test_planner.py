@@ -44,9 +44,9 @@ class Hub:
         return {partition_id: SimpleNamespace(enqueued_time=NOON) for partition_id in firsts}
 
 
-def planner_of(hub: Any) -> StreamPlanner:
+def planner_of(hub: Any, **options: str) -> StreamPlanner:
     return StreamPlanner(
-        parse_source_options({"connectionString": CONNECTION}, is_stream=True), hub
+        parse_source_options({"connectionString": CONNECTION, **options}, is_stream=True), hub
     )
 
 
@@ -86,6 +86,20 @@ def test_a_report_asks_the_hub_again_unless_the_end_is_fixed(is_fixed, monkeypat
     assert report is not None
     assert report[0] == {"0": 10 if is_fixed else 20}
     assert planner.latest({"0": 5}, None) == {"0": 10 if is_fixed else 20}
+
+
+@pytest.mark.parametrize(("is_fixed", "end"), [(False, 8), (True, 10)])
+def test_a_batch_waits_for_more_events_unless_the_end_is_fixed(is_fixed, end, monkeypatch):
+    """``AvailableNow`` ends with a batch of what is left, however few events that are."""
+    at = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: at.s))
+    planner = planner_of(Hub(), minOffsetsPerTrigger="5")
+    planner.all_available()
+    if is_fixed:
+        planner.fix_end()
+    at.s += 60
+
+    assert planner.latest({"0": 8}, None) == {"0": end}
 
 
 def test_the_age_of_a_lag_is_looked_up_from_time_to_time_and_anew_after_catching_up():

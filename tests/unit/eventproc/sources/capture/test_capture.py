@@ -473,6 +473,40 @@ async def test_cancelled_calls_lose_no_event():
     assert found == list(range(300))
 
 
+async def test_a_call_that_is_cancelled_while_the_hub_is_asked_about_a_gap_loses_no_event():
+    """The events after the gap were received already, and only the answer was waited for."""
+    history, asked = captured(kept=5), asyncio.Event()
+
+    class SilentOnceRead(MemoryEventSource):
+        is_silent = False
+
+        async def open_receiver(self, *place):
+            self.is_silent = True
+            return await super().open_receiver(*place)
+
+        async def partition_properties(self, partition_id):
+            if self.is_silent:
+                asked.set()
+                await asyncio.Event().wait()
+            return await super().partition_properties(partition_id)
+
+    live = SilentOnceRead(history.hub)
+    async with CapturedHub(live, history.files, skips_lost=True) as source:
+        receiver = await source.open_receiver("$Default", "0", EARLIEST)
+        found: list[int] = []
+        while not found or found[-1] < 289:
+            events = await receiver.receive(events_max=50, wait_max=MINUTE)
+            found += [event.sequence_number for event in events]
+        call = asyncio.create_task(receiver.receive(events_max=3, wait_max=MINUTE))
+        await asked.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        live.is_silent = False
+
+        assert call.cancelled()
+        assert found + await numbers(receiver) == [*range(290), *range(295, 300)]
+
+
 async def test_a_receiver_that_is_closed_leaves_no_link_to_the_hub_open():
     history, links = captured(), list[Any]()
 

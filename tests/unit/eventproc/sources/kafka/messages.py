@@ -29,10 +29,20 @@ class FakeMessage:
     """As much of a message as the source reads."""
 
     def __init__(
-        self, offset, value=b"x", *, partition=0, key=None, headers=None, ms=0, error=None
+        self,
+        offset,
+        value=b"x",
+        *,
+        partition=0,
+        key=None,
+        headers=None,
+        ms=0,
+        error=None,
+        leader_epoch=None,
     ):
         self._offset, self._value, self._partition = offset, value, partition
         self._key, self._headers, self._ms, self._error = key, headers, ms, error
+        self._leader_epoch = leader_epoch
 
     def error(self):
         return self._error
@@ -53,7 +63,7 @@ class FakeMessage:
         return self._headers
 
     def leader_epoch(self):
-        return None
+        return self._leader_epoch
 
     def timestamp(self):
         return (1, self._ms)

@@ -18,14 +18,18 @@ class MockProducer:
 
     def __init__(self, address, outcome):
         self.outcome, self.numbers = outcome, []
+        self.queue = []
 
     def check(self, timeout_s):
         pass
 
     def send(self, number, *message):
         self.numbers.append(number)
+        self.queue.append(number)
         due = {1: [0], 3: [1]}.get(len(self.numbers), [])
         for index in due:
+            if self.numbers[index] in self.queue:
+                self.queue.remove(self.numbers[index])
             self.outcome(self.numbers[index], None, "")
         return True
 
@@ -33,7 +37,7 @@ class MockProducer:
         pass
 
     def give_up(self):
-        pass
+        self.queue.clear()
 
 
 async def test_an_acknowledgement_that_comes_late_does_not_count_for_the_next_publish(monkeypatch):
@@ -44,3 +48,19 @@ async def test_an_acknowledgement_that_comes_late_does_not_count_for_the_next_pu
             await publisher.publish(2 * [OutgoingEvent(body=b"1")], patience=SOON)
         with pytest.raises(SourceUnavailableError, match="1 of 1 messages"):
             await publisher.publish([OutgoingEvent(body=b"2")], patience=SOON)
+
+
+async def test_messages_of_a_publish_that_failed_are_not_sent_later(monkeypatch):
+    """The client goes on with what is queued, and the caller publishes the same again."""
+    made: list[MockProducer] = []
+
+    def make(address, outcome):
+        made.append(MockProducer(address, outcome))
+        return made[-1]
+
+    monkeypatch.setattr(_publisher, "Producer", make)
+    async with KafkaPublisher("localhost:9092", topic="orders") as publisher:
+        with pytest.raises(SourceUnavailableError, match="1 of 2 messages"):
+            await publisher.publish(2 * [OutgoingEvent(body=b"1")], patience=SOON)
+
+        assert [producer.queue for producer in made] == [[]]

@@ -183,7 +183,9 @@ def compare(payloads: Sequence[bytes]) -> None:
 
 JSON_VALUES = {
     "text": "plain",
-    "quoted": 'a "quoted"\\ text\n',
+    "quote": 'a "quoted" text',
+    "backslash": r"C:\temp",
+    "line": "one\nanother",
     "bytes": b"\xff\x00",
     "small": 1,
     "int": Int(-5),
