@@ -45,8 +45,15 @@ class _Connection(asyncio.StreamReaderProtocol):
 
     async def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            # The member may have ended or reconnected, sent too much, or fallen silent.
-            with suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+            # The member may have ended or reconnected, sent too much, or fallen silent. Cancelled by
+            # the closing of the server, the task would be an error in the log of Python 3.11.
+            with suppress(
+                OSError,
+                ValueError,
+                TimeoutError,
+                asyncio.IncompleteReadError,
+                asyncio.CancelledError,
+            ):
                 await self._serve(self, reader, writer)
         finally:
             writer.close()

@@ -355,6 +355,16 @@ def test_a_client_without_the_token_gets_no_answer(driver):
     assert not driver.reports
 
 
+def test_a_connection_that_is_open_when_the_server_closes_is_no_error_in_the_log(driver, caplog):
+    """As that of a member that is late."""
+    with socket.create_connection(("127.0.0.1", driver.report_server.port)) as caller:
+        caller.sendall(b"token")
+        time.sleep(0.1)  # Usually enough for the server to wait for a report.
+        driver.close()
+        assert caller.recv(100) == b""
+    assert caplog.text == ""
+
+
 async def test_a_lazy_store_passes_the_store_contract():
     """It delegates every operation to the store that its context manager yields."""
     account = MemoryAccount()

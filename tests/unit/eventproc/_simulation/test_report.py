@@ -76,9 +76,7 @@ def test_the_price_is_that_of_a_month_however_long_the_simulation_takes():
     hour = history_of_a_join()
     hour.listings *= 1000
     hour.writes *= 1000
-    two_hours = replace(
-        hour, duration_s=7200, listings=hour.listings * 2, writes=hour.writes * 2
-    )
+    two_hours = replace(hour, duration_s=7200, listings=hour.listings * 2, writes=hour.writes * 2)
     prices = [report_of(each).totals.dollars_per_month for each in (hour, two_hours)]
 
     assert prices[0] == prices[1] > 1
