@@ -45,8 +45,8 @@ class _Connection(asyncio.StreamReaderProtocol):
 
     async def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            # The member may have ended or reconnected, sent too much, or fallen silent. Cancelled by
-            # the closing of the server, the task would be an error in the log of Python 3.11.
+            # The member may have ended or reconnected, sent too much, or fallen silent. If it is
+            # cancelled when the server closes, Python 3.11 would log that as an error.
             with suppress(
                 OSError,
                 ValueError,
