@@ -1,5 +1,6 @@
 """AMQP that Azure's clients do not exercise: windows, drains, protocol errors, silence."""
 
+import asyncio
 import socket
 from datetime import timedelta
 
@@ -209,6 +210,24 @@ async def test_transfers_on_a_refused_link_are_dropped(shared_emulator):
         peer.write(Detach(0, closed=True), End())
 
         await peer.next(End)
+
+
+async def test_a_client_may_confirm_that_the_emulator_ended_a_link(shared_emulator, hub):
+    """What it sent before it knew is dropped, and its other links stay."""
+    async with connected(shared_emulator.port) as peer:
+        await fill(peer, hub, b"0")
+        await peer.receive_from(hub + READ, 1)
+        await asyncio.to_thread(shared_emulator.displace_receivers, hub, "0")
+        detach, _ = await peer.next(Detach)
+
+        assert (detach.handle, detach.error.condition) == (1, "amqp:link:stolen")
+
+        peer.write(Flow(0, 1000, 0, 1000, 1, 0, 10), Detach(1, closed=True))
+        peer.transfer(b"1", 1)
+        await peer.next(Disposition)
+        await peer.receive_from(hub + READ, 1, credit=2)
+
+        assert await bodies_of(peer, 2) == [b"0", b"1"]
 
 
 @pytest.mark.parametrize(

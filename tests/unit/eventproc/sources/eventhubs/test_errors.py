@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from eventproc.emulator._amqp.refusal import token_expired
 from eventproc.errors import ReceiverDisplacedError, SourceRejectedError, SourceUnavailableError
 from eventproc.sources.eventhubs._errors import OffsetRefusedError, error_for
 
@@ -89,3 +90,13 @@ def test_the_remedy_for_a_missing_right_is_before_what_support_asks_for():
         "a key with this right (for a support ticket: TrackingId:1, Timestamp:2)"
     )
     assert error.with_remedy(". Check it") == str(error)
+
+
+@pytest.mark.parametrize("right", ["Listen", "Send"])
+def test_a_link_that_was_detached_because_its_token_expired_may_be_opened_again(right):
+    """The service names the right, as it does where the credential lacks it."""
+    said = token_expired("link-1", right, "orders")
+    error = error_for("reading", said.description, condition=said.condition)
+
+    assert f"'{right}' claim" in str(error)
+    assert type(error) is SourceUnavailableError

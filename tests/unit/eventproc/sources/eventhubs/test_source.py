@@ -1,7 +1,10 @@
-"""How the source asks for many partitions."""
+"""How the source asks for many partitions, and what it keeps of its receivers."""
+
+import weakref
 
 from azure.core.credentials import AzureNamedKeyCredential
 
+from eventproc.models import EventPosition
 from eventproc.sources.eventhubs import EventHubSource
 
 
@@ -36,3 +39,43 @@ async def test_the_time_limit_of_a_request_is_not_one_for_all_partitions_of_a_la
 
     assert found == ids
     assert path.counts == [32, 32, 6]
+
+
+class FakeReceiver:
+    """A receiver whose link may be over."""
+
+    def __init__(self):
+        self.is_over = False
+
+    async def close(self):
+        """Nothing is open."""
+        self.is_over = True
+
+
+class ReceiverPath:
+    """Opens receivers without a hub."""
+
+    needs_own_client = False
+
+    async def open_receiver(self, client, group, partition_id, position):
+        """Return a new receiver."""
+        return FakeReceiver()
+
+
+async def test_a_receiver_that_is_over_is_forgotten_when_the_next_one_is_opened():
+    """Partitions move and links break for months, and nobody closes the source meanwhile."""
+
+    async def opened():
+        return await source.open_receiver("$Default", "0", EventPosition.earliest())
+
+    async with SourceOverPath(ReceiverPath()) as source:
+        former, present = await opened(), await opened()
+        await former.close()
+        known = weakref.WeakSet([former, present])
+        del former, present
+        newest = await opened()
+
+        assert len(known) == 1
+
+    assert newest.is_over
+    assert all(receiver.is_over for receiver in known)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eventproc.columns import COLUMNS, to_columns
 from eventproc.emulator._amqp.values import Int, Long, Symbol, Timestamp, UByte, ULong
 from eventproc.errors import SourceRejectedError
+from eventproc.models import REPLAYED_FROM, REPLAYED_FROM_PROPERTY
 from eventproc.sources._amqp.columns import EncodedMessages
 from eventproc.sources.eventhubs._direct_path.column_batch import (
     ColumnBatch,
@@ -210,6 +211,24 @@ def test_a_property_is_written_as_its_json(name):
     expected = to_columns(EventReader().read(payloads), NAMES, "0")
 
     assert batch_of(payloads).columns(NAMES, "0").equals(expected)
+
+
+@pytest.mark.parametrize("has_others", [False, True])
+def test_where_a_replayed_event_came_from_is_no_property_of_its_publisher(has_others):
+    """It is a system property, as of the event: also of one among others of the same form."""
+    own = {"kind": "order"}
+    replayed = {**own, REPLAYED_FROM_PROPERTY: "ns/hub/g/0/7"}
+    payloads = [
+        position(number) + section(0x74, entries) + section(0x75, b"x")
+        for number, entries in enumerate([own, replayed, own] if has_others else [replayed] * 2)
+    ]
+    batch = batch_of(payloads)
+    properties = batch.columns(["properties"], "0").column(0).to_pylist()
+    system = batch.columns(["systemProperties"], "0").column(0).to_pylist()
+
+    assert properties == [[("kind", '"order"')]] * len(payloads)
+    assert dict(system[1])[REPLAYED_FROM] == '"ns/hub/g/0/7"'
+    assert batch.columns(NAMES, "0").equals(to_columns(EventReader().read(payloads), NAMES, "0"))
 
 
 def test_an_event_without_an_offset_is_refused():

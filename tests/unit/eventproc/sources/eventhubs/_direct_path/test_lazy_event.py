@@ -97,6 +97,24 @@ def test_every_field_equals_that_of_azures_client(payloads, order):
         assert event == expected
 
 
+@pytest.mark.parametrize("size", [3, 255, 256, 70_000])
+@pytest.mark.parametrize(
+    ("more", "more_body"),
+    [
+        (section(0x75, b"more"), b"more"),
+        (section(0x75, b"m" * 300), b"m" * 300),
+        (section(0x78, {Symbol("x-opt-own"): 1}), b""),
+    ],
+    ids=["data", "large data", "footer"],
+)
+def test_a_body_ends_where_its_sections_end(size, more, more_body):
+    """Only a single data section, the usual one, reaches to the end of its message."""
+    payload = message(1, b"b" * size) + more
+    (event,) = EventReader().read([payload])
+
+    assert event.body == by_azure(payload).body == b"b" * size + more_body
+
+
 def test_a_field_is_decoded_once():
     """A second read returns the same object."""
     (event,) = EventReader().read([message(1, b"body")])
