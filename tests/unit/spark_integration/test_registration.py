@@ -33,6 +33,28 @@ def session_that_raises(condition: str) -> Any:
     )
 
 
+class FakeSession:
+    """Becomes active by the one public method that makes a session of Spark so."""
+
+    def __init__(self) -> None:
+        self.is_active = False
+        self.registered: list[object] = []
+        self.dataSource = SimpleNamespace(register=self.registered.append)
+
+    def createDataFrame(self, *_: object) -> None:  # noqa: N802 - of PySpark
+        """Make the session the active one of this thread."""
+        self.is_active = True
+
+
+def test_a_session_is_active_in_the_thread_that_registered_the_format():
+    """Spark looks for a format in the active session: without one, a query does not find it."""
+    session: Any = FakeSession()
+    register(session)
+
+    assert session.is_active
+    assert len(session.registered) == 1
+
+
 def test_a_format_that_spark_has_found_by_itself_may_be_registered_again():
     """PySpark 4.0 refuses it."""
     register(session_that_raises("DATA_SOURCE_ALREADY_EXISTS"))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from eventproc.errors import ConfigurationError
 from eventproc.models._statistics import DeliveryCounters, ProcessorStatistics, PumpStatistics
 from spark_integration import Phase
 from spark_integration._fleet import report_client
@@ -393,3 +394,33 @@ def test_ctrl_c_stays_detached_until_the_last_fleet_has_ended():
         signal.signal(signal.SIGINT, before)
 
     assert found == [signal.default_int_handler, signal.default_int_handler, of_pyspark]
+
+
+def fake_session(master: str, task_slots: int) -> Any:
+    """A session of Spark at this master, whose executors run so many tasks at a time."""
+    manager = SimpleNamespace(defaultResourceProfile=lambda: None)
+    core = SimpleNamespace(
+        resourceProfileManager=lambda: manager, maxNumConcurrentTasks=lambda _: task_slots
+    )
+    java = SimpleNamespace(sc=lambda: core)
+    settings = SimpleNamespace(get=lambda _, default: default, getAll=list)
+    context = SimpleNamespace(
+        master=master, applicationId="app", getConf=lambda: settings, _jsc=java
+    )
+    return SimpleNamespace(_jsc=java, sparkContext=context)
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,4]"])
+def test_more_processors_than_a_local_spark_has_cores_are_refused_at_once(master):
+    """No executor will come, so the start would wait in vain."""
+    spark = FleetSpark(fake_session(master, task_slots=2))
+    spark.check(2)
+
+    with pytest.raises(ConfigurationError, match=r"processors is 3, and .* room for 2 tasks"):
+        spark.check(3)
+
+
+@pytest.mark.parametrize("master", ["spark://here:7077", "local-cluster[2,1,1024]", "yarn"])
+def test_a_cluster_may_get_more_cores_later(master):
+    """Executors come while a fleet starts."""
+    FleetSpark(fake_session(master, task_slots=0)).check(3)

@@ -30,6 +30,7 @@ class Service:
         self.closed: list[int] = []
         self.failures: list[Exception] = []
         self.open_failures: list[Exception] = []
+        self.close_failures: list[Exception] = []
 
 
 class Publisher(EventPublisher):
@@ -47,6 +48,8 @@ class Publisher(EventPublisher):
 
     async def close(self) -> None:
         SERVICE.closed.append(self.number)
+        if SERVICE.close_failures:
+            raise SERVICE.close_failures.pop()
 
     async def publish(self, events: Sequence[OutgoingEvent], *, patience: timedelta) -> None:
         if SERVICE.failures:
@@ -162,3 +165,15 @@ def test_connecting_is_repeated_while_there_is_no_answer(connections):
     publish_rows(options(), rows(1), connections)
 
     assert SERVICE.stored == [b"0"]
+
+
+def test_a_connection_whose_close_fails_is_not_used_again(connections):
+    """A recipe's own publisher may raise then: only this task fails."""
+    SERVICE.failures.append(SourceUnavailableError("no answer"))
+    SERVICE.close_failures.append(OSError("it is closed already"))
+    with pytest.raises((PublishFailedError, OSError)):
+        publish_rows(options(), rows(1), connections)
+    publish_rows(options(), rows(1), connections)
+
+    assert SERVICE.stored == [b"0"]
+    assert len(SERVICE.opened) == 2

@@ -68,6 +68,12 @@ def test_texts_that_could_be_amqp_values_stay_texts(value):
     assert properties_of([("a", value)]) == {"a": value if value is None else value.decode()}
 
 
+@pytest.mark.parametrize(("raw", "number"), [(b"U\x05", 5), (b"\x80" + 7 * b"\0" + b"\t", 9)])
+def test_a_number_is_read_as_one_without_another_property(raw, number):
+    """Its bytes are valid UTF-8 or not, but no text that anybody writes."""
+    assert properties_of([("count", raw)]) == {"count": number}
+
+
 def test_bytes_that_are_no_whole_amqp_value_stay_bytes():
     """Something behind it, or too little of it."""
     headers = [("a", b"\xa1\x03abcd"), ("b", b"\xa1\x03ab"), ("c", b"\xff")]

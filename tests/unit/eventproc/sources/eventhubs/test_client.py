@@ -1,10 +1,15 @@
-"""Start positions as Azure's client gets them."""
+"""Start positions as Azure's client gets them, and where it connects."""
 
+import asyncio
+import platform
 from datetime import UTC, datetime
 
 import pytest
 
+from eventproc._base.network import HttpProxy
+from eventproc.errors import SourceUnavailableError
 from eventproc.models import EventPosition
+from eventproc.sources.eventhubs import EventHubOptions, EventHubSource, ReceivePath
 from eventproc.sources.eventhubs._client import start_of
 
 
@@ -21,3 +26,34 @@ def test_a_start_time_is_rounded_up_to_the_next_millisecond(
 
     assert isinstance(start, datetime)
     assert start.microsecond // 1000 == expected_ms
+
+
+@pytest.fixture(name="knows_platform")
+def _knows_platform() -> None:
+    """Ask for the name that Azure's client sends: it starts a program once, within the loop."""
+    platform.platform()
+
+
+@pytest.mark.parametrize("endpoint", [None, "sb://127.0.0.1:1"])
+async def test_a_client_connects_by_the_proxy(knows_platform, endpoint):
+    """Also to an endpoint of its own: a closed network has no other way."""
+    requests: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await reader.readline())
+        writer.write(b"HTTP/1.1 403 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    proxy = HttpProxy(host="127.0.0.1", port=server.sockets[0].getsockname()[1])
+    source = EventHubSource.from_connection_string(
+        "Endpoint=sb://hub.invalid/;SharedAccessKeyName=a;SharedAccessKey=b=;EntityPath=orders",
+        options=EventHubOptions(
+            http_proxy=proxy, custom_endpoint=endpoint, receive_path=ReceivePath.DIRECT
+        ),
+    )
+    async with server, source:
+        with pytest.raises(SourceUnavailableError):
+            await source.partition_ids()
+
+    assert requests

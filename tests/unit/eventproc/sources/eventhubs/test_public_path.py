@@ -1,7 +1,8 @@
 """Receiving by the client's public methods: errors of the client's own task are not lost."""
 
 import asyncio
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,11 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventproc.errors import SourceError
 from eventproc.models import EventPosition, ReceivedEvent
+from eventproc.sources.eventhubs import EventHubOptions
 from eventproc.sources.eventhubs._public_path import (
     EMPTY_BATCH_AFTER_S,
     SILENCE_MAX_S,
+    PublicPath,
     PublicReceiver,
 )
 from eventproc.testing._virtual_time import run_virtual
@@ -29,23 +32,28 @@ class FailingClient:
         """Nothing is open."""
 
 
+def batch_of(numbers: Iterable[int]) -> list[Any]:
+    """Return events with these sequence numbers, as the client hands them over."""
+    return [
+        SimpleNamespace(
+            raw_amqp_message=AmqpAnnotatedMessage(
+                data_body=b"x",
+                annotations={
+                    b"x-opt-sequence-number": number,
+                    b"x-opt-offset": b"%d" % number,
+                    b"x-opt-enqueued-time": 1_795_205_646_471,
+                },
+            )
+        )
+        for number in numbers
+    ]
+
+
 class BatchClient:
     """Calls back with one batch of two events, and waits for ever afterwards."""
 
     async def receive_batch(self, on_batch: Any, **_settings: Any) -> None:
-        annotations = {
-            number: {
-                b"x-opt-sequence-number": number,
-                b"x-opt-offset": b"%d" % number,
-                b"x-opt-enqueued-time": 1_795_205_646_471,
-            }
-            for number in (1, 2)
-        }
-        messages = [
-            AmqpAnnotatedMessage(data_body=b"x", annotations=found)
-            for found in annotations.values()
-        ]
-        await on_batch(None, [SimpleNamespace(raw_amqp_message=message) for message in messages])
+        await on_batch(None, batch_of([1, 2]))
         await asyncio.Event().wait()
 
     async def close(self) -> None:
@@ -129,3 +137,55 @@ async def test_receive_raises_when_the_client_fails():
     await receiver.close()
 
     assert receiver.is_over
+
+
+class SlowlyOpeningClient:
+    """Reads a partition of numbered events, by a link that is open after a second."""
+
+    eventhub_name = "orders"
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    async def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
+        """Return what the service would answer now."""
+        return {
+            "id": partition_id,
+            "beginning_sequence_number": 0,
+            "last_enqueued_sequence_number": self.count - 1,
+            "last_enqueued_offset": str(self.count - 1),
+            "last_enqueued_time_utc": datetime(2026, 1, 31, tzinfo=UTC),
+            "is_empty": self.count == 0,
+        }
+
+    async def receive_batch(
+        self, on_batch: Any, *, starting_position: str | int, **_settings: Any
+    ) -> None:
+        """Call back with what is after the position, and what comes later."""
+        await asyncio.sleep(1)
+        first = self.count if starting_position == "@latest" else int(starting_position) + 1
+        while True:
+            numbers = range(first, self.count)
+            await on_batch(None, batch_of(numbers))
+            first += len(numbers)
+            await asyncio.sleep(EMPTY_BATCH_AFTER_S)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_events_that_come_while_a_link_opens_at_the_latest_position_are_received(count):
+    """Whoever has opened a receiver may publish, and wait for it."""
+
+    async def scenario() -> list[int]:
+        client: Any = SlowlyOpeningClient(count)
+        latest = EventPosition.latest()
+        path = PublicPath(EventHubOptions())
+        receiver = await path.open_receiver(client, "$Default", "0", latest)
+        client.count += 2
+        events = await receiver.receive(events_max=9, wait_max=timedelta(seconds=10))
+        await receiver.close()
+        return [event.sequence_number for event in events]
+
+    assert run_virtual(scenario()) == [count, count + 1]

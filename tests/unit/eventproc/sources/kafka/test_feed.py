@@ -70,6 +70,18 @@ def test_the_newest_event_has_the_time_of_the_last_message():
     assert feed.last_enqueued.enqueued_time == time_of(2000)
 
 
+def test_the_newest_event_is_that_of_the_last_fetch_also_after_the_end_was_reached():
+    """A processor that falls behind later would seem to have caught up."""
+    feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)
+    feed.put([FakeMessage(0)])
+    feed.note_end()
+    feed.high = 1000
+    feed.put([FakeMessage(1)])
+
+    assert feed.last_enqueued is not None
+    assert feed.last_enqueued.sequence_number == 999
+
+
 def test_bytes_that_wait_are_those_of_messages_that_were_not_taken():
     """Also if a read was taken only in part."""
     feed = Feed(0, 0, after_ms=None, room=1000, room_bytes=10**9)

@@ -3,10 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from eventproc.errors import SourceUnavailableError
+from eventproc.errors import ConfigurationError, SourceUnavailableError
 from eventproc.models import OutgoingEvent
-from eventproc.sources.kafka import KafkaPublisher, _publisher
+from eventproc.sources.kafka import KafkaPublisher, _client, _publisher
 
 SOON = timedelta(seconds=0.1)
 
@@ -64,3 +65,25 @@ async def test_messages_of_a_publish_that_failed_are_not_sent_later(monkeypatch)
             await publisher.publish(2 * [OutgoingEvent(body=b"1")], patience=SOON)
 
         assert [producer.queue for producer in made] == [[]]
+
+
+class FakeRefusedClient:
+    """Replaces the client of Kafka where a broker refuses its password."""
+
+    def __init__(self, settings):
+        self._report = settings["error_cb"]
+
+    def list_topics(self, topic, timeout):
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no answer"))
+
+    def poll(self, timeout):
+        self._report(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
+        self._report(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+
+
+async def test_a_refused_credential_is_no_outage(monkeypatch):
+    """The client reports that all brokers are down, too, and does so last."""
+    monkeypatch.setattr(_client, "KafkaProducer", FakeRefusedClient)
+    monkeypatch.setattr(_publisher, "CHECK_MAX_S", 0.1)
+    with pytest.raises(ConfigurationError, match="wrong password"):
+        await KafkaPublisher("localhost:9092", topic="orders").open()

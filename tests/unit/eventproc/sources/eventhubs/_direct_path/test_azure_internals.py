@@ -3,6 +3,8 @@
 import asyncio
 import platform
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -24,9 +26,9 @@ def _knows_platform() -> None:
     platform.platform()
 
 
-async def test_a_link_that_received_nothing_for_silence_max_is_broken(monkeypatch):
-    """Otherwise its partition would not be read until the operating system closes the
-    connection."""
+@asynccontextmanager
+async def silent_link() -> AsyncIterator[PartitionLink]:
+    """Yield a link to an empty partition, with a ``silence_max`` of 20 seconds."""
     configuration = EmulatorConfiguration(hubs=hubs_of({"orders": 1}), port=0)
     async with EmulatorServer(configuration) as emulator:
         hub = EventHubAddress.from_connection_string(
@@ -36,15 +38,37 @@ async def test_a_link_that_received_nothing_for_silence_max_is_broken(monkeypatc
         )
         await hub.open()
         link = await PartitionLink.open(hub.consumer(GROUP), GROUP, "0", EARLIEST, owner_level=None)
-        opened_at = time.time()
         try:
-            monkeypatch.setattr(time, "time", lambda: opened_at + 15)
-            await link.maintain()
-            monkeypatch.setattr(time, "time", lambda: opened_at + 21)
-            with pytest.raises(SourceUnavailableError):
-                await link.maintain()
+            yield link
         finally:
             await link.close()
+
+
+async def test_a_link_that_received_nothing_for_silence_max_is_broken(monkeypatch):
+    """Otherwise its partition would not be read until the operating system closes the
+    connection."""
+    async with silent_link() as link:
+        opened_at = time.time()
+        monkeypatch.setattr(time, "time", lambda: opened_at + 15)
+        await link.maintain()
+        monkeypatch.setattr(time, "time", lambda: opened_at + 21)
+        with pytest.raises(SourceUnavailableError):
+            await link.maintain()
+
+
+async def test_a_link_that_is_not_read_is_not_broken_by_its_silence(monkeypatch):
+    """A slow handler may leave no room for events for long; ``silence_max`` begins again when
+    there is some."""
+    async with silent_link() as link:
+        opened_at = time.time()
+        for seconds in (15, 30, 45):
+            monkeypatch.setattr(time, "time", lambda s=seconds: opened_at + s)
+            await link.maintain(is_reading=False)
+        monkeypatch.setattr(time, "time", lambda: opened_at + 60)
+        await link.maintain()
+        monkeypatch.setattr(time, "time", lambda: opened_at + 66)
+        with pytest.raises(SourceUnavailableError):
+            await link.maintain()
 
 
 async def test_an_attempt_to_open_a_receiver_that_is_cut_off_closes_its_socket():
