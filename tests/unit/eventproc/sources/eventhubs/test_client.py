@@ -34,9 +34,11 @@ def _knows_platform() -> None:
     platform.platform()
 
 
-@pytest.mark.parametrize("endpoint", [None, "sb://127.0.0.1:1"])
-async def test_a_client_connects_by_the_proxy(knows_platform, endpoint):
-    """Also to an endpoint of its own: a closed network has no other way."""
+@pytest.mark.parametrize(
+    ("endpoint", "target"), [(None, b"hub.invalid:443"), ("sb://127.0.0.1:8443", b"127.0.0.1:8443")]
+)
+async def test_a_client_connects_by_the_proxy(knows_platform, endpoint, target):
+    """Also to a custom endpoint, at its own port: a closed network has no other way."""
     requests: list[bytes] = []
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,4 +58,4 @@ async def test_a_client_connects_by_the_proxy(knows_platform, endpoint):
         with pytest.raises(SourceUnavailableError):
             await source.partition_ids()
 
-    assert requests
+    assert set(requests) == {b"CONNECT %b HTTP/1.1\r\n" % target}
