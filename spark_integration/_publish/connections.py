@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Final
 
+from eventproc._base.logs import get_logger
 from eventproc._base.retries import Attempts
 from eventproc._base.threads import LoopThread
 from eventproc.errors import SourceUnavailableError
@@ -72,8 +73,12 @@ class Connections:
             await self._close(next(iter(self._open)))
 
     async def _close(self, target: Target) -> None:
+        """Close a publisher; only log an error of it, as it is no error of a task's rows."""
         _, stack = self._open.pop(target)
-        await stack.aclose()
+        try:
+            await stack.aclose()
+        except Exception as error:  # noqa: BLE001 - a publisher of the user's may raise any
+            get_logger("eventproc.spark").warning("publisher_close_failed", error=repr(error))
 
 
 @cache

@@ -168,8 +168,8 @@ class EventHubAddress:
             "retry_total": 0,
             "auth_timeout": options.connect_timeout.total_seconds(),
             "use_tls": options.is_tls_on,
-            # A proxy works with WebSockets only. With a custom endpoint, too, the client would
-            # ignore the proxy unless the transport is named.
+            # A proxy works with WebSockets only. With a custom endpoint, too, the client would ask
+            # it for the wrong port unless the transport is named.
             "transport_type": _TRANSPORTS[Transport.WEBSOCKET if proxy else options.transport],
             "custom_endpoint_address": options.custom_endpoint,
             "http_proxy": _proxy_settings(proxy) if proxy else None,
