@@ -11,6 +11,7 @@ import pytest
 
 from checkpointstores.memory import MemoryCheckpointStore
 from eventproc import EventProcessor, EventProcessorConfig, StoreUnavailableError
+from eventproc.ports import HealthReporter
 from tests.scenarios.group_setup import Noting, Setup, seconds
 
 
@@ -26,7 +27,7 @@ class UnreadableStore(MemoryCheckpointStore):
         raise StoreUnavailableError("no answer")
 
 
-def failing(setup: Setup, owner_id: str, *, make=UnreadableStore, is_slow=False):
+def failing(setup: Setup, owner_id: str, *, make=UnreadableStore, is_slow=False, health=None):
     """A processor that cannot start."""
     store = make(setup.account)
     store.is_slow = is_slow
@@ -36,6 +37,7 @@ def failing(setup: Setup, owner_id: str, *, make=UnreadableStore, is_slow=False)
         handler=lambda: Noting(setup),
         owner_id=owner_id,
         config=EventProcessorConfig(uses_store_thread=False),
+        health=health,
     )
 
 
@@ -91,3 +93,34 @@ async def test_a_store_that_does_not_answer_delays_the_error_of_a_start_by_littl
 
     assert setup.now_s < 30 / 5 + 1
     assert members(setup) == {"b"}
+
+
+class NotedReports(HealthReporter):
+    """Notes the processors that it reports on."""
+
+    def __init__(self):
+        self.begun = []
+        self.shown = set()
+
+    async def begin(self, member):
+        """Note that one is shown."""
+        self.begun.append(member.owner_id)
+        self.shown.add(member.owner_id)
+
+    async def end(self, member):
+        """Note that it is shown no more."""
+        self.shown.discard(member.owner_id)
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["failed", "stopped"])
+async def test_the_health_of_a_processor_whose_start_ended_is_not_reported_any_more(is_stopped):
+    """A server would keep its port, and answer for a processor that is not there."""
+    health = NotedReports()
+    processor = failing(Setup(), "b", is_slow=is_stopped, health=health)
+    starting = asyncio.create_task(processor.start())
+    await seconds(5)
+    await processor.stop()
+    with suppress(StoreUnavailableError):
+        await starting
+
+    assert (health.begun, health.shown) == (["b"], set())

@@ -293,3 +293,15 @@ def test_a_damaged_record_is_refused_by_the_store():
         StoreCorruptError, match=r"ns/hub/\$default/member/!records/plan is damaged"
     ):
         run_virtual(read())
+
+
+def test_the_groups_of_a_hub_are_not_those_of_one_whose_name_begins_with_its_name():
+    """Blobs are listed by the beginning of their names."""
+    longer = replace(GROUP, eventhub_name=f"{GROUP.eventhub_name}-archive")
+
+    async def scenario(_container: MemoryContainer, store: MemoryBlobStore) -> Any:
+        for group in (GROUP, longer):
+            await store.claim_ownership(group, [CLAIM])
+        return [[found.key for found in await store.list_groups(g)] for g in (GROUP, longer)]
+
+    assert result_of(scenario) == [[GROUP.key], [longer.key]]

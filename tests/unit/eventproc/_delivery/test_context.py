@@ -382,3 +382,23 @@ async def test_a_commit_under_way_ends_although_its_call_is_cancelled(path):
 
         assert calling.cancelled()
         assert number == 5 == (await partition.stored()).sequence_number
+
+
+async def test_a_call_that_is_cancelled_during_its_commit_keeps_the_state_of_the_events(path):
+    """They are done, so the next checkpoint stores the state that counts them."""
+    async with in_transactions(path) as (context, partition, _):
+
+        async def call():
+            async with context.transaction():
+                context.state = b"5"
+
+        context.state = b"0"
+        calling = asyncio.ensure_future(call())
+        while context._committing is None:  # noqa: ASYNC110 - it sets no event
+            await asyncio.sleep(0)
+        calling.cancel()
+        await asyncio.wait([calling])
+        stored = await partition.stored()
+
+        assert calling.cancelled()
+        assert (stored.sequence_number, stored.state, context.state) == (5, b"5", b"5")

@@ -153,6 +153,39 @@ def test_a_call_that_timed_out_ends_before_the_next_one_begins():
     assert asyncio.run(scenario()) == 1
 
 
+def test_close_comes_after_a_cancelled_call_of_another_lane():
+    """A thread cannot be cancelled, and with key lanes it is not the thread that calls ``close``.
+    Before the call has ended, no other owner may have the partition.
+    """
+    release = threading.Event()
+    calls: list[str] = []
+
+    class Slow(BlockingPartitionHandler):
+        def process_events(self, context, events):
+            calls.append("begun")
+            release.wait(10)
+            calls.append("ended")
+
+        def close(self, context, reason):
+            calls.append("closed")
+
+    async def scenario():
+        threaded: PartitionHandler = ThreadedHandler(Slow())
+        whole, lane = (cast("PartitionContext", FakeContext()) for _ in range(2))
+        calling = asyncio.create_task(threaded.process_events(lane, []))
+        await until(lambda: calls)
+        calling.cancel()
+        await asyncio.wait([calling])
+        closing = asyncio.create_task(threaded.close(whole, CloseReason.SHUTDOWN))
+        early, _ = await asyncio.wait([closing], timeout=0.1)
+        release.set()
+        await closing
+        return len(early)
+
+    assert asyncio.run(scenario()) == 0
+    assert calls == ["begun", "ended", "closed"]
+
+
 def test_a_handler_thread_that_is_blocked_does_not_hold_up_stop():
     """``stop`` keeps ``shutdown_timeout``, and leaves the daemon thread behind."""
     called, release = threading.Event(), threading.Event()

@@ -209,6 +209,29 @@ async def test_a_lane_without_work_is_not_kept_waiting_for_more_room():
     assert (asyncio.get_running_loop().time(), lanes.room) == (1, 2)
 
 
+async def test_a_slow_call_keeps_no_lane_waiting_that_has_become_free():
+    """It holds the position back, so no call for another key makes room, but its lane is free."""
+
+    class FirstIsSlow(NotedCalls):
+        async def call_once(self, events, lane, check):
+            if 0 in numbers(events):
+                await asyncio.sleep(60)
+            return await super().call_once(events, lane, check)
+
+    progress = admitted(10)
+    lanes = lanes_of(
+        FirstIsSlow(progress),
+        progress=progress,
+        key_selector=lambda e: e.sequence_number == 0,
+        max_in_flight_events=12,
+    )
+    await lanes.take(events(range(10)))
+    received_again = asyncio.get_running_loop().time(), lanes.room
+    await lanes.end()
+
+    assert received_again == (3, 2)
+
+
 async def test_calls_that_wait_for_nothing_leave_the_event_loop_to_others():
     """A lane that handled all that is queued would hold up the leases of this process."""
     turns: list[None] = []

@@ -6,6 +6,7 @@ from typing import Any
 
 from eventproc.compat._partition import Partition
 from tests.unit.eventproc._core.events import event
+from tests.unit.eventproc.compat.test_checkpoints import Group, update_to
 
 
 class Refusing:
@@ -29,6 +30,20 @@ def test_a_new_ownership_has_no_newest_event_before_one_is_delivered():
 
     assert partition.store(None, {}) is None
     assert partition.delivered == -1
+
+
+async def test_what_callbacks_returned_from_is_not_where_the_next_ownership_begins():
+    """Without a checkpoint the partition begins again at its time or offset: the program may have
+    kept the events, to handle them later.
+    """
+    owned: Any = SimpleNamespace(is_owned=True)
+    async with Group() as group:
+        partition = Partition("0", group.checkpoints)
+        first = await group.read()
+        partition.begin(owned)
+        await group.write(update_to(5, None))
+
+        assert (first, await group.read()) == (None, None)
 
 
 def test_a_checkpoint_without_ownership_changes_nothing_and_waits_for_nothing(caplog):
