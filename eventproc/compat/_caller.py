@@ -74,6 +74,15 @@ class ThreadCaller(Caller):
         """Handle each partition for *slice_s* while others wait."""
         self._slice_s = slice_s
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._waiting = set[asyncio.Future[Any]]()
+        self._is_ended = False
+
+    def end(self) -> None:
+        """Make no more calls: those that wait end as if interrupted. Called on the event loop."""
+        self._is_ended = True
+        for done in self._waiting:
+            if not done.done():
+                done.set_result(None)
 
     def work(self, whole: Future[None]) -> None:
         """Make the calls until *whole* is done, and raise its error.
@@ -113,10 +122,16 @@ class ThreadCaller(Caller):
 
     async def _in_thread(self, function: Callable[[], T]) -> T | None:
         """Call a function after those that wait; ``None`` if an interrupt ended it."""
+        if self._is_ended:
+            return None
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T | None] = loop.create_future()
+        self._waiting.add(done)
+        done.add_done_callback(self._waiting.discard)
 
         def finish(result: T | None, error: BaseException | None) -> None:
+            if done.done():  # Nobody works any more.
+                return
             if error is not None:
                 done.set_exception(error)
             else:

@@ -35,7 +35,10 @@ class _Call:
             raise
 
     def run(self, caller: ThreadCaller) -> None:
-        """Make the callbacks in this thread until ``close``; an exception here closes it, too."""
+        """Make the callbacks in this thread until ``close``; an exception here closes it, too.
+
+        A second exception, as of another Ctrl+C, ends it without the other callbacks.
+        """
         whole = asyncio.run_coroutine_threadsafe(self._receiving.run(), self._loop.loop)
         try:
             caller.work(whole)
@@ -44,6 +47,7 @@ class _Call:
             caller.work(whole)
             raise
         finally:
+            self._loop.call_soon(caller.end)  # No call is waited for that nobody makes.
             self._loop.close()
 
     def close(self) -> None:
