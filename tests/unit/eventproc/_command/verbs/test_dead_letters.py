@@ -43,9 +43,7 @@ class FakeReader(DeadLetterReader):
 @pytest.mark.parametrize(
     ("damaged", "left", "said"), [(False, ["b"], "2 dead letters"), (True, ["a", "c"], "1 dead")]
 )
-def test_damaged_letters_are_dropped_only_if_asked_for_and_then_alone(
-    damaged, left, said, capsys
-):
+def test_damaged_letters_are_dropped_only_if_asked_for_and_then_alone(damaged, left, said, capsys):
     """Their bytes may be all that is left of an event, and nobody has read them."""
     found = FakeReader()
 
