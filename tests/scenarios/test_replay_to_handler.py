@@ -81,18 +81,38 @@ async def test_the_position_of_the_context_passes_a_letter_that_stays():
 
 
 async def test_each_partition_of_each_group_has_a_handler():
-    """As in a processor: a handler may keep what belongs to its partition."""
-    Kept.calls, Kept.failing = [], frozenset()
-    other = replace(GROUP, name="audit")
+    """As in a processor: a handler may keep what belongs to its partition.
+
+    Numbers of different hubs and groups may rise as if they were of one partition.
+    """
+    events_by_handler: dict[PartitionHandler, list[tuple[str, str, str, int]]] = {}
+
+    class Noting(PartitionHandler):
+        async def process_event(self, context, event):
+            group = context.consumer_group
+            place = (group.eventhub_name, group.name, context.partition_id)
+            events_by_handler.setdefault(self, []).append((*place, event.sequence_number))
+
+    audit, returns = replace(GROUP, name="audit"), replace(GROUP, eventhub_name="returns")
     reader = await stored(
         letter(1),
-        replace(letter(1), partition_id="0"),
-        replace(letter(1), group=other),
-        letter(2),
+        replace(letter(2), partition_id="0"),
+        replace(letter(3), group=audit),
+        replace(letter(4), group=returns),
+        letter(5),
     )
-    await replayed(reader, HandlerTarget(Kept))
+    stored_by_number = {
+        s.letter.event.sequence_number: s for s in await matching(reader) if s.letter
+    }
+    mixed = [stored_by_number[number] for number in range(1, 6)]
+    await replayed(reader, HandlerTarget(Noting), mixed)
 
-    assert [call[0] for call in Kept.calls].count("initialize") == 3
+    assert [*events_by_handler.values()] == [
+        [("hub", "$Default", "1", 1), ("hub", "$Default", "1", 5)],
+        [("hub", "$Default", "0", 2)],
+        [("hub", "audit", "1", 3)],
+        [("returns", "$Default", "1", 4)],
+    ]
 
 
 async def test_the_reason_of_a_refusal_is_the_handlers_error():

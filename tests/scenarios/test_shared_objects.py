@@ -15,6 +15,7 @@ from eventproc import (
 from eventproc._core.placement.even import Even
 from eventproc._core.placement.published import Published
 from eventproc.dead_letters import MemoryDeadLetterSink
+from eventproc.errors import EventProcError
 from eventproc.rosters import FixedRoster
 from eventproc.sources.memory import MemoryEventSource, MemoryHub
 from eventproc.testing import FaultyCheckpointStore
@@ -74,6 +75,11 @@ class Program:
         return owners | set(records.member_by_owner)
 
 
+async def no_answer():
+    """Take the place of an ``open``."""
+    raise EventProcError("no answer")
+
+
 def shared_objects(program):
     """One of each kind that a processor opens; the store also behind two other stores."""
     store = MemoryCheckpointStore(program.account)
@@ -112,6 +118,26 @@ async def test_an_object_that_a_running_processor_has_opened_is_refused_to_anoth
     assert "of its own, built with the same arguments" in str(refused.value)
     assert owned == owned_by_second == ("0", "1")
     assert left == program.recorded(second) == {None}
+
+
+@pytest.mark.parametrize("what", ["store", "source", "sink", "roster"])
+async def test_an_object_that_did_not_open_may_be_given_to_another_processor(what):
+    """The first one's start failed, so it uses nothing; a program may keep it to try again."""
+    program = Program()
+    for_first, for_second = shared_objects(program)[what]
+    first = program.processor("orders", **for_first)
+    second = program.processor("orders", **for_second)
+    (shared,) = set(for_first.values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared, "open", no_answer)
+        with pytest.raises(EventProcError, match="no answer"):
+            await first.start()
+    async with second:
+        await seconds(30)
+        owned = second.statistics().owned
+
+    assert first.statistics().owned == ()
+    assert owned == ("0", "1")
 
 
 async def test_what_opens_nothing_may_be_given_to_any_number_of_processors():

@@ -131,6 +131,22 @@ async def test_a_valid_token_outlives_a_failed_renewal(credential, asked, clock)
     assert len(asked.asked) >= 4
 
 
+async def test_an_expired_token_is_not_returned_although_its_renewal_failed_just_before(
+    credential, asked, clock
+):
+    """The half minute until the next attempt ends with the former token."""
+    await credential.get_token(SCOPE)
+    clock.now += LIFE_S - 10
+    asked.error = RuntimeError("away")
+    kept = await credential.get_token(SCOPE)
+    asked.error = None
+    clock.now += 11
+    renewed = await credential.get_token(SCOPE)
+
+    assert kept.token == "token 1"
+    assert renewed.expires_on > clock.now
+
+
 async def test_a_slow_renewal_is_not_waited_for(credential, asked, clock, monkeypatch):
     """The former token is returned while it is valid, and the new one when it has come."""
     monkeypatch.setattr("eventproc._base.identity.RENEWAL_WAIT_S", 0.05)

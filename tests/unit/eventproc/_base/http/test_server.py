@@ -15,7 +15,8 @@ import pytest
 from eventproc._base.http import server as server_module
 from eventproc._base.http.address import Answer, ListenAddress, verdict
 from eventproc._base.http.client import fetch
-from eventproc._base.http.server import BODY_BYTES_MAX, serve, serve_requests
+from eventproc._base.http.server import BODY_BYTES_MAX, ServerThread, serve, serve_requests
+from eventproc._base.logs import get_logger
 from eventproc.errors import ConfigurationError
 
 LONG = timedelta(seconds=60)
@@ -333,3 +334,20 @@ async def test_a_body_that_cannot_be_decoded_or_does_not_come_is_refused(
 
     assert line.split()[1] == str(status).encode()
     assert caplog.records == []
+
+
+async def test_an_error_beside_the_server_of_a_thread_ends_it_and_is_logged(caplog):
+    """Nobody calls the thread, so the log alone can say why there is no answer any more."""
+
+    async def check():
+        raise ZeroDivisionError("of a check")
+
+    server = ServerThread(ANY_PORT, ROUTES, "--http", beside=check, log=get_logger("eventproc.x"))
+    bound = await server.bound()
+    while await fetch(bound, "/red", LONG) is not None:
+        pass
+    await server.stop()
+
+    (record,) = [vars(record) for record in caplog.records]
+    assert (record["event"], record["levelname"]) == ("http_server_failed", "ERROR")
+    assert "ZeroDivisionError" in record["error"]

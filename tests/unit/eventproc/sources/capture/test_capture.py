@@ -319,6 +319,18 @@ async def test_a_damaged_file_is_an_error_only_for_what_it_has(damaged, first, e
     assert found == list(expected)
 
 
+@pytest.mark.parametrize(
+    "position", [EARLIEST, EventPosition.from_enqueued_time(NOON)], ids=["earliest", "time"]
+)
+async def test_a_damaged_first_file_is_an_error_for_whoever_begins_with_it(position):
+    """Otherwise its events would be left out without a word."""
+    history = captured()
+    name = min(history.files.content)
+    history.files.content[name] = b""
+    with pytest.raises(SourceRejectedError, match=name):
+        await read(history, position)
+
+
 async def test_a_damaged_first_file_hides_neither_the_hub_nor_the_other_files():
     """Whoever asks where a partition begins and ends reads none of its events."""
     history = captured()
