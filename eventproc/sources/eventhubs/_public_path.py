@@ -235,7 +235,7 @@ class PublicReceiver(PartitionReceiver):
         Raises:
             SourceError: the link did not open.
         """
-        while not (self._is_open or self._error is not None):
+        while not self._is_open and self._error is None:
             await self._wait_until(self._called_back_at_s + SILENCE_MAX_S, self._called_back)
         if self._error is not None:
             raise self._error

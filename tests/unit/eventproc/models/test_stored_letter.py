@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
@@ -18,8 +18,8 @@ from eventproc.models import (
     letter_from_json,
 )
 from eventproc.models._stored_letter import in_order
+from tests.scenarios.dead_letters import NOON, letter
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAMES = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8)
 PLAIN = st.none() | st.booleans() | st.integers() | st.text() | st.binary()
 VALUES = st.recursive(
@@ -65,17 +65,7 @@ def test_a_letter_is_read_as_it_was_written(letter):
     assert letter_from_json(letter.to_json()) == letter
 
 
-LETTER = DeadLetter(
-    event=ReceivedEvent(body=b"x", sequence_number=1, offset="1", enqueued_time=NOON),
-    group=ConsumerGroup(fully_qualified_namespace="ns", eventhub_name="hub"),
-    partition_id="0",
-    owner_id="a",
-    attempt_count=1,
-    error_type="E",
-    error_message="",
-    traceback="",
-    given_up_at=NOON,
-)
+LETTER = letter(1)
 
 
 def whole(**changes: Any) -> bytes:
