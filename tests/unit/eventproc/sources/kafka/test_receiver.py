@@ -10,16 +10,9 @@ from eventproc.sources.kafka import KafkaEventSource
 from eventproc.sources.kafka import _reader as reader_module
 from eventproc.sources.kafka import _source as source_module
 from eventproc.sources.kafka._offsets import Bounds
+from tests.unit.eventproc.sources.kafka.fake_consumer import CHUNK, FakeConsumer
 from tests.unit.eventproc.sources.kafka.messages import FakeMessage, Fault
-from tests.unit.eventproc.sources.kafka.test_reader import (
-    CHUNK,
-    SOON,
-    FakeConsumer,
-    feed_of,
-    opened,
-    reading,
-    take,
-)
+from tests.unit.eventproc.sources.kafka.test_reader import SOON, feed_of, opened, reading, take
 
 BRIEFLY = timedelta(milliseconds=50)
 
